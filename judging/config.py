@@ -1,10 +1,22 @@
-"""What the configs of studies share: fields that take one name or several, and the options of model calls."""
+"""What the configs of studies share: fields, options of model calls, data that is shipped by name, and methods by name.
+
+Data (rubrics, bias types, personas) comes by a shipped name, or from the user's TOML file. A study that compares
+methods has one `Methods`; each method is a small class with `name`, `Settings` and what else the study's protocol
+requires.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from parley.agents import ConfigError, Persona, load_personas
+from parley.base.plugins import Registry
+from parley.base.toml import parse_toml
 
 as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 """For a list whose single member may be written without the list."""
@@ -33,3 +45,93 @@ def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
     """
     options: dict[str, Any] = {"max_tokens": max_tokens}
     return options if temperature is None else {**options, "temperature": temperature}
+
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str) -> T:
+    """The validated contents of a TOML file.
+
+    Args:
+        model: The type to validate against.
+        kind: What it is, for messages: "rubric".
+        name: One of `known`, or a path to the user's own .toml file.
+        known: The shipped names.
+        place: Where the shipped files are, with {} for the name.
+    """
+    if name in known:
+        text = files("parley.judging").joinpath(*place.format(name).split("/")).read_text("utf-8")
+    elif not name.endswith(".toml"):
+        raise ConfigError(f"unknown {kind} '{name}' (known: {', '.join(known)}, or a path to a .toml file)")
+    else:
+        try:
+            text = Path(name).read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    try:
+        return model.model_validate(parse_toml(text))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deeply for a {kind}") from None
+
+
+def shipped_personas(file: str) -> list[Persona]:
+    """The personas of a file in `judging/personas/`."""
+    return load_personas(Path(str(files("parley.judging").joinpath("personas", file))))
+
+
+M = TypeVar("M")
+
+
+class NoSettings(BaseModel):
+    """The settings of a method that has none."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Methods(Registry, Generic[M]):
+    """The methods of one study: the shipped ones, those of installed packages, and your own files."""
+
+    def find(self, name: str) -> type[M]:
+        """The class of a method, by its name, by `file.py:Class` or `module:Class`."""
+        method: type[M] = super().find(name)
+        return method
+
+    def make(self, names: Sequence[str], settings: Mapping[str, str]) -> dict[str, M]:
+        """The methods by name, each with the settings that it has.
+
+        Args:
+            names: The methods to make.
+            settings: Settings of any of them, as text; one that no method has is an error.
+        """
+        classes: list[Any] = [self.find(name) for name in names]
+        known = {key for method in classes for key in method.Settings.model_fields}
+        if unknown := sorted(set(settings) - known):
+            have = f"known: {', '.join(sorted(known))}" if known else "they have no settings"
+            raise ConfigError(f"none of the chosen methods has a setting '{unknown[0]}' ({have})")
+        methods: dict[str, M] = {}
+        for method in classes:
+            own = {key: value for key, value in settings.items() if key in method.Settings.model_fields}
+            try:
+                validated = method.Settings.model_validate(own)
+            except ValidationError as error:
+                first = error.errors()[0]
+                raise ConfigError(f"{method.name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+            if method.name in methods:
+                raise ConfigError(f"the method '{method.name}' is given twice")
+            methods[method.name] = method(validated)
+        return methods
+
+
+def read_settings(texts: Sequence[str]) -> dict[str, str]:
+    """The settings of `key=value` texts."""
+    pairs = [text.partition("=") for text in texts]
+    for key, equals, _ in pairs:
+        if not equals or not key.strip():
+            raise ConfigError(f"a setting must be written key=value, got '{key}'")
+    return {key.strip(): value.strip() for key, _, value in pairs}

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from parley.agents import Debate, Models, Persona, Transcript
-from parley.judging.shipped import shipped_personas
+from parley.judging.config import shipped_personas
 from parley.judging.study import Outcome, Verdict
 
 Check = Callable[[BaseModel | None], list[str]]

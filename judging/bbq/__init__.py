@@ -11,9 +11,9 @@ from parley.judging.bbq.method import (
     answer_verdict,
     read_choice,
 )
-from parley.judging.bbq.registry import METHODS, find_method, known_methods
+from parley.judging.bbq.methods import METHODS
 from parley.judging.bbq.study import BbqConfig, BbqStudy
-from parley.judging.methods import NoSettings
+from parley.judging.config import NoSettings
 
 __all__ = [
     "METHODS",
@@ -28,7 +28,5 @@ __all__ = [
     "Solved",
     "Task",
     "answer_verdict",
-    "find_method",
-    "known_methods",
     "read_choice",
 ]

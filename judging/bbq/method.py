@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
 from parley.agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, free_text
 from parley.agents.models.session import SESSION, session
-from parley.judging.methods import NoSettings
+from parley.judging.config import NoSettings
 from parley.judging.study import Prompt, Verdict
 from parley.scenarios.bbq import LETTERS, BbqRow, Order, match
 

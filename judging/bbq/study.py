@@ -15,9 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, Readout
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
-from parley.judging.bbq.registry import make_methods
-from parley.judging.config import NameList, call_options
-from parley.judging.methods import read_settings
+from parley.judging.bbq.methods import METHODS
+from parley.judging.config import NameList, call_options, read_settings
 from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
@@ -56,7 +55,7 @@ class BbqConfig(BaseModel):
     @property
     def readout(self) -> Readout:
         """Checked before a run starts: "expected" if a method needs log-probabilities."""
-        methods = make_methods(self.method, read_settings(self.settings)).values()
+        methods = METHODS.make(self.method, read_settings(self.settings)).values()
         return "expected" if any(method.needs_logprobs for method in methods) else "sampled"
 
 
@@ -75,7 +74,7 @@ class BbqStudy:
             raise ConfigError("at least one method and one model are needed")
         if len(set(config.model)) < len(config.model):
             raise ConfigError("a model is given twice")
-        self.methods = make_methods(config.method, read_settings(config.settings))
+        self.methods = METHODS.make(config.method, read_settings(config.settings))
         self.bbq = self._load()
         rows = only(self.bbq.rows, config.categories, config.contexts)
         if config.limit:

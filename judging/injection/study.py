@@ -20,8 +20,7 @@ from pydantic import BaseModel
 from parley.agents import ConfigError, Models, seed_from
 from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.judging.injection.config import MALIBU, InjectionConfig
-from parley.judging.injection.target import Judged, Target
-from parley.judging.injection.targets import TARGETS
+from parley.judging.injection.targets import TARGETS, Judged, Target
 from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Scenario, load_attempts, load_suite
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from parley.agents import ConfigError, Persona, load_personas
-from parley.judging.shipped import shipped_personas
+from parley.judging.config import shipped_personas
 
 PANELS = {"temperaments": "malibu_judges.toml", "demographic": "malibu_demographic.toml"}
 

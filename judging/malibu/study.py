@@ -29,7 +29,7 @@ from parley.agents import (
     seed_from,
 )
 from parley.base.text import plural
-from parley.judging.config import NameList, as_list, call_options, limit_field
+from parley.judging.config import NameList, as_list, call_options, limit_field, shipped_personas
 from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
 from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
@@ -40,7 +40,6 @@ from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.malibu.wording import PARAPHRASES, PLAIN, Wordings, judging_prompt, label_shown
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.shipped import shipped_personas
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Design, Identities, LabelStyle, Scenario, Suite, aligned_directions, load_suite, select
 from parley.scenarios import Yardstick as YardstickMode

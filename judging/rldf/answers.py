@@ -14,8 +14,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, simultaneous
-from parley.judging.config import NameList, call_options, limit_field
-from parley.judging.shipped import shipped_personas
+from parley.judging.config import NameList, call_options, limit_field, shipped_personas
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 

@@ -18,7 +18,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import ConfigError, Persona
-from parley.judging.shipped import load
+from parley.judging.config import load
 from parley.judging.study import Prompt
 from parley.scenarios import BIASES
 

@@ -33,7 +33,7 @@ from parley.agents import (
     seed_from,
     shuffled,
 )
-from parley.judging.config import call_options, limit_field
+from parley.judging.config import call_options, limit_field, shipped_personas
 from parley.judging.rldf.referee import (
     BLIND,
     STATEMENTS,
@@ -45,7 +45,6 @@ from parley.judging.rldf.referee import (
 )
 from parley.judging.rldf.roles import PERSONA, load_bias
 from parley.judging.rldf.statements import statement_verdicts
-from parley.judging.shipped import shipped_personas
 from parley.judging.study import Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 

@@ -30,9 +30,8 @@ from parley.agents import (
     load_personas,
     simultaneous,
 )
-from parley.judging.config import NameList, call_options, limit_field
-from parley.judging.scoring.sheet import SCORE, ScoreSheet
-from parley.judging.shipped import shipped_personas
+from parley.judging.config import NameList, call_options, limit_field, shipped_personas
+from parley.judging.scoring.rubrics import SCORE, ScoreSheet
 from parley.judging.study import Measure, Outcome, Unit, UsageEstimate
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSc
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
 from parley.judging.config import NameList, call_options
-from parley.judging.search.agent import FACTS, SearchAgent
+from parley.judging.search import FACTS, SearchAgent
 from parley.judging.study import Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.squad import Question, load, sample
 

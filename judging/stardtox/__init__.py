@@ -1,8 +1,13 @@
 """The study `stardtox`: a team of evaluators, methods of completing sentences, and the loop that revises them."""
 
 from parley.judging.stardtox.detox import Detoxed, Iteration, Score, detox
-from parley.judging.stardtox.method import CompletionContext, CompletionMethod, PromptedCompletion, continuation
-from parley.judging.stardtox.registry import METHODS
+from parley.judging.stardtox.methods import (
+    METHODS,
+    CompletionContext,
+    CompletionMethod,
+    PromptedCompletion,
+    continuation,
+)
 from parley.judging.stardtox.study import StardtoxConfig, StardtoxStudy
 from parley.judging.stardtox.team import EvaluatorSpec, Team, load_team, toxicity_of
 

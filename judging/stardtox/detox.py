@@ -11,13 +11,14 @@ text that is too long for the model is processed passage by passage.
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from parley.agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
+from parley.agents import DEFAULT_MODEL, Assessment, Client, ConfigError, Critique, Models, Transcript, Turn, Usage
 from parley.agents.calls import record_calls
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
 from parley.agents.fencing import fence_judged
@@ -25,10 +26,8 @@ from parley.agents.models.sim_effects import refuse_unknown_effects
 from parley.judging import overcorrection
 from parley.judging.config import NO_MEASURE
 from parley.judging.overcorrection import keeps_something
-from parley.judging.stardtox.method import generator_persona
-from parley.judging.stardtox.passages import longest_passage, passages
-from parley.judging.stardtox.team import Team, load_team
-from parley.judging.stardtox.thresholds import Thresholds, calibrated_thresholds
+from parley.judging.stardtox.methods import generator_persona
+from parley.judging.stardtox.team import Team, Thresholds, calibrated_thresholds, load_team
 from parley.judging.study import Prompt
 from parley.judging.toxicity import Scorer, find_scorer
 
@@ -374,3 +373,31 @@ def _with_spaces_of(before: str, after: str) -> str:
     bare = before.strip()
     start = before.index(bare)
     return before[:start] + after.strip() + before[start + len(bare) :]
+
+
+RESERVED_TOKENS = 600
+"""For persona, task, feedback and a judge's reply."""
+MAX_PASSAGE_CHARS = 6000
+"""Longer passages are revised badly even if they fit the context."""
+CHARS_PER_TOKEN = 2.5
+"""Fewer than in English, so that other languages fit too."""
+_SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s+|\n+")
+
+
+def longest_passage(client: Client, max_iterations: int) -> int:
+    """Characters of a passage: at the last revision, every draft of it is in the generator's context."""
+    tokens = (client.context_tokens - RESERVED_TOKENS) / (max_iterations + 2)
+    return max(200, min(MAX_PASSAGE_CHARS, int(tokens * CHARS_PER_TOKEN)))
+
+
+def passages(text: str, longest: int) -> list[str]:
+    """The text in pieces of at most `longest` characters."""
+    parts = []
+    start = 0
+    while len(text) - start > longest:
+        window = text[start : start + longest]
+        ends = [match.end() for match in _SENTENCE_END.finditer(window)]
+        cut = ends[-1] if ends else window.rfind(" ") + 1 or longest
+        parts.append(window[:cut])
+        start += cut
+    return [*parts, text[start:]] if text[start:] else parts

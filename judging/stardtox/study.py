@@ -17,12 +17,10 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
-from parley.judging.config import NameList, limit_field
-from parley.judging.methods import read_settings
+from parley.judging.config import NameList, limit_field, read_settings
 from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
-from parley.judging.stardtox.method import CompletionContext, continuation
-from parley.judging.stardtox.registry import METHODS_OF_STARDTOX
+from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
 from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
@@ -86,7 +84,7 @@ class StardtoxStudy:
         if any(spec.scorer for spec in self.team.evaluators):
             self.team = self.team.measured_by(config.measure)
         self.team.check_scorers()
-        self.methods = METHODS_OF_STARDTOX.make(config.method, read_settings(config.settings))
+        self.methods = METHODS.make(config.method, read_settings(config.settings))
         for method in self.methods.values():
             self.team.without(list(method.ignores))  # fails if the team has no such evaluator
             if method.needs_next_tokens:

@@ -12,8 +12,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.judging.toxicity.scorer import Toxicity
-from parley.judging.toxicity.texts import in_pieces, worst
+from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 
 MODEL = "unbiased"
 PIECE_WORDS = 250

@@ -20,9 +20,8 @@ from statistics import fmean
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.scorer import NO_TEXT, Toxicity, in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
-from parley.judging.toxicity.texts import NO_TEXT, in_pieces, worst
 
 PIECE_WORDS = 30
 """Longer texts are split into sentences of at most this many words, and are as toxic as the worst one: in a long text

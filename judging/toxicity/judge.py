@@ -13,8 +13,7 @@ from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_effects import refuse_unknown_effects
 from parley.base.redaction import hide_in_error
 from parley.judging.study import Prompt
-from parley.judging.toxicity.scorer import Toxicity
-from parley.judging.toxicity.texts import in_pieces, worst
+from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 
 PROMPT = Prompt.load("toxicity/judge")
 PERSONA = Prompt.load("toxicity/persona")

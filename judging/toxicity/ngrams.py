@@ -19,9 +19,8 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 
-from parley.judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.scorer import NO_TEXT, Toxicity, in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
-from parley.judging.toxicity.texts import NO_TEXT, in_pieces, worst
 
 BITS = 15
 """There are 2 ** BITS weights: an n-gram has the weight at its hash, and n-grams with the same hash share it."""

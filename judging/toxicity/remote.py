@@ -1,4 +1,4 @@
-"""What scorers with an HTTP API share: a key from the environment, one session, batches, throttling, retries.
+"""`openai-moderation`, and what scorers with an HTTP API share: a key, batches, throttling, retries.
 
 A text that the server rejects, or cannot score within the retries because it is down or over quota, has no score but a
 reason. A rejected key is an error that stops the run: no other request would work either.
@@ -26,8 +26,8 @@ from parley.agents.models.throttle import Throttle
 from parley.agents.models.wire import retry_seconds, server_message
 from parley.base.address import from_environment, require_https
 from parley.base.redaction import hide_in_error
-from parley.judging.toxicity.scorer import Toxicity
-from parley.judging.toxicity.texts import in_pieces, worst
+from parley.base.text import plural
+from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 
 PIECE_WORDS = 1000
 TIMEOUT = 60.0
@@ -148,3 +148,34 @@ class Remote(ABC):
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+TOXIC = ("harassment", "harassment/threatening", "hate", "hate/threatening")
+
+
+class OpenAIModeration(Remote):
+    """OpenAI's moderation endpoint."""
+
+    name = "openai-moderation"
+    version = "omni-moderation-2024-09-26"  # dated: "latest" may change while old scores stay cached
+    key_variable: ClassVar[str] = "OPENAI_API_KEY"
+    url_variable: ClassVar[str] = "OPENAI_BASE_URL"
+    default_url: ClassVar[str] = "https://api.openai.com/v1"
+    batch_size: ClassVar[int] = 32
+
+    async def ask(self, texts: Sequence[str]) -> list[Toxicity]:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        reply = await self.post("/moderations", {"model": self.version, "input": list(texts)}, headers)
+        try:
+            scores = [
+                {str(label): float(value) for label, value in result["category_scores"].items()}
+                for result in reply["results"]
+            ]
+            toxicities = [
+                Toxicity(max(labels[kind] for kind in TOXIC), labels=tuple(labels.items())) for labels in scores
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise self.unexpected_reply(reply) from None
+        if len(toxicities) != len(texts):
+            raise self.unexpected_reply(f"{plural(len(toxicities), 'result')} for {plural(len(texts), 'text')}")
+        return toxicities

@@ -1,10 +1,22 @@
 """BBQ, the bias benchmark for question answering (Parrish et al. 2022): rows, targets, samples, matching of answers."""
 
 from parley.scenarios.bbq.answers import LETTERS, Match, match
-from parley.scenarios.bbq.hub import load_hub
-from parley.scenarios.bbq.load import Bbq, load, settle, uncollected
-from parley.scenarios.bbq.rows import CONDITIONS, COUNTS, INTERSECTIONAL, POLARITIES, SHARED, Answer, BbqRow, read_row
-from parley.scenarios.bbq.sample import AS_PUBLISHED, Order, only, sample, shuffled
+from parley.scenarios.bbq.load import Bbq, load, load_hub, settle, uncollected
+from parley.scenarios.bbq.rows import (
+    AS_PUBLISHED,
+    CONDITIONS,
+    COUNTS,
+    INTERSECTIONAL,
+    POLARITIES,
+    SHARED,
+    Answer,
+    BbqRow,
+    Order,
+    only,
+    read_row,
+    sample,
+    shuffled,
+)
 from parley.scenarios.bbq.targets import Template, stereotyped, target_of
 
 __all__ = [

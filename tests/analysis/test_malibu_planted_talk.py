@@ -22,7 +22,7 @@ from parley.analysis.malibu.contagion import ANYONE, contagion, contagion_words
 from parley.analysis.malibu.echo import NEAR, REMARKS, SCORES, echo, echo_words, judge_statements, unit_repeats
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.talking import talking, talking_words
-from parley.judging.shipped import shipped_personas
+from parley.judging.config import shipped_personas
 
 STUDIES = int(os.environ.get("STUDIES", "100"))
 PLANTED_BASES, NULL_BASES = 20, 10

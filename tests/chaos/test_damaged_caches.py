@@ -20,7 +20,7 @@ from autogen_core.models import RequestUsage
 from parley.agents import ParleyError, ReplyCache
 from parley.agents.models import Reply
 from parley.agents.models.cache import TextCache
-from parley.judging.toxicity.cached import CachedScorer, ScoreCache
+from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.scorer import Toxicity
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out")

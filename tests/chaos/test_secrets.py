@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from parley.agents import ConfigError, model
 from parley.agents.search import make_engine
 from parley.base.address import plain_address
-from parley.judging.toxicity.openai_moderation import OpenAIModeration
+from parley.judging.toxicity.remote import OpenAIModeration
 from tests.chaos.faults import FaultServer
 from tests.chaos.studies import own_study
 from tests.conftest import File

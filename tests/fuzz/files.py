@@ -23,7 +23,7 @@ from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import _parser
 from parley.cli.score_squad import _read_table
 from parley.execute import Options, make_study
-from parley.judging.methods import read_settings
+from parley.judging.config import read_settings
 from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig

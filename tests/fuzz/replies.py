@@ -27,12 +27,12 @@ from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.statements import breaks_role
 from parley.judging.rldf.topics import Topic, topic_problems
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.search.replies import HEADINGS, best_first, read_list, read_summary, unknown_sources
+from parley.judging.search import HEADINGS, best_first, read_list, read_summary, unknown_sources
 from parley.judging.squad.study import SquadReply
-from parley.judging.stardtox.passages import passages
+from parley.judging.stardtox.detox import passages
 from parley.judging.toxicity.judge import Rating
+from parley.judging.toxicity.scorer import in_pieces
 from parley.judging.toxicity.swaps import Swaps
-from parley.judging.toxicity.texts import in_pieces
 from parley.runs.rows import storable
 from parley.scenarios.bbq import BbqRow, match
 from parley.scenarios.bbq import rows as bbq_rows

@@ -25,7 +25,7 @@ from parley.cli.score_squad import _read_table
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import ScoringConfig, read_texts
-from parley.judging.search.replies import read_list, read_summary, unknown_sources
+from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
 from parley.predictions import read_predictions

@@ -15,9 +15,8 @@ from aiohttp import web
 import parley
 from parley.agents import ConfigError
 from parley.agents.structured import parse
-from parley.judging.bbq import METHODS, BbqConfig, BbqStudy, find_method
+from parley.judging.bbq import METHODS, BbqConfig, BbqStudy
 from parley.judging.bbq.method import Choice
-from parley.judging.bbq.registry import make_methods
 from parley.reports import make_report
 
 ANSWERS = ("The grandfather", "The grandson", "Not known")
@@ -143,7 +142,7 @@ def test_bad_settings_are_an_error_before_anything_is_sent(settings: dict[str, A
 
 
 def test_the_estimate_counts_the_calls_a_method_makes(run_study: Callable[..., Any]) -> None:
-    methods = [name for name in METHODS if name != "logprob" and not name.startswith("mabrf")]
+    methods = [name for name in METHODS.shipped if name != "logprob" and not name.startswith("mabrf")]
     run = run_study(
         method=methods, model="sim/any?base=10&noise=0"
     )  # no answer is ever supported: all revisions are made
@@ -264,7 +263,8 @@ def test_the_fairness_prompt_is_the_default_with_a_request_before_it(run_study: 
 def test_only_the_variants_named_after_it_tell_bbqs_rule() -> None:
     """The rule for ambiguous contexts: "if the context does not say who it was, choose the option that says so"."""
     told = {
-        name: "option that says so" in " ".join(make_methods([name], {})[name].prompts().values()) for name in METHODS
+        name: "option that says so" in " ".join(METHODS.make([name], {})[name].prompts().values())
+        for name in METHODS.shipped
     }
     assert [name for name, tells in told.items() if tells] == ["fairness-prompt-rule", "stardtox-rule"]
 
@@ -385,7 +385,7 @@ def test_your_own_method_needs_no_change_to_parley(run_study: Callable[..., Any]
 def test_a_class_that_is_not_a_method_is_an_error_that_lists_what_it_lacks(place: Path) -> None:
     (place / "other.py").write_text("class Other:\n    name = 'other'\n")
     with pytest.raises(ConfigError, match=r"is not a method: Other lacks Settings, .*judging/bbq/method.py"):
-        find_method("other.py:Other")
+        METHODS.find("other.py:Other")
 
 
 def test_the_same_command_resumes_but_not_with_a_changed_file(run_study: Callable[..., Any], place: Path) -> None:

@@ -18,8 +18,7 @@ from parley.agents.models.sim_injection import find_score_instruction
 from parley.analysis.injection import effects as measures
 from parley.judging.injection.config import InjectionConfig
 from parley.judging.injection.study import Injection
-from parley.judging.injection.target import Judged, Target
-from parley.judging.injection.targets import TARGETS
+from parley.judging.injection.targets import TARGETS, Judged, Target
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.judging.study import Outcome
 from parley.reports import make_report

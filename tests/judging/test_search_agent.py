@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from parley.agents import Models, SearchError
 from parley.agents.search import SearchResult, make_engine
-from parley.judging.search.agent import FACTS, SearchAgent, SearchEvidence
-from parley.judging.search.replies import best_first, read_list, read_summary, unknown_sources
+from parley.judging.search import (
+    FACTS,
+    SearchAgent,
+    SearchEvidence,
+    best_first,
+    read_list,
+    read_summary,
+    unknown_sources,
+)
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from parley.agents import ConfigError, Models
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
-from parley.judging.toxicity.cached import CachedScorer, ScoreCache
 from parley.judging.toxicity.ngrams import Weights
 from parley.judging.toxicity.ngrams_training import labelled
+from parley.judging.toxicity.registry import CachedScorer, ScoreCache
+from parley.judging.toxicity.scorer import in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
-from parley.judging.toxicity.texts import in_pieces, worst
 
 pytest.importorskip("profanity_check")
 

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from parley.agents import AuthError
-from parley.judging.toxicity.openai_moderation import OpenAIModeration
+from parley.judging.toxicity.remote import OpenAIModeration
 
 Answer = Callable[[int, dict[str, Any]], web.Response | None]
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import parley as package
 from parley.agents import ConfigError, Models
-from parley.judging.stardtox.passages import passages
+from parley.judging.stardtox.detox import passages
 
 SIM = "sim/m?base=90&noise=0"
 SCORER = """

@@ -1,1 +1,29 @@
-"""Methods of answering BBQ, one small file each; `parley.judging.bbq.registry` lists them."""
+"""Methods of answering BBQ, one small file each. A new one is a file here and a line below; your own needs neither:
+
+parley run bbq --method default,cot
+parley run bbq --method my_method.py:Mine
+"""
+
+from parley.judging.bbq.method import BbqMethod
+from parley.judging.config import Methods
+
+METHODS: Methods[BbqMethod] = Methods(
+    "method",
+    group="parley.bbq",
+    shipped={
+        "default": f"{__name__}.default:DefaultMethod",
+        "cot": f"{__name__}.cot:ChainOfThought",
+        "fairness-prompt": f"{__name__}.fairness_prompt:FairnessPromptMethod",
+        "fairness-prompt-rule": f"{__name__}.fairness_prompt:FairnessPromptRule",
+        "fairthinking": f"{__name__}.fairthinking:FairThinking",
+        "self-debias-explanation": f"{__name__}.self_debias:SelfDebiasExplanation",
+        "self-debias-reprompting": f"{__name__}.self_debias:SelfDebiasReprompting",
+        "logprob": f"{__name__}.logprob:LogProb",
+        "stardtox": f"{__name__}.stardtox:StardtoxMethod",
+        "stardtox-rule": f"{__name__}.stardtox:StardtoxRule",
+        "mabrf": f"{__name__}.mabrf.method:Mabrf",
+        "mabrf-search": f"{__name__}.mabrf.method:MabrfSearch",
+    },
+    members=("name", "Settings", "needs_logprobs", "prompts", "calls", "reply_tokens", "solve"),
+    contract="judging/bbq/method.py",
+)

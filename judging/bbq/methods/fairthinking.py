@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import ConfigError, Debate, load_personas, simultaneous
 from parley.judging.bbq.method import QUESTION, BbqContext, Choice, Solved, Task, read_choice
-from parley.judging.shipped import shipped_personas
+from parley.judging.config import shipped_personas
 from parley.judging.study import Prompt
 
 JUROR = Prompt.load("bbq/fairthinking_juror")

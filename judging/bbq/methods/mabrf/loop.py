@@ -21,11 +21,10 @@ from parley.agents.fencing import fence_judged
 from parley.base.text import plural
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
-from parley.judging.config import NO_MEASURE
+from parley.judging.config import NO_MEASURE, shipped_personas
 from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
-from parley.judging.search.agent import SearchAgent
-from parley.judging.shipped import shipped_personas
+from parley.judging.search import SearchAgent
 from parley.judging.study import Prompt, Verdict
 
 SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (

@@ -13,7 +13,7 @@ from parley.agents.search import make_engine
 from parley.judging.bbq.method import BbqContext, Solved, Task
 from parley.judging.bbq.methods.mabrf import loop
 from parley.judging.config import NO_MEASURE
-from parley.judging.search.agent import SUMMARY_TOKENS, SearchAgent
+from parley.judging.search import SUMMARY_TOKENS, SearchAgent
 
 
 class MabrfSettings(BaseModel):

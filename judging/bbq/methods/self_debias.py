@@ -1,6 +1,7 @@
-"""`self-debias-reprompting` (after Gallegos et al. 2025): the model answers, then answers again with bias removed.
+"""`self-debias-explanation` and `self-debias-reprompting` (after Gallegos et al. 2025).
 
-The first answer is stored too (metric `first_answer`), so that changes can be counted.
+The first lets the model say which options rest on a stereotype before it answers. In the second the model answers, then
+answers again with bias removed; the first answer is stored too (metric `first_answer`), so that changes can be counted.
 """
 
 from __future__ import annotations
@@ -10,6 +11,22 @@ from typing import ClassVar
 from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task, answer_verdict, read_choice
 from parley.judging.bbq.methods.default import PROMPT
 from parley.judging.study import Prompt
+
+EXPLAIN = Prompt.load("bbq/self_debias_explain")
+ANSWER = Prompt.load("bbq/self_debias_answer")
+
+
+class SelfDebiasExplanation(PromptedMethod):
+    name: ClassVar[str] = "self-debias-explanation"
+    used = (EXPLAIN, ANSWER)
+    rounds = 2
+    length = 70
+
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
+        opening, then = EXPLAIN(question=task.text()), ANSWER(format=Choice.FORMAT)
+        transcript = await context.converse(opening, [None, Choice], [then])
+        return Solved(transcript, *read_choice(transcript.spoken()[-1], task))
+
 
 AGAIN = Prompt.load("bbq/self_debias_again")
 

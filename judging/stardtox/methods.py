@@ -1,7 +1,8 @@
-"""What a method of completing a sentence is, and what methods share: the prompts, and the context they work in.
+"""What a method of completing a sentence is, what methods share, and the shipped ones.
 
-Your own method is a class like those in this folder; `parley run stardtox --method my_method.py:Mine` runs it. Every
-draft is measured by the whole team, whatever the method, so that methods and iterations can be compared.
+Your own method is a class like those here; `parley run stardtox --method my_method.py:Mine` runs it, and an installed
+package adds one by an entry point in the group `parley.stardtox`. Every draft is measured by the whole team, whatever
+the method, so that methods and iterations can be compared.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
-from parley.agents import Client, Critique, Models, Persona, Transcript
+from parley.agents import Client, Critique, Models, Persona, SelfDebiasAgent, Transcript
 from parley.agents.conversation import Participant
 from parley.agents.fencing import fence_judged
-from parley.judging.methods import NoSettings
+from parley.judging.config import Methods, NoSettings
 from parley.judging.stardtox.team import OUTSIDE, Team
 from parley.judging.study import Prompt
 from parley.scenarios.rtp import RtpRow
@@ -157,3 +158,98 @@ def continuation(prompt: str, reply: str) -> str:
         if bare.lower().startswith(f"{opening}{prompt.strip()}".lower()):
             return bare[len(opening) + len(prompt.strip()) :].strip()
     return bare
+
+
+class StardtoxCompletion(PromptedCompletion):
+    """Revised until the criteria of every evaluator are met."""
+
+    name: ClassVar[str] = "stardtox"
+    used = (COMPLETE, REVISE)
+
+    def drafts(self, max_iterations: int) -> int:
+        return 1 + max_iterations
+
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        heeds = [spec.name for spec in context.team.evaluators if spec.name not in self.ignores]
+        opening = COMPLETE(prompt=row.text)
+        return await context.complete(row, opening, heeds=heeds, max_iterations=context.max_iterations)
+
+
+class WithoutPerformance(StardtoxCompletion):
+    """The same, but the performance evaluator only measures: its scores and criteria have no influence."""
+
+    name: ClassVar[str] = "stardtox-no-performance"
+    ignores = ("performance",)
+
+
+FAIRLY = Prompt.load("stardtox/complete_fairly")
+BIASED = Prompt.load("stardtox/self_debias")
+
+
+class DefaultCompletion(PromptedCompletion):
+    """The beginning of the sentence, and a request to continue it. The baseline of all other methods."""
+
+    name: ClassVar[str] = "default"
+    used = (COMPLETE,)
+
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        return await context.complete(row, COMPLETE(prompt=row.text))
+
+
+class FairnessPromptCompletion(PromptedCompletion):
+    """The default with a request to be fair."""
+
+    name: ClassVar[str] = "fairness-prompt"
+    used = (FAIRLY,)
+
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        return await context.complete(row, FAIRLY(prompt=row.text))
+
+
+class DecodingSettings(BaseModel):
+    """What `--settings` may change of `self-debias-gen`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    decay: float = Field(
+        50.0, ge=0, description="λ: how strongly tokens are penalised that the biased prompt makes more likely"
+    )
+    keep: int = Field(1000, ge=2, description="number of most likely tokens considered at each step")
+    kind: str = Field("rude, disrespectful or unreasonable language", description="what the biased prompt asks for")
+
+
+class SelfDebiasGen(PromptedCompletion):
+    """Self-Debias (Schick et al. 2021): plain decoding of the beginning, without chat, away from a toxic reading."""
+
+    name: ClassVar[str] = "self-debias-gen"
+    Settings = DecodingSettings
+    needs_next_tokens = True
+    used = (BIASED,)
+    settings: DecodingSettings
+
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        against = BIASED(kind=self.settings.kind.replace("{", "{{").replace("}", "}}"), text="{text}")
+        writer = SelfDebiasAgent(
+            "Generator",
+            context.client,
+            against=against,
+            decay=self.settings.decay,
+            keep=self.settings.keep,
+            options=context.options,
+        )
+        return await context.complete(row, row.text, generator=writer)
+
+
+METHODS: Methods[CompletionMethod] = Methods(
+    "method",
+    group="parley.stardtox",
+    shipped={
+        "default": f"{__name__}:DefaultCompletion",
+        "fairness-prompt": f"{__name__}:FairnessPromptCompletion",
+        "self-debias-gen": f"{__name__}:SelfDebiasGen",
+        "stardtox": f"{__name__}:StardtoxCompletion",
+        "stardtox-no-performance": f"{__name__}:WithoutPerformance",
+    },
+    members=("name", "Settings", "needs_next_tokens", "ignores", "prompts", "drafts", "complete"),
+    contract="judging/stardtox/methods.py",
+)

@@ -1,1 +1,0 @@
-"""The search agent that MABRF and SQuAD share."""
