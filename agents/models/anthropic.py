@@ -43,7 +43,7 @@ from pydantic import Field
 from parley.agents.models.anthropic_models import SHOWN, rules_for
 from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
-from parley.agents.models.body import MAX_BYTES, TooLong
+from parley.agents.models.http import MAX_BYTES, TooLong
 from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request

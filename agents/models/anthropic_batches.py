@@ -19,7 +19,7 @@ from anthropic import APIError
 
 from parley.agents.models.anthropic import SAMPLING, SAMPLING_VERSION, billed_message, read_message
 from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State, all_answers
-from parley.agents.models.body import TooLong
+from parley.agents.models.http import TooLong
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import Request
 from parley.agents.models.wire import server_message

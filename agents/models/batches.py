@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 import aiohttp
 
 from parley.agents.models.base import Client
-from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.http import open_session, read_body
 from parley.agents.models.reply import Reply, redact_bytes
 from parley.agents.models.request import Request
 from parley.agents.models.wire import billed_reply, from_completion, server_message
@@ -287,9 +287,7 @@ class Batches:
         client = self._client
         try:
             async with (
-                aiohttp.ClientSession(
-                    timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS), headers=client.bearer()
-                ) as session,
+                open_session(client.base_url, client.bearer(), TIMEOUT_SECONDS) as session,
                 session.request(
                     method, client.base_url + path, json=body, data=form, allow_redirects=False
                 ) as response,

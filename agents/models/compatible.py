@@ -8,9 +8,11 @@ How much faster this is than AutoGen's client, which uses the `openai` package: 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Literal
 
 import aiohttp
@@ -18,9 +20,7 @@ from autogen_core.models import ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import Tool
 from pydantic import BaseModel, Field
 
-from parley.agents.models.body import MAX_BYTES, TooLong, read_body
-from parley.agents.models.connections import Connections
-from parley.agents.models.json_body import to_json
+from parley.agents.models.http import MAX_BYTES, TooLong, open_session, read_body
 from parley.agents.models.options import ClientOptions, Effort
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
@@ -42,9 +42,6 @@ from parley.agents.models.wire import (
 )
 from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-
-LINE_BYTES = 2**20
-"""Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""
 
 
 class ServerOptions(ClientOptions):
@@ -109,7 +106,7 @@ class CompatibleClient(StreamingClient):
             self.vision = self.options.vision
         self.native_schema = self.mode == "schema"
         self._session: aiohttp.ClientSession | None = None
-        self._connections: Connections | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
 
     def bearer(self) -> dict[str, str]:
@@ -185,32 +182,35 @@ class CompatibleClient(StreamingClient):
         named = {"name": schema.__name__, "schema": self._schemas[schema], "strict": True}
         return {"type": "json_schema", "json_schema": named}
 
-    def _open_session(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
-            # The throttle limits concurrent calls, so the connector must not.
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
-                timeout=aiohttp.ClientTimeout(total=self.options.timeout),
-                headers=self._headers,
-                read_bufsize=LINE_BYTES,
-            )
+    async def _open_session(self) -> aiohttp.ClientSession:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
+            await self.close()  # connections of an event loop that has ended are dead
+            self._session = open_session(self.base_url, self._headers, self.options.timeout)
+            self._loop = loop
         return self._session
 
-    async def send(self, request: Request) -> Reply:
-        payload = to_json(self.body(request))
+    @asynccontextmanager
+    async def _post(self, request: Request, body: dict[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """A response whose status is 200. What fails before or while it is read is raised as a `ModelError`."""
+        # Half a surrogate pair, which UTF-8 cannot encode, becomes `?`.
+        payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        url = self.base_url + self.path(request)
         try:
-            if self._connections is None:
-                self._connections = Connections(
-                    self.base_url, self._headers, timeout=self.options.timeout, max_bytes=self.max_bytes
-                )
-            answer = await self._connections.post(self.path(request), payload)
+            session = await self._open_session()
+            async with session.post(url, data=payload, allow_redirects=False) as response:
+                if response.status != 200:
+                    raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
+                yield response
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, OSError, ValueError, RecursionError) as error:
             raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
-        if answer.status != 200:
-            raise self.error_for(answer.status, answer.headers, answer.body)
-        return self._read(answer.body)
+
+    async def send(self, request: Request) -> Reply:
+        async with self._post(request, self.body(request)) as response:
+            raw = await read_body(response, self.max_bytes)
+        return self._read(raw)
 
     def _read(self, raw: bytes) -> Reply:
         data: Any = None
@@ -264,28 +264,20 @@ class CompatibleClient(StreamingClient):
 
     async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
         """The server-sent events of one streamed reply; an error among them is raised."""
-        url, body = self.base_url + self.path(request), self.stream_body(request)
-        try:
-            async with self._open_session().post(url, json=body, allow_redirects=False) as response:
-                if response.status != 200:
-                    raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
-                size = 0
-                async for line in response.content:
-                    size += len(line)
-                    if size > self.max_bytes:
-                        raise TooLong(self.max_bytes)
-                    if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
-                        continue
-                    event = json.loads(line[5:])
-                    if not isinstance(event, dict) or "error" in event:
-                        raise ServerFault(f"{self.name}: {self.base_url}{server_message(line[5:], self._key)}")
-                    yield event
-        except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
-            raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
+        size = 0
+        async with self._post(request, self.stream_body(request)) as response:
+            async for line in response.content:
+                size += len(line)
+                if size > self.max_bytes:
+                    raise TooLong(self.max_bytes)
+                if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
+                    continue
+                event = json.loads(line[5:])
+                if not isinstance(event, dict) or "error" in event:
+                    raise ServerFault(f"{self.name}: {self.base_url}{server_message(line[5:], self._key)}")
+                yield event
 
     async def close(self) -> None:
-        if self._connections is not None:
-            self._connections.close()
         if self._session is not None:
             await self._session.close()
 

@@ -33,7 +33,7 @@ from google.genai import errors, types
 from pydantic import Field, ValidationError
 
 from parley.agents.models.batches import BatchEndpoint
-from parley.agents.models.body import MAX_BYTES, TooLong, read_body
+from parley.agents.models.http import MAX_BYTES, TooLong, read_body
 from parley.agents.models.options import ClientOptions, Effort
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.http import read_body
 from parley.agents.models.options import Effort
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
@@ -62,7 +62,8 @@ class OwnServerClient(CompatibleClient):
         """What the server says about itself; None if it says nothing that can be read."""
         timeout = aiohttp.ClientTimeout(total=min(LIST_TIMEOUT_SECONDS, self.options.timeout))
         try:
-            async with self._open_session().get(url, timeout=timeout, allow_redirects=False) as response:
+            session = await self._open_session()
+            async with session.get(url, timeout=timeout, allow_redirects=False) as response:
                 if response.status in (401, 403):
                     raise self.error_for(response.status, response.headers, b"")
                 return json.loads(await read_body(response, self.max_bytes)) if response.status == 200 else None

@@ -12,11 +12,11 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from parley.agents.models.body import TooLong, read_body
+from parley.agents.models.http import TooLong, open_session, read_body
 from parley.agents.search.engine import SearchResult
 from parley.base.errors import ConfigError, SearchError
 
-TIMEOUT = aiohttp.ClientTimeout(total=20)
+TIMEOUT_SECONDS = 20.0
 MAX_BYTES = 4_000_000
 
 
@@ -35,7 +35,7 @@ async def get_json(url: str, params: Mapping[str, str], headers: Mapping[str, st
     host = urlsplit(url).netloc
     try:
         async with (
-            aiohttp.ClientSession(timeout=TIMEOUT) as session,
+            open_session(url, {}, TIMEOUT_SECONDS) as session,
             # Redirects are not followed: they could take the key to another host.
             session.get(url, params=params, headers=headers, allow_redirects=False) as response,
         ):
@@ -44,7 +44,7 @@ async def get_json(url: str, params: Mapping[str, str], headers: Mapping[str, st
     except TooLong:
         raise SearchError(f"{host} answered with more than {MAX_BYTES:,} bytes") from None
     except TimeoutError:
-        raise SearchError(f"{host} did not answer within {TIMEOUT.total:.0f} s", retryable=True) from None
+        raise SearchError(f"{host} did not answer within {TIMEOUT_SECONDS:.0f} s", retryable=True) from None
     except aiohttp.ClientError as error:
         raise SearchError(f"{host} cannot be reached ({type(error).__name__})", retryable=True) from None
     return _parse_object(host, body)

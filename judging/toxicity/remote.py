@@ -20,7 +20,7 @@ import aiohttp
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.models.base import MAX_WAIT_SECONDS
-from parley.agents.models.body import MAX_BYTES, read_body
+from parley.agents.models.http import MAX_BYTES, open_session, read_body
 from parley.agents.models.reply import redact
 from parley.agents.models.throttle import Throttle
 from parley.agents.models.wire import retry_seconds, server_message
@@ -107,7 +107,7 @@ class Remote(ABC):
     async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         """Send JSON and return the JSON of the reply; raise `ModelError` if that fails."""
         if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT))
+            self._session = open_session(self.base_url, {}, TIMEOUT)
         payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         sent = {"Content-Type": "application/json", **headers}
         try:

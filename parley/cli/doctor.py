@@ -30,8 +30,8 @@ from rich.console import Console
 
 from parley.agents import Client, ConfigError
 from parley.agents.models import PROVIDERS, model
-from parley.agents.models.body import TooLong, read_body
 from parley.agents.models.catalogue import catalogue, is_fetched
+from parley.agents.models.http import TooLong, open_session, read_body
 from parley.agents.models.weights import weights_sha256
 from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
@@ -350,9 +350,8 @@ class _Unexpected(Exception):
 
 
 async def _list(url: str, headers: dict[str, str], seconds: float) -> list[str]:
-    timeout = aiohttp.ClientTimeout(total=seconds)
     async with (
-        aiohttp.ClientSession(timeout=timeout, headers=headers, trust_env=True) as session,
+        open_session(url, headers, seconds) as session,
         session.get(url, allow_redirects=False) as response,  # a redirect would take the key to another server
     ):
         if response.status != 200:

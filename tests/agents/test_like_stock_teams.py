@@ -275,7 +275,7 @@ async def test_async_with_closes_the_clients_it_opened(server: Any) -> None:
     async with Debate([ADA], model=server.name, rounds=1) as debate:
         await debate.converse(TASK)
         client = debate._models[server.name]
-    assert client._connections._idle == []  # type: ignore[attr-defined]
+    assert client._session.closed  # type: ignore[attr-defined]
 
 
 async def test_a_critique_loop_counts_its_messages_like_a_team() -> None:
