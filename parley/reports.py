@@ -344,20 +344,12 @@ def load_run(path: Path) -> LoadedRun:
 
 
 def cut_cautions(runs: Sequence[LoadedRun]) -> list[str]:
-    """What readers must know about replies that ended at their limit of tokens; runs of before say nothing of it."""
-    cut, total, unknown = (
-        sum(counts)
-        for counts in zip(*((r.cut, r.total, r.unknown) for r in (run.replies for run in runs)), strict=True)
-    )
-    lines = []
-    if cut:
-        share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
-        lines.append(f"{share} reached the limit of tokens and were cut there: raise --max-tokens, and run again.")
-    if unknown:
-        lines.append(
-            f"Whether they were cut at a limit of tokens was not recorded for {unknown:,} of {total:,} replies."
-        )
-    return lines
+    """What readers must know about replies that ended at their limit of tokens."""
+    cut, total = (sum(getattr(run.replies, name) for run in runs) for name in ("cut", "total"))
+    if not cut:
+        return []
+    share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
+    return [f"{share} reached the limit of tokens and were cut there: raise --max-tokens, and run again."]
 
 
 def _hide_in_frame(frame: pd.DataFrame, addresses: HiddenAddresses) -> None:

@@ -1,7 +1,7 @@
 """The analysis plan of a run: stored in the run file with its SHA-256 when the run begins, and never written again.
 
-The table `run` has it under `analysis_plan` and `analysis_plan_sha256`; runs of earlier versions, and of studies that
-have no plan, have neither. The hash shows that a plan was changed afterwards. It does not help against somebody who
+The table `run` has it under `analysis_plan` and `analysis_plan_sha256`; runs of studies that have
+no plan have neither. The hash shows that a plan was changed afterwards. It does not help against somebody who
 also replaces the hash: for that, a copy of it must have been published before the data, as in a preregistration.
 """
 

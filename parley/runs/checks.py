@@ -34,7 +34,7 @@ _CALL_THOUGHTS = (
     "SELECT seq, nth, thought, thought_tokens FROM calls "
     "WHERE unit = ? AND (thought IS NOT NULL OR thought_tokens IS NOT NULL) ORDER BY seq, nth"
 )
-"""Apart from the other columns: the checksums of units from before there were these stay as they are."""
+"""Apart from the other columns, since few messages have a thought."""
 _VERDICT = "v.nth, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status"
 _VERDICTS = f"SELECT {_VERDICT} FROM verdicts v WHERE v.unit = ? ORDER BY v.nth"
 _INTEGER, _TEXT, _REAL = (frozenset({plain, NoneType}) for plain in (int, str, float))

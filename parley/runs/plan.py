@@ -130,7 +130,7 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
         if info["sources"].get(name) != digest:
             yield f"{name} has changed"
     for name, digest in weights_of(study).items():
-        if info["sources"].get(name, digest) != digest:  # runs of earlier versions have no hash of their weights
+        if info["sources"].get(name, digest) != digest:  # it may have begun before they were on this machine
             yield f"the {name} have changed"
     if info["models"] != study.models():
         yield f"models: {_brief(info['models'])} in the file, {_brief(study.models())} requested"

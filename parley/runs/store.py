@@ -37,11 +37,7 @@ from parley.runs.locking import NotLocked, RunLock
 from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
 from parley.runs.packing import is_packed, open_packed, packed_path
 from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
-from parley.runs.schema import (
-    check_run,
-    complete_old_format,
-    prepare_to_write,
-)
+from parley.runs.schema import check_run, prepare_to_write
 
 CLOSING_SECONDS = 2.0
 """How long a writer waits for readers, to merge the write-ahead log into the file."""
@@ -66,8 +62,6 @@ class Replies(NamedTuple):
     """How many have each parse status; "" where none was asked for."""
     cut: int
     """How many reached their limit of tokens."""
-    unknown: int
-    """Of how many that is not known: they were made before it was recorded."""
     whole_texts: int
     """How many are texts that nobody was to parse, and were not cut: they are read as they are."""
 
@@ -169,9 +163,7 @@ class RunFile:
                 lock = lock or RunLock(path)
                 db = open_to_write(path)
                 tables = check_run(db)  # again: it may have been written before we had the lock
-                prepare_to_write(db, tables)
-            else:
-                complete_old_format(db, tables)
+                prepare_to_write(db)
         except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError) as error:
             if db is not None:
                 db.close()
@@ -223,16 +215,16 @@ class RunFile:
     def replies(self) -> Replies:
         """How the replies of finished units could be read."""
         rows = self._rows(
-            "SELECT coalesce(m.parse_status, ''), count(*), sum(m.cut), sum(m.cut IS NULL), "
-            "sum(m.parse_status IS NULL AND NOT coalesce(m.cut, 0)) "
+            "SELECT coalesce(m.parse_status, ''), count(*), sum(m.cut), "
+            "sum(m.parse_status IS NULL AND NOT m.cut) "
             "FROM messages m JOIN units u ON u.id = m.unit "
             "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1"
         )
-        statuses, cut, unknown, whole = {}, 0, 0, 0
-        for status, count, cut_here, unknown_here, whole_here in rows:
+        statuses, cut, whole = {}, 0, 0
+        for status, count, cut_here, whole_here in rows:
             statuses[status] = count
-            cut, unknown, whole = cut + (cut_here or 0), unknown + unknown_here, whole + whole_here
-        return Replies(statuses, cut, unknown, whole)
+            cut, whole = cut + cut_here, whole + whole_here
+        return Replies(statuses, cut, whole)
 
     def lost_verdicts(self) -> dict[str, int]:
         """The parse statuses of all verdicts, if none of them could be read; else empty."""
@@ -267,7 +259,8 @@ class RunFile:
             with closing(sqlite3.connect(new)) as copy:
                 self.db.backup(copy)
             db = open_to_write(new)
-            prepare_to_write(db, check_run(db))
+            check_run(db)
+            prepare_to_write(db)
         except (NotOpened, sqlite3.Error, OSError) as error:
             raise RunFileError(
                 f"{old} was removed or replaced while it was being run, and cannot be kept as {new}: {reason(error)}"

@@ -229,11 +229,16 @@ def test_a_run_with_a_broken_page_gives_one_line(parley: Callable[..., Any], pla
 
 
 @pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
-def test_a_run_of_a_newer_format(parley: Callable[..., Any], whole: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("version", "age"), [(2, "an older"), (7, "a newer")])
+def test_a_run_of_another_format(
+    parley: Callable[..., Any], whole: Path, command: tuple[str, ...], version: int, age: str
+) -> None:
     with closing(sqlite3.connect(whole)) as db:
-        db.execute("PRAGMA user_version = 7")
+        db.execute(f"PRAGMA user_version = {version}")
+    before = whole.read_bytes()
     result = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
-    one_line(result, 1, "was written by a newer Parley (format 7, this one reads 3)")
+    one_line(result, 1, f"was written by {age} Parley (format {version}; this one reads format 3)")
+    assert whole.read_bytes() == before
 
 
 @pytest.mark.parametrize("command", READS, ids=" ".join)

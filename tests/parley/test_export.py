@@ -85,7 +85,7 @@ def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server:
     if not flagged:
         with sqlite3.connect("a.sqlite") as db:
             db.execute("DELETE FROM verdicts WHERE metric IN ('echo', 'loop')")
-            db.execute("DROP TABLE checks")
+            db.execute("DELETE FROM checks")
         db.close()
     manifest = parley("export", "a.sqlite", "--format", "jsonl", "--to", "out", "--json").json
     flags = manifest["quality"]["flags"]

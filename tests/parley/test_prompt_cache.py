@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
-
-from tests.parley.formats import make_format_2
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out", "a.sqlite")
 FULL = ("run", "malibu", "--yardstick", "off", "--suite", "full", "--per-base", "1")
@@ -103,23 +99,3 @@ def test_personas_last_share_more_and_some_providers_cache_less(parley: Parley) 
     assert cached("deepseek/deepseek-chat") > system, "64 tokens are enough there"
     assert cached("google/gemini-3.8-flash") == 0, "4,096 are wanted there"
     assert cached("sim/judge") == cached("server/m?base_url=http://localhost:1/v1") == 0
-
-
-def test_a_run_of_format_1_can_be_read_and_resumed(parley: Parley, run_file: Any) -> None:
-    """Format 1 has no prompt caches."""
-    assert parley(*RUN, "--model", "sim/judge", "--budget-calls", "20", "--concurrency", "1").status == 1
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        make_format_2(db)
-        for column in ("cached_tokens", "written_tokens"):
-            db.execute(f"ALTER TABLE calls DROP COLUMN {column}")
-        db.execute("PRAGMA user_version = 1")
-    before = Path("a.sqlite").read_bytes()
-    output = parley("show", "a.sqlite", "--json")
-    assert (output.status, output.json["turns"][1]["calls"][0]["cached_tokens"]) == (0, None)
-    assert parley("report", "a.sqlite", "--no-files", "--draws", "20").status == 0
-    assert Path("a.sqlite").read_bytes() == before, "reading changes nothing"
-    assert parley(*RUN, "--model", "sim/judge").status == 0
-    file = run_file("a.sqlite")
-    file.check()
-    assert file.one("PRAGMA user_version") == 3
-    assert file.one("SELECT count(*) FROM calls WHERE cached_tokens IS NULL AND written_tokens = 0") == 72

@@ -162,17 +162,3 @@ def test_a_sound_run_is_copied_whole(parley: Callable[..., Any], run: Path, run_
     result = parley("salvage", run)
     assert (result.status, result.out) == (0, f"108 units copied, 0 lost: {run.with_name('a.salvaged.sqlite')}\n")
     assert run_file("a.salvaged.sqlite").story() == run_file(run).story()
-
-
-def test_a_run_from_before_checksums_is_read_resumed_and_salvaged(
-    parley: Callable[..., Any], place: Path, run_file: Any
-) -> None:
-    assert parley(*RUN, "--out", "old.sqlite", "--budget-calls", "40", "--concurrency", "1").status == 1
-    change(place / "old.sqlite", "DROP TABLE checks")
-    assert parley("report", "old.sqlite", "--no-files", "--draws", "20").status == 0
-    assert parley("salvage", "old.sqlite").status == 0
-    assert parley(*RUN, "--out", "old.sqlite").status == 0
-    file = run_file("old.sqlite")
-    assert file.count() == UNITS
-    assert 0 < file.one("SELECT count(*) FROM checks") < UNITS
-    assert parley("report", "old.sqlite", "--no-files", "--draws", "20").status == 0

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.parley.formats import make_format_2
-
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--no-cache", "--out", "a.sqlite")
 Parley = Callable[..., Any]
 
@@ -95,27 +93,6 @@ def test_cut_replies_are_counted_shown_and_cautioned(parley: Parley, server: Any
     assert " · cut" in parley("show", "a.sqlite").out
     report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
     assert "18 of 72 replies (25%) reached the limit of tokens and were cut there: raise --max-tokens" in report
-
-
-def test_a_run_of_format_2_is_read_reported_and_resumed(parley: Parley, run_file: Any) -> None:
-    """It knows nothing of thoughts and cut replies, and says so."""
-    command = (*RUN, "--model", "sim/judge")
-    assert parley(*command, "--budget-calls", "20", "--concurrency", "1").status == 1
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        make_format_2(db)
-    before = Path("a.sqlite").read_bytes()
-    turn = parley("show", "a.sqlite", "--json").json["turns"][1]
-    assert (turn["thought"], turn["cut"]) == (None, None)
-    report = parley("report", "a.sqlite", "--no-files", "--draws", "20")
-    assert report.status == 0
-    assert "was not recorded for 16 of 16 replies" in " ".join(report.out.split())
-    assert Path("a.sqlite").read_bytes() == before, "reading changes nothing"
-    assert parley(*command).status == 0
-    file = run_file("a.sqlite")
-    file.check()
-    assert file.one("PRAGMA user_version") == 3
-    assert parley("salvage", "a.sqlite", "--to", "b.sqlite").status == 0, "its checksums are still valid"
-    assert run_file("b.sqlite").story() == file.story()
 
 
 def test_a_temperature_that_the_model_does_not_accept(
