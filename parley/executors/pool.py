@@ -1,7 +1,6 @@
 """Many workers, one run: units are streamed to the workers, finished ones are streamed back, dead workers are replaced.
 
-Workers live until the run ends. How a
-worker is started and called is up to a subclass (`processes`, `ray_pool`).
+Workers live until the run ends. How a worker is started and called is up to a subclass (`processes`, `ray_pool`).
 """
 
 from __future__ import annotations

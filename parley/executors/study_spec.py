@@ -6,7 +6,6 @@ It contains no secrets: keys come from the worker's own environment.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import socket
 import tempfile
@@ -14,9 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-
-from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
 
 from parley.agents import ConfigError
 from parley.base.plugins import absolute_path
@@ -39,11 +35,6 @@ def fingerprint(study: Study) -> str:
         sorted(weights_of(study).items()),
     )
     return hashlib.sha256(repr(ingredients).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _all_settings(config: BaseModel) -> str:
-    """A config as JSON, with the settings that a run file leaves out so that older runs resume."""
-    return json.dumps(to_jsonable_python({name: getattr(config, name) for name in type(config).model_fields}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +64,7 @@ class StudySpec:
         file = Path(target.rpartition(":")[0])
         return cls(
             target=target,
-            config=_all_settings(study.config),
+            config=study.config.model_dump_json(),
             accepted=None if accepted is None else tuple(accepted),
             source=file.read_text("utf-8") if file.suffix == ".py" else None,
             folder=os.getcwd(),
