@@ -2,7 +2,7 @@
 
     python -m benchmarks.oldest_first
 
-Run from the repository's root. 300 units of 24 calls each, 256 of them concurrently, simulated by `parley.planning`
+Run from the repository's root. 300 units of 24 calls each, 256 of them at a time, simulated by `parley.jobs.forecast`
 with the client's own throttle: a busy machine would distort what is compared. With `?max_connections=256` all calls are
 sent at once and the server queues them; without, the client finds how many calls the server can use, and the others
 wait in the order of their units. Medians over the seeds; the least ratio of lengths is 0.97.
@@ -14,7 +14,7 @@ import argparse
 from dataclasses import replace
 
 from benchmarks.workload import median, verdict
-from parley.planning import Forecast, Machine, ProviderLimits, Work, forecast
+from parley.jobs.forecast import Forecast, Machine, ProviderLimits, Work, forecast
 
 TARGET = 0.97
 CASES = (

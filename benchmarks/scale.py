@@ -26,7 +26,7 @@ from benchmarks.peers.common import peak_mb
 from benchmarks.server import counted, server
 from benchmarks.workload import MESSAGES, reply
 from parley.execute import Job, Options
-from parley.planning import CHARACTERS_PER_TOKEN, Machine, ProviderLimits, Work, forecast
+from parley.jobs.forecast import CHARACTERS_PER_TOKEN, Machine, ProviderLimits, Work, forecast
 
 CONCURRENCY = 64
 LIMITS = {10_000: 18_000, 100_000: 36_000}

@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 
 from parley.cli import main
 from parley.cli.run import _parser
-from parley.studies import known_studies
+from parley.runs.studies import known_studies
 
 WIDTH = "88"
 INTRODUCTION = (

@@ -24,7 +24,6 @@ from parley.agents.models.batches import MAX_REQUESTS
 from parley.base.home import home, say
 from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Staged, Study
-from parley.planted import refuse_unknown_labels
 from parley.runs import (
     Engine,
     Executor,
@@ -39,8 +38,9 @@ from parley.runs import (
     refuse_if_changed,
 )
 from parley.runs.packing import pack, packed_path, unpack
+from parley.runs.planted import refuse_unknown_labels
+from parley.runs.studies import find_study
 from parley.runs.times import to_seconds
-from parley.studies import find_study
 from parley.telemetry import parent, traced
 
 WITHOUT_MODELS = 16

@@ -36,7 +36,7 @@ class LimitSearch:
     Args:
         start: the limit to start with.
         max_limit: the limit never to exceed.
-        clock: the time in seconds; `parley.planning` has its own.
+        clock: the time in seconds; `parley.jobs.forecast` has its own.
     """
 
     def __init__(self, start: int, max_limit: int, clock: Callable[[], float] = time.monotonic) -> None:

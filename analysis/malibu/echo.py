@@ -135,7 +135,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> pd.DataFram
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        remarks: What `parley.remarks.repeated_remarks` returns; without it, only scores are compared.
+        remarks: What `parley.reports.remarks.repeated_remarks` returns; without it, only scores are compared.
     """
     data = panel_data(verdicts)
     rows = [*_words(remarks), *_scores(data)] if remarks is not None else list(_scores(data))

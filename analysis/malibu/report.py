@@ -75,7 +75,7 @@ def report(
         margin: Points of ten (in pairs, wins minus losses per comparison) within which two identities count as alike.
         directions: Which identities the stereotype of each base favours, by category.
         blind: Whether no judge heard another in round 1; None if it is not known.
-        remarks: Which statements repeat another judge's, from `parley.remarks.repeated_remarks`.
+        remarks: Which statements repeat another judge's, from `parley.reports.remarks.repeated_remarks`.
         cautions: What every reader must know; cautions about the judges are added.
         model_cautions: What is known of the models from elsewhere; left out where this run measured it.
         about: Passed on to `Report` (runs).

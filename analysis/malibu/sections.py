@@ -96,7 +96,7 @@ def talking_section(
 
     Args:
         data: The verdicts.
-        remarks: Which statements repeat another judge's, from `parley.remarks.repeated_remarks`.
+        remarks: Which statements repeat another judge's, from `parley.reports.remarks.repeated_remarks`.
         directions: Which identities the stereotype of each base favours, by category.
         title: Of the report.
         blind: Whether nobody heard anybody in round 1; None if it is not known.

@@ -28,7 +28,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
     from parley.analysis.preferences.report import preference_report
     from parley.cli.report import show
-    from parley.preferences import read_preferences
+    from parley.imports.preferences import read_preferences
 
     dataset = read_preferences(Path(parsed.dataset))
     instructions = dataset.instructions

@@ -16,8 +16,8 @@ from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.newest import newest_run, newest_runs, study_of
 from parley.cli.report import plain_table, show
-from parley.comparisons import compare_sides
 from parley.reports import LoadedRun, load_run
+from parley.reports.comparisons import compare_sides
 from parley.runs import RunFile, explain_damage
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     from parley.agents import ConfigError
     from parley.base.text import plural
-    from parley.interop import read_autogen, read_bbq_predictions, read_inspect, read_mabrf, write_run
-    from parley.interop.logs import bare_name
+    from parley.imports import read_autogen, read_bbq_predictions, read_inspect, read_mabrf, write_run
+    from parley.imports.logs import bare_name
 
     source = Path(parsed.file)
     if parsed.kind in ("inspect", "mabrf") and parsed.model:

@@ -14,7 +14,7 @@ from parley.agents import ConfigError
 from parley.agents.models.registry import client_class, split_name
 from parley.base.text import plural
 from parley.cli.commands import AddParser
-from parley.planning import Forecast, Machine, ProviderLimits, Work, forecast
+from parley.jobs.forecast import Forecast, Machine, ProviderLimits, Work, forecast
 
 
 def add_to(add_parser: AddParser) -> None:

@@ -26,7 +26,7 @@ from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.execute import Job, Options, explain
 from parley.runs import Engine, Result
-from parley.studies import find_study, known_studies
+from parley.runs.studies import find_study, known_studies
 
 
 def add_to(add_parser: AddParser) -> None:

@@ -24,9 +24,9 @@ from parley.cli.score_toxicity import (
     print_cautions,
     score_columns,
 )
+from parley.jobs.toxicity import ScorerColumn
 from parley.scenarios import select
 from parley.scenarios.audit import Audit, load_audit
-from parley.toxicity import ScorerColumn
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from parley.base.text import visible
 from parley.cli.commands import AddParser
-from parley.predictions import Predictions, columns, read_predictions
+from parley.imports.predictions import Predictions, columns, read_predictions
 from parley.scenarios import ScenarioError
 from parley.scenarios.bbq import Bbq, load, uncollected
 

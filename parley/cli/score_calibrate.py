@@ -20,11 +20,11 @@ from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.score_toxicity import SCORERS, TABLE_STYLE, print_cautions, score_columns
+from parley.imports.texts import Line, read_lines
+from parley.jobs.toxicity import ScorerColumn
 from parley.judging.toxicity.calibration import Calibration, GroupOfTexts, Range
 from parley.judging.toxicity.languages import find_language, language_name
 from parley.judging.toxicity.swaps import Swaps
-from parley.texts import Line, read_lines
-from parley.toxicity import ScorerColumn
 
 if TYPE_CHECKING:
     from parley.analysis.stats.results import Interval

@@ -20,8 +20,8 @@ from parley.agents import ConfigError
 from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
-from parley.texts import Line, read_lines
-from parley.toxicity import ScorerColumn, score_texts
+from parley.imports.texts import Line, read_lines
+from parley.jobs.toxicity import ScorerColumn, score_texts
 
 SCORERS = (
     "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, "

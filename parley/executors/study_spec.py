@@ -18,7 +18,7 @@ from parley.agents import ConfigError
 from parley.base.plugins import absolute_path
 from parley.judging import Accepted, Staged, Study
 from parley.runs.plan import weights_of
-from parley.studies import find_study
+from parley.runs.studies import find_study
 
 
 def fingerprint(study: Study) -> str:

@@ -1,4 +1,5 @@
-"""Work that takes several runs: the evaluation of trained models, the RLAIF baseline, ablations.
+"""Work beside a single run: the evaluation of trained models, the RLAIF baseline, ablations, forecasts of large runs,
+toxicity scores of texts, and the critique loop for applications.
 
-Their metrics and configs are in `parley.training`.
+Metrics and configs of the first three are in `parley.training`.
 """

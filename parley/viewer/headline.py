@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ParleyError
-from parley.comparisons import compare_sides
 from parley.reports import cautions, load_run, make_report
+from parley.reports.comparisons import compare_sides
 from parley.runs import RunFile
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import Any
 
 from parley.base.home import home
 from parley.runs import RunFile
-from parley.studies import measures_of
+from parley.runs.studies import measures_of
 from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figures
 from parley.viewer.run_folder import parse_facets
 

@@ -12,7 +12,7 @@ from typing import Any
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.packing import packed_path, run_stem
-from parley.studies import measures_of
+from parley.runs.studies import measures_of
 
 FileStamp = tuple[int, ...]
 STOPPED_AFTER_SECONDS = 120.0

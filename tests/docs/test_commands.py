@@ -27,7 +27,7 @@ from parley.cli import main, parse
 from parley.cli.commands import COMMANDS
 from parley.cli.run import _parser
 from parley.cli.score import VERBS
-from parley.studies import known_studies
+from parley.runs.studies import known_studies
 
 MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local|hf)/([^\s,?]+)[^\s,]*")
 SIMULATED = r"sim/\1?base=4&round=-2"

@@ -24,7 +24,7 @@ from parley.cli import main
 from parley.cli.commands import COMMANDS, add_commands
 from parley.cli.run import _parser
 from parley.execute import Options
-from parley.studies import STUDIES, find_study
+from parley.runs.studies import STUDIES, find_study
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import NUMBERS, ODD
 from tests.fuzz.loop import MAX_COMMAND_SECONDS, Rejected, Target

@@ -23,11 +23,12 @@ from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import _parser
 from parley.cli.score_squad import _read_table
 from parley.execute import Options, make_study
+from parley.imports.predictions import read_predictions
+from parley.imports.texts import read_lines
 from parley.judging.config import read_settings
 from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
-from parley.predictions import read_predictions
 from parley.runs import measure
 from parley.scenarios import load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
@@ -39,7 +40,6 @@ from parley.scenarios.rtp import load as load_rtp
 from parley.scenarios.squad import load as load_squad
 from parley.scenarios.squad import sample
 from parley.scenarios.topics import near_duplicates, topic_id
-from parley.texts import read_lines
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs, read_sft
 from tests.fuzz import mutation, seeds

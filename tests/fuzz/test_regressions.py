@@ -22,19 +22,19 @@ from parley.agents.structured import parse
 from parley.cli import main
 from parley.cli.flags import read_config
 from parley.cli.score_squad import _read_table
+from parley.imports.predictions import read_predictions
+from parley.imports.texts import read_lines
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import ScoringConfig, read_texts
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
-from parley.predictions import read_predictions
 from parley.scenarios import ScenarioError, load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.bbq import match
 from parley.scenarios.identities import read_identities
 from parley.scenarios.squad import load as load_squad
-from parley.texts import read_lines
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
 from parley.viewer.notes import NotesError, NotesFile

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import parley
-from parley.interop import read_inspect, write_run
+from parley.imports import read_inspect, write_run
 from parley.viewer.notes import NotesFile
 from tests.fuzz import mutation, seeds
 from tests.fuzz.files import as_jsonl

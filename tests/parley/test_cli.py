@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from parley.judging.malibu.study import Malibu, MalibuConfig
-from parley.studies import STUDIES
+from parley.runs.studies import STUDIES
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")

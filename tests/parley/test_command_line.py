@@ -18,8 +18,8 @@ from parley.cli.show import _notes
 from parley.cli.view import _serve
 from parley.execute import make_study
 from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+from parley.runs.studies import STUDIES, find_study
 from parley.scenarios import load_suite
-from parley.studies import STUDIES, find_study
 
 QUICK = ("run", "malibu", "--yardstick", "off", "--phases", "1", "--quiet")
 

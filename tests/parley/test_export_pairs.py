@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from parley.agents import ConfigError
-from parley.export.pairs import StatementPair, group_by_bias, make_pairs
-from parley.export.settings import Settings
-from parley.export.statements import Statement
 from parley.judging.rldf.splits import split_topics
+from parley.reports.export.pairs import StatementPair, group_by_bias, make_pairs
+from parley.reports.export.settings import Settings
+from parley.reports.export.statements import Statement
 
 
 def statement(

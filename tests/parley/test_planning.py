@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.planning import Machine, ProviderLimits, Work, forecast
+from parley.jobs.forecast import Machine, ProviderLimits, Work, forecast
 
 
 def test_latency_alone_is_arithmetic() -> None:

@@ -12,7 +12,7 @@ import pytest
 import parley as library
 from parley import frames
 from parley.analysis.malibu.echo import echo
-from parley.remarks import repeated_remarks
+from parley.reports.remarks import repeated_remarks
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from parley.cli.score_audit import figure_note
-from parley.toxicity import ScorerColumn
+from parley.jobs.toxicity import ScorerColumn
 
 pytest.importorskip("profanity_check")
 

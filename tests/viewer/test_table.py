@@ -18,7 +18,7 @@ from parley.judging.malibu import Malibu
 from parley.judging.rldf import Rldf
 from parley.judging.squad import SquadStudy
 from parley.runs import Record, RunFile
-from parley.studies import measures_of
+from parley.runs.studies import measures_of
 from parley.viewer import bitmaps
 from parley.viewer.compare import match_by_facet
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures

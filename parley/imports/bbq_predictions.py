@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, Transcript, Turn
-from parley.interop.imported import UNREADABLE, Imported, read_json
-from parley.interop.logs import SOURCE, bare_name, read_log
+from parley.imports.imported import UNREADABLE, Imported, read_json
+from parley.imports.logs import SOURCE, bare_name, read_log
+from parley.imports.predictions import parse_prediction
 from parley.judging import Outcome, Unit
 from parley.judging.bbq.method import Task, answer_verdict
 from parley.judging.bbq.study import row_facets
-from parley.predictions import parse_prediction
 from parley.runs import Record
 from parley.scenarios.bbq import AS_PUBLISHED, BbqRow, load
 

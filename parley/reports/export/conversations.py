@@ -16,9 +16,9 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.agents.structured import looks_like_refusal
 from parley.base.redaction import HiddenAddresses
-from parley.export.settings import Settings
-from parley.export.statements import Statement
 from parley.judging.rldf.statements import loops, words_of
+from parley.reports.export.settings import Settings
+from parley.reports.export.statements import Statement
 from parley.runs import RunFile
 
 WRITERS = ("debater", "generator")

@@ -1,16 +1,33 @@
-"""The conversations of a run file as plain dicts, one by one, for the exports."""
+"""A run as JSON lines: one conversation per line, with its facets, turns, calls and verdicts, for other tools."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
-from parley.runs import RunFile
+from parley.base.redaction import HiddenAddresses
+from parley.base.text import without_surrogates
+from parley.runs import RunFile, explain_damage
 
 TURN = "seq, round, speaker, role, text, parse_status, parsed"
 VERDICT = "judge, role, round, subject, metric, value, sampled, text, status"
 CALL = "seq, model, prompt_tokens, completion_tokens, latency, cost, cached, attempts"
+
+
+def to_transcripts(run: Path) -> Iterator[str]:
+    """Convert a run to lines of JSON.
+
+    Args:
+        run: The run file.
+    """
+    with explain_damage(run), RunFile.open(run) as file:
+        info = file.info()
+        header = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
+        addresses = HiddenAddresses(info)
+        for unit in conversations(file):
+            yield json.dumps(addresses.hide(without_surrogates({**header, **unit})), ensure_ascii=False) + "\n"
 
 
 def conversations(file: RunFile) -> Iterator[dict[str, Any]]:

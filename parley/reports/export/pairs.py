@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby, product
 from typing import TypeVar
 
-from parley.export.settings import Settings
-from parley.export.statements import Statement
+from parley.reports.export.settings import Settings
+from parley.reports.export.statements import Statement
 from parley.scenarios import normal
 
 Match = Callable[[Statement, Statement], bool]

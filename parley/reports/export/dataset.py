@@ -9,15 +9,15 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.text import plural
-from parley.export import quality, rows
-from parley.export.audit import audited, confirmation
-from parley.export.pairs import BiasGroups, StatementPair, group_by_bias, is_confirmed, make_pairs, passing
-from parley.export.quality import Figures
-from parley.export.rows import Row
-from parley.export.settings import Settings
-from parley.export.sources import Source, read_runs
-from parley.export.statements import Statement
 from parley.judging.rldf.splits import SPLITS, split_topics
+from parley.reports.export import quality, rows
+from parley.reports.export.audit import audited, confirmation
+from parley.reports.export.pairs import BiasGroups, StatementPair, group_by_bias, is_confirmed, make_pairs, passing
+from parley.reports.export.quality import Figures
+from parley.reports.export.rows import Row
+from parley.reports.export.settings import Settings
+from parley.reports.export.sources import Source, read_runs
+from parley.reports.export.statements import Statement
 from parley.scenarios import normal
 
 Table = dict[str, list[Row]]

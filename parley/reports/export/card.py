@@ -12,10 +12,10 @@ import yaml
 from parley import __version__
 from parley.agents.models.catalogue import catalogue
 from parley.base.text import plural
-from parley.export.audit import confirmation_line
-from parley.export.conversations import CHECKED_FLAGS
-from parley.export.dataset import Dataset, Table
-from parley.export.statements import NEUTRAL, Statement
+from parley.reports.export.audit import confirmation_line
+from parley.reports.export.conversations import CHECKED_FLAGS
+from parley.reports.export.dataset import Dataset, Table
+from parley.reports.export.statements import NEUTRAL, Statement
 from parley.scenarios import normal
 
 LIMITS = """\

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from parley.agents import ConfigError
-from parley.reports import LoadedRun, all_models, cautions
-from parley.studies import find_comparable
+from parley.reports.making import LoadedRun, all_models, cautions
+from parley.runs.studies import find_comparable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,8 +1,8 @@
 """From run files to a report: the study's own, or the generic one.
 
-A study names its report: built-in ones are listed in `parley.studies`, an installed package registers an entry point in
-the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of verdicts
-(see `parley.frames`) and returns a `parley.analysis.reporting.report.Report`.
+A study names its report: built-in ones are listed in `parley.runs.studies`, an installed package registers an entry
+point in the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of
+verdicts (see `parley.frames`) and returns a `parley.analysis.reporting.report.Report`.
 
 A run file names the study it was made with, but that never causes code to be loaded: the report of a user's own study
 is used only if the user names the study (`--study mine.py:Mine`); otherwise the run gets the generic report.
@@ -23,9 +23,9 @@ from parley.base.redaction import HiddenAddresses
 from parley.base.text import plural, without_surrogates
 from parley.judging import HasAnalysisPlan, Measure
 from parley.runs import Replies, RunFile, StoredPlan, explain_damage, stored_plan
+from parley.runs.studies import STUDIES, find_report, find_study, measures_of
 from parley.scenarios import Directions, aligned_directions, load_suite, read_directions
 from parley.scenarios.malibu import SHIPPED
-from parley.studies import STUDIES, find_report, find_study, measures_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -214,7 +214,7 @@ def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     """Which statements repeat another judge's, with the names that the models have in the runs' verdicts."""
     import pandas as pd
 
-    from parley.remarks import repeated_remarks
+    from parley.reports.remarks import repeated_remarks
 
     frames = []
     for number, run in enumerate(runs):

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, ParseStatus, Transcript, Turn
-from parley.interop.imported import UNREADABLE, Imported, read_json
-from parley.interop.logs import SOURCE, read_log
+from parley.imports.imported import UNREADABLE, Imported, read_json
+from parley.imports.logs import SOURCE, read_log
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.bbq.method import Task, answer_verdict
 from parley.judging.bbq.methods.mabrf import Judgement, read_place

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.export.pairs import StatementPair
-from parley.export.settings import Settings
-from parley.export.statements import FLAGS, Statement
+from parley.reports.export.pairs import StatementPair
+from parley.reports.export.settings import Settings
+from parley.reports.export.statements import FLAGS, Statement
 from parley.scenarios import normal
 
 Figures = dict[str, Any]

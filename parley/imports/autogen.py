@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.agents import Call, ConfigError, Transcript, Turn
 from parley.agents.transcripts import number_rounds
-from parley.interop.imported import UNREADABLE, Imported, facets_of, read_json, read_text, seconds, whole_number
+from parley.imports.imported import UNREADABLE, Imported, facets_of, read_json, read_text, seconds, whole_number
 from parley.judging import Outcome, Unit
 from parley.runs import Record
 

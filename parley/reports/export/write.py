@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
-from parley.export.card import card
-from parley.export.dataset import Dataset, Table
+from parley.reports.export.card import card
+from parley.reports.export.dataset import Dataset, Table
 
 MANIFEST = "export.json"
 MISSING = "this format needs more packages: pip install 'parley-autogen[datasets]'"

@@ -12,9 +12,9 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
-from parley.export.conversations import Opened, judged, labelled
-from parley.export.settings import Settings
-from parley.export.statements import Statement, debated
+from parley.reports.export.conversations import Opened, judged, labelled
+from parley.reports.export.settings import Settings
+from parley.reports.export.statements import Statement, debated
 from parley.runs import RunFile, explain_damage
 from parley.runs.packing import run_stem
 

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from parley.agents import ConfigError, ParleyError
-from parley.export.dataset import Dataset
-from parley.export.write import MISSING, write_dataset
+from parley.reports.export.dataset import Dataset
+from parley.reports.export.write import MISSING, write_dataset
 
 
 def push(dataset: Dataset, name: str, *, public: bool) -> str:

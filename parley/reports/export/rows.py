@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from parley.export.pairs import StatementPair
-from parley.export.settings import Settings
-from parley.export.statements import Statement
+from parley.reports.export.pairs import StatementPair
+from parley.reports.export.settings import Settings
+from parley.reports.export.statements import Statement
 
 Row = dict[str, Any]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from parley.base.text import plural
-from parley.export.pairs import StatementPair
+from parley.reports.export.pairs import StatementPair
 
 if TYPE_CHECKING:
     import pandas as pd

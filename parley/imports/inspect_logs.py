@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import Call, ConfigError, ParseStatus, PromptMessage, Transcript, Turn
-from parley.interop.imported import (
+from parley.imports.imported import (
     UNREADABLE,
     Imported,
     duration,

@@ -20,7 +20,7 @@ from parley import __version__
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import without_surrogates
-from parley.interop.conversations import conversations
+from parley.reports.export.transcripts import conversations
 from parley.runs import RunFile, explain_damage
 
 VERSION = 2
