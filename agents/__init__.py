@@ -5,9 +5,18 @@ This is the only package of Parley that imports AutoGen.
 
 from typing import TYPE_CHECKING
 
-from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
 from parley.agents.personas import Persona, load_personas
-from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
+from parley.agents.transcripts import (
+    Call,
+    ParseStatus,
+    PromptMessage,
+    Role,
+    Transcript,
+    Turn,
+    Usage,
+    record_calls,
+    seed_from,
+)
 from parley.base.errors import (
     AuthError,
     BadRequest,
@@ -22,12 +31,12 @@ from parley.base.errors import (
 from parley.base.lazy import import_on_first_use
 
 if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which `parley report` does not need
-    from parley.agents.asking import ask
     from parley.agents.conversation import gather_or_cancel
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
     from parley.agents.evaluation import Assessment, Evaluator, Unscored
     from parley.agents.framework_agent import FrameworkAgent
+    from parley.agents.guests import TeamAgent
     from parley.agents.models import (
         DEFAULT_MODEL,
         Budget,
@@ -42,7 +51,7 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     from parley.agents.models.session import observe_calls
     from parley.agents.persona_agent import PersonaAgent, Placement
     from parley.agents.recorded_team import RecordedTeam
-    from parley.agents.seats import TeamAgent
+    from parley.agents.seats import ask
     from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
     from parley.agents.speaking_order import (
         NextSpeaker,

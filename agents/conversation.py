@@ -17,23 +17,21 @@ from autogen_agentchat.base import ChatAgent, TaskResult, Team, TerminationCondi
 from autogen_agentchat.messages import (
     BaseAgentEvent,
     BaseChatMessage,
-    MessageFactory,
     ModelClientStreamingChunkEvent,
-    TextMessage,
 )
 from autogen_core import CancellationToken, ComponentModel
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.components import ConversationConfig, load, load_model, save, save_model, share_clients
-from parley.agents.events import Emit, Event, stream_events
-from parley.agents.guests import wrap_clients
+from parley.agents.guests import TeamAgent, wrap_clients
+from parley.agents.messages import Emit, Event, load_messages, narrate, narrator_turn, save_messages, stream_events
 from parley.agents.models.base import Client, UnlinkedToken
-from parley.agents.models.registry import DEFAULT_MODEL, Models, as_client
+from parley.agents.models.registry import Models
 from parley.agents.models.wire import NARRATOR
 from parley.agents.persona_agent import PersonaAgent, Placement
 from parley.agents.personas import Persona
-from parley.agents.seats import Seat, Spoken, TeamAgent, narrate, narrator_turn
+from parley.agents.seats import Seat, Spoken, choose_client
 from parley.agents.structured import Readout, parse
 from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn
 from parley.base.errors import BudgetSpent, ConfigError, CutShort
@@ -350,23 +348,6 @@ class Conversation(Team):
         await self.close()
 
 
-def save_messages(messages: Iterable[Event]) -> list[Mapping[str, Any]]:
-    """Messages as JSON: those of a type that is not AutoGen's own as plain text, events of such a type not at all."""
-    known, saved = MessageFactory(), list[Mapping[str, Any]]()
-    for message in messages:
-        if known.is_registered(type(message)) and not isinstance(message, TextMessage):
-            saved.append(message.dump())
-        elif isinstance(message, BaseChatMessage):
-            saved.append({"source": message.source, "content": message.to_model_text()})
-    return saved
-
-
-def load_messages(saved: Iterable[Mapping[str, Any]]) -> list[Event]:
-    """The messages that were saved."""
-    known = MessageFactory()
-    return [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
-
-
 def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
     """The arguments of every conversation, from what was saved."""
     return {
@@ -378,14 +359,6 @@ def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
         "options": config.options,
         "model_client_stream": config.model_client_stream,
     }
-
-
-def choose_client(
-    own: str | ChatCompletionClient | None, default: str | ChatCompletionClient | None, models: Models
-) -> Client:
-    """The client of a model: one's own, else the default, else `DEFAULT_MODEL`."""
-    chosen = own or default or DEFAULT_MODEL
-    return models[chosen] if isinstance(chosen, str) else as_client(chosen)
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

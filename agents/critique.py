@@ -20,7 +20,6 @@ from autogen_core import CancellationToken, Component
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.calls import record_calls
 from parley.agents.components import CritiqueConfig, EvaluatorConfig, load_participant, reference, resolve
 from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
 from parley.agents.evaluation import (
@@ -34,12 +33,13 @@ from parley.agents.evaluation import (
     scores_of,
 )
 from parley.agents.fencing import fence_judged
+from parley.agents.messages import narrate
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import PersonaAgent
 from parley.agents.personas import Persona
-from parley.agents.seats import Seat, Spoken, narrate
+from parley.agents.seats import Seat, Spoken
 from parley.agents.structured import Readout
-from parley.agents.transcripts import Turn
+from parley.agents.transcripts import Turn, record_calls
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 

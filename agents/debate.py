@@ -20,25 +20,22 @@ from autogen_core import CancellationToken, Component
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.calls import record_calls
 from parley.agents.components import DebateConfig, load_order, load_participant, reference, resolve, save_order
 from parley.agents.conversation import (
     Conversation,
     Participant,
     gather_or_cancel,
-    load_messages,
     loaded_arguments,
-    save_messages,
 )
-from parley.agents.events import Event
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
+from parley.agents.messages import Event, load_messages, narrate, narrator_turn, save_messages
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import Placement
-from parley.agents.seats import Seat, Spoken, narrate, narrator_turn
+from parley.agents.seats import Seat, Spoken
 from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, by_model, round_robin
 from parley.agents.structured import Readout
-from parley.agents.transcripts import Role, Turn
+from parley.agents.transcripts import Role, Turn, record_calls
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 

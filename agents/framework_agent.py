@@ -36,7 +36,7 @@ from autogen_core.models import (
 )
 from autogen_core.tools import ToolSchema
 
-from parley.agents.events import Emit, Event, stream_events
+from parley.agents.messages import Emit, Event, stream_events
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request

@@ -1,17 +1,27 @@
-"""AutoGen agents and teams as guests: their model clients are wrapped, so that every call of theirs is recorded."""
+"""AutoGen agents and teams as guests in a conversation.
+
+Their model clients are wrapped, so that every call of theirs is recorded, and a whole team takes part as one agent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Any, Self
 
-from autogen_agentchat.base import ChatAgent, Team
+from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team
+from autogen_agentchat.messages import BaseChatMessage, TextMessage
+from autogen_core import CancellationToken, Component, ComponentModel
 from autogen_core.models import ChatCompletionClient
 from autogen_core.tools import Tool, Workbench
+from pydantic import BaseModel
 
+from parley.agents.components import load, save
+from parley.agents.messages import Event
 from parley.agents.models.base import Client
 from parley.agents.models.registry import as_client
 from parley.agents.seats import Seat
+from parley.base.errors import ConfigError
 
 Container = ChatAgent | Team | Tool | Workbench
 """What may have a client: teams have agents, agents have tools, and a tool may be an agent again."""
@@ -59,3 +69,82 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (part.agent if isinstance(part, Seat) else part for part in value)
     else:
         yield value
+
+
+class TeamAgentConfig(BaseModel):
+    """What is saved of a `TeamAgent`."""
+
+    team: ComponentModel
+    name: str
+    description: str
+
+
+class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
+    """A whole team as one agent: its members talk among themselves, and the last message is the agent's.
+
+    So a team, or a conversation of Parley's, can be a node of a `GraphFlow` or a member of a `SelectorGroupChat`.
+
+    Args:
+        team: Any AutoGen team. It keeps what was said before: resetting the agent resets it.
+        name: The agent's name; by default the team's.
+        description: What other agents and a selector read of it; by default the team's.
+    """
+
+    component_type = "agent"
+    component_config_schema = TeamAgentConfig
+    component_provider_override = "parley.agents.TeamAgent"
+
+    def __init__(self, team: Team, name: str | None = None, description: str | None = None) -> None:
+        super().__init__(name or team.name, description or team.description)
+        self._team = team
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        return (TextMessage,)
+
+    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
+        async for item in self.on_messages_stream(messages, cancellation_token):
+            if isinstance(item, Response):
+                return item
+        raise AssertionError("on_messages_stream always ends with a Response")
+
+    async def on_messages_stream(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> AsyncGenerator[Event | Response, None]:
+        result = None
+        async for item in self._team.run_stream(
+            task=list(messages) or None, cancellation_token=cancellation_token, output_task_messages=False
+        ):
+            if isinstance(item, TaskResult):
+                result = item
+            else:
+                yield item
+        assert result is not None, "a team's stream ends with a TaskResult"
+        said = [message for message in result.messages if isinstance(message, BaseChatMessage)]
+        if not said:
+            raise ConfigError(f"the team '{self._team.name}' said nothing ({result.stop_reason})")
+        message = TextMessage(content=said[-1].to_model_text(), source=self.name)
+        yield Response(chat_message=message, inner_messages=list(result.messages))
+
+    def _to_config(self) -> TeamAgentConfig:
+        team = save(self._team, f"the team '{self._team.name}'")
+        return TeamAgentConfig(team=team, name=self.name, description=self.description)
+
+    @classmethod
+    def _from_config(cls, config: TeamAgentConfig) -> Self:
+        return cls(load(config.team), config.name, config.description)
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None:
+        await self._team.reset()
+
+    async def on_pause(self, cancellation_token: CancellationToken) -> None:
+        await self._team.pause()
+
+    async def on_resume(self, cancellation_token: CancellationToken) -> None:
+        await self._team.resume()
+
+    async def save_state(self) -> Mapping[str, Any]:
+        return await self._team.save_state()
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        await self._team.load_state(state)

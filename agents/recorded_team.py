@@ -16,16 +16,15 @@ from autogen_agentchat.messages import BaseChatMessage, StructuredMessage, Thoug
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from parley.agents.calls import Call, record_calls
 from parley.agents.components import save
 from parley.agents.conversation import Conversation
 from parley.agents.guests import containers, find_agents, wrap_clients
+from parley.agents.messages import narrate, narrator_turn
 from parley.agents.models.registry import Models
 from parley.agents.models.session import SESSION
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import NARRATOR
-from parley.agents.seats import narrate, narrator_turn
-from parley.agents.transcripts import Transcript, Turn, number_rounds
+from parley.agents.transcripts import Call, Transcript, Turn, number_rounds, record_calls
 from parley.base.errors import ConfigError
 
 

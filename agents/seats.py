@@ -1,107 +1,34 @@
-"""The seats of a conversation: an agent, its role, its unread messages, and how a turn of it is recorded."""
+"""The seats of a conversation: an agent, its role, its unread messages, and how one turn of it is taken and recorded.
+
+A single question to a single persona is one turn:
+
+    turn = await ask(Persona("Ada", "You are Ada, an auditor."), "Should buses be free?", model="local/smollm2")
+    turn.text, turn.calls
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
-from autogen_agentchat.agents import BaseChatAgent
-from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team
+from autogen_agentchat.base import ChatAgent, Response
 from autogen_agentchat.messages import BaseChatMessage, StructuredMessage, TextMessage, ThoughtEvent
-from autogen_core import CancellationToken, Component, ComponentModel
+from autogen_core import CancellationToken
+from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.calls import Call, record_calls
-from parley.agents.components import load, save
-from parley.agents.events import Emit, Event, new_message_id
+from parley.agents.messages import Emit, Event, narrate
 from parley.agents.models.base import Client
 from parley.agents.models.options import THINK_TOKENS
+from parley.agents.models.registry import DEFAULT_MODEL, Models, as_client
 from parley.agents.models.thoughts import join_thoughts, split_thought
-from parley.agents.models.wire import NARRATOR
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
-from parley.agents.transcripts import Role, Turn
-from parley.base.errors import ConfigError, CutShort
+from parley.agents.personas import Persona
+from parley.agents.structured import Readout
+from parley.agents.transcripts import Call, Role, Turn, record_calls
+from parley.base.errors import CutShort
 from parley.base.text import plural
-
-
-class TeamAgentConfig(BaseModel):
-    """What is saved of a `TeamAgent`."""
-
-    team: ComponentModel
-    name: str
-    description: str
-
-
-class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
-    """A whole team as one agent: its members talk among themselves, and the last message is the agent's.
-
-    So a team, or a conversation of Parley's, can be a node of a `GraphFlow` or a member of a `SelectorGroupChat`.
-
-    Args:
-        team: Any AutoGen team. It keeps what was said before: resetting the agent resets it.
-        name: The agent's name; by default the team's.
-        description: What other agents and a selector read of it; by default the team's.
-    """
-
-    component_type = "agent"
-    component_config_schema = TeamAgentConfig
-    component_provider_override = "parley.agents.TeamAgent"
-
-    def __init__(self, team: Team, name: str | None = None, description: str | None = None) -> None:
-        super().__init__(name or team.name, description or team.description)
-        self._team = team
-
-    @property
-    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        return (TextMessage,)
-
-    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
-        async for item in self.on_messages_stream(messages, cancellation_token):
-            if isinstance(item, Response):
-                return item
-        raise AssertionError("on_messages_stream always ends with a Response")
-
-    async def on_messages_stream(
-        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
-    ) -> AsyncGenerator[Event | Response, None]:
-        result = None
-        async for item in self._team.run_stream(
-            task=list(messages) or None, cancellation_token=cancellation_token, output_task_messages=False
-        ):
-            if isinstance(item, TaskResult):
-                result = item
-            else:
-                yield item
-        assert result is not None, "a team's stream ends with a TaskResult"
-        said = [message for message in result.messages if isinstance(message, BaseChatMessage)]
-        if not said:
-            raise ConfigError(f"the team '{self._team.name}' said nothing ({result.stop_reason})")
-        message = TextMessage(content=said[-1].to_model_text(), source=self.name)
-        yield Response(chat_message=message, inner_messages=list(result.messages))
-
-    def _to_config(self) -> TeamAgentConfig:
-        team = save(self._team, f"the team '{self._team.name}'")
-        return TeamAgentConfig(team=team, name=self.name, description=self.description)
-
-    @classmethod
-    def _from_config(cls, config: TeamAgentConfig) -> Self:
-        return cls(load(config.team), config.name, config.description)
-
-    async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        await self._team.reset()
-
-    async def on_pause(self, cancellation_token: CancellationToken) -> None:
-        await self._team.pause()
-
-    async def on_resume(self, cancellation_token: CancellationToken) -> None:
-        await self._team.resume()
-
-    async def save_state(self) -> Mapping[str, Any]:
-        return await self._team.save_state()
-
-    async def load_state(self, state: Mapping[str, Any]) -> None:
-        await self._team.load_state(state)
 
 
 class Spoken(NamedTuple):
@@ -232,11 +159,47 @@ def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
     )
 
 
-def narrate(text: str, source: str = NARRATOR) -> TextMessage:
-    """A message from the narrator, or from `source`."""
-    return TextMessage(id=new_message_id(), content=text, source=source)
+def choose_client(
+    own: str | ChatCompletionClient | None, default: str | ChatCompletionClient | None, models: Models
+) -> Client:
+    """The client of a model: one's own, else the default, else `DEFAULT_MODEL`."""
+    chosen = own or default or DEFAULT_MODEL
+    return models[chosen] if isinstance(chosen, str) else as_client(chosen)
 
 
-def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
-    """A message that no agent said, as a turn of the transcript."""
-    return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
+async def ask(
+    persona: Persona,
+    prompt: str,
+    reply_type: type[BaseModel] | None = None,
+    *,
+    model: str | ChatCompletionClient | None = None,
+    models: Models | None = None,
+    readout: Readout = "sampled",
+    options: Mapping[str, Any] | None = None,
+    cancellation_token: CancellationToken | None = None,
+) -> Turn:
+    """Ask one persona one question; the turn is recorded like the only turn of a debate of one.
+
+    Args:
+        persona: Who answers.
+        prompt: The question.
+        reply_type: A pydantic type that the reply is parsed as, into `turn.verdict`; by default it is plain text.
+        model: The model, as `provider/model` or any AutoGen client. A persona's own model comes first; without
+            either it is the embedded default.
+        models: The clients to use, in a study those of the run. By default a client is opened for this question and
+            closed after it.
+        readout: How scores are read from a typed reply: `sampled`, as written, or `expected`, as the mean over the
+            scale's tokens (needs log-probabilities).
+        options: Passed with the call, such as `{"max_tokens": 200}`; by default the client's own apply.
+        cancellation_token: Cancels the call.
+    """
+    clients = Models() if models is None else models
+    try:
+        client = choose_client(persona.model, model, clients)
+        agent = PersonaAgent(persona, client, reply_type=reply_type, readout=readout, options=options)
+        seat = Seat(agent, "debater", inbox=[narrate(prompt)])
+        spoken = await seat.speak(round=1, token=cancellation_token or CancellationToken())
+        return spoken.turn
+    finally:
+        if models is None:
+            await clients.close()

@@ -28,11 +28,11 @@ from autogen_core.models import (
     UserMessage,
 )
 
-from parley.agents.calls import seed_from
-from parley.agents.events import Event
+from parley.agents.messages import Event
 from parley.agents.models.base import Client
 from parley.agents.models.wire import NARRATOR
 from parley.agents.structured import answer_in
+from parley.agents.transcripts import seed_from
 
 Group = Sequence[str]
 Order = Callable[[int, Sequence[str]], Sequence[Group]]

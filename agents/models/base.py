@@ -27,7 +27,6 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
-from parley.agents.calls import Call, PromptMessage, seed_from
 from parley.agents.models.budget import Budget
 from parley.agents.models.limit_search import START_LIMIT, LimitSearch
 from parley.agents.models.options import THINK_TOKENS, ClientConfig, ClientOptions, Effort
@@ -37,6 +36,7 @@ from parley.agents.models.request import SHARED, Request, prompt_message, reques
 from parley.agents.models.session import SESSION, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import Throttle
+from parley.agents.transcripts import Call, PromptMessage, seed_from
 from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.base.home import say
 

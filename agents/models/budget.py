@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parley.agents.calls import Call
+from parley.agents.transcripts import Call
 from parley.base.errors import BudgetSpent
 from parley.base.text import plural
 

@@ -14,7 +14,7 @@ from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, Use
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
-from parley.agents.calls import PromptMessage
+from parley.agents.transcripts import PromptMessage
 
 Schema = type[BaseModel] | bool | None
 SHARED = "parley_shared"

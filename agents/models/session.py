@@ -12,11 +12,11 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import count
 from typing import Any
 
-from parley.agents.calls import Call, record_call
 from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.pending import PendingReplies
 from parley.agents.models.reply import Reply
+from parley.agents.transcripts import Call, record_call
 from parley.base.errors import ParleyError
 
 Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]

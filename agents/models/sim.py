@@ -26,7 +26,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from parley.agents.calls import seed_from
 from parley.agents.models.base import Client, estimate_tokens
 from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
@@ -35,6 +34,7 @@ from parley.agents.models.sim_injection import find_score_instruction
 from parley.agents.models.sim_lines import reply_lines
 from parley.agents.models.sim_panel import adopted, heard, is_named, persona_of
 from parley.agents.models.wire import strict_schema, to_chat
+from parley.agents.transcripts import seed_from
 from parley.base.errors import ConfigError, RateLimited, ServerFault
 
 _ROUND = re.compile(r"\bround (\d+) is over")

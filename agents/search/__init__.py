@@ -1,8 +1,6 @@
-"""Search engines: one file per engine, behind one small protocol."""
+"""Search engines behind one small protocol, by name: the web's, or a folder of documents."""
 
-from parley.agents.search.client import SearchClient
-from parley.agents.search.engine import SearchEngine, SearchResult
-from parley.agents.search.quoting import quote
-from parley.agents.search.registry import known_engines, make_engine
+from parley.agents.search.engine import SearchEngine, SearchResult, quote
+from parley.agents.search.registry import SearchClient, known_engines, make_engine
 
 __all__ = ["SearchClient", "SearchEngine", "SearchResult", "known_engines", "make_engine", "quote"]

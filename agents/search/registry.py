@@ -3,27 +3,36 @@
     engine = make_engine("folder:articles")
     results = await engine.search("who built the bridge", limit=5)
 
+Every engine gets the same client: pauses between queries, retries, one search for equal queries, and a cache. Results
+are cached with the model replies of a run, so that a run can be repeated without a network.
+
 An installed package adds an engine by an entry point in the group `parley.search`; your own is `file.py:Class`. Either
 is a class with the members of `SearchEngine`, called with the options as keywords.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
+import time
 from urllib.parse import unquote
 
-from parley.agents.search.client import SearchClient
-from parley.agents.search.engine import SearchEngine
-from parley.base.errors import ConfigError
+from parley.agents.models.session import SESSION
+from parley.agents.search.engine import SearchEngine, SearchResult, read_results
+from parley.agents.search.folder import FolderEngine
+from parley.base.errors import ConfigError, SearchError
 from parley.base.plugins import Registry
 
+MAX_ATTEMPTS = 3
+FIRST_WAIT_SECONDS = 1.0
+"""Before the second attempt; doubled before each further one."""
 FOLDER = "folder:"
 ENGINES: dict[str, str] = {
-    "duckduckgo": "parley.agents.search.duckduckgo:DuckDuckGo",
-    "brave": "parley.agents.search.brave:Brave",
-    "searxng": "parley.agents.search.searxng:SearxNG",
+    "duckduckgo": "parley.agents.search.web:DuckDuckGo",
+    "brave": "parley.agents.search.web:Brave",
+    "searxng": "parley.agents.search.web:SearxNG",
 }
-
-
 _REGISTRY = Registry(
     "search engine",
     group="parley.search",
@@ -32,6 +41,78 @@ _REGISTRY = Registry(
     contract="agents/search/engine.py",
     others=(f"{FOLDER}DIR",),
 )
+
+
+class SearchClient:
+    """An engine with pacing, retries and a cache; itself a `SearchEngine`.
+
+    Args:
+        engine: The engine. It may set `pause` (seconds between queries, default 0) and `cacheable` (default True).
+        first_wait: Seconds before the second attempt; doubled before each further one.
+    """
+
+    def __init__(self, engine: SearchEngine, *, first_wait: float = FIRST_WAIT_SECONDS) -> None:
+        self.engine = engine
+        self.name = engine.name
+        self._pause: float = getattr(engine, "pause", 0.0)
+        self._cacheable: bool = getattr(engine, "cacheable", True)
+        self._first_wait = first_wait
+        self._in_flight: dict[tuple[str, int], asyncio.Task[list[SearchResult]]] = {}
+        self._pacing = asyncio.Lock()
+        self._next_query_time = 0.0
+
+    def sources(self) -> dict[str, str]:
+        """Hashes of what is searched, if the engine has them."""
+        engine_sources = getattr(self.engine, "sources", None)
+        return dict(engine_sources()) if engine_sources else {}
+
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
+        """At most `limit` results, best first, from the run's cache if they are there."""
+        query = query.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be sent
+        key = (query, limit)
+        search = self._in_flight.get(key)
+        if search is None:
+            search = self._in_flight[key] = asyncio.ensure_future(self._search_cached(query, limit))
+            search.add_done_callback(lambda _: self._in_flight.pop(key, None))
+        # Shielded, so that one caller's cancellation does not cancel the search for the others.
+        return list(await asyncio.shield(search))
+
+    async def _search_cached(self, query: str, limit: int) -> list[SearchResult]:
+        session = SESSION.get()
+        cache = session.cache if session is not None and self._cacheable else None
+        pending = session.pending if session is not None and self._cacheable else None
+        address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
+        for stored in (pending, cache):
+            if stored is not None and (cached := stored.read(address, read_results)) is not None:
+                return cached
+        results = await self._search_with_retries(query, limit)
+        if cache is not None:
+            cache.put_text(address, self.name, json.dumps(results))
+        elif pending is not None:
+            pending.put(address, json.dumps(results))
+        return results
+
+    async def _search_with_retries(self, query: str, limit: int) -> list[SearchResult]:
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            await self._wait_for_turn()
+            try:
+                return (await self.engine.search(query, limit))[:limit]
+            except SearchError as error:
+                if not error.retryable or attempt == MAX_ATTEMPTS:
+                    raise
+                await asyncio.sleep(self._first_wait * 2 ** (attempt - 1))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _wait_for_turn(self) -> None:
+        if not self._pause:
+            return
+        async with self._pacing:
+            await asyncio.sleep(max(0.0, self._next_query_time - time.monotonic()))
+            self._next_query_time = time.monotonic() + self._pause
+
+    async def close(self) -> None:
+        """Close the engine."""
+        await self.engine.close()
 
 
 def known_engines() -> dict[str, str]:
@@ -47,8 +128,6 @@ def make_engine(name: str) -> SearchClient:
             `?option=value&…`.
     """
     if name.startswith(FOLDER):
-        from parley.agents.search.folder import FolderEngine
-
         return SearchClient(FolderEngine(name.removeprefix(FOLDER)))
     plain, _, query = name.partition("?")
     engine_class = _REGISTRY.find(plain)

@@ -1,23 +1,135 @@
-"""One request to a search service that answers with JSON, without retries.
+"""The engines of the web: DuckDuckGo through the package `ddgs`, Brave and SearxNG by one request for JSON.
 
-Error messages contain nothing of a request but the service's host: a key may be in its headers or its address.
+Nothing is retried here: `SearchClient` does that for every engine. Error messages contain nothing of a request but the
+service's host: a key may be in its headers or its address.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from parley.agents.models.http import TooLong, open_session, read_body
 from parley.agents.search.engine import SearchResult
+from parley.base.address import require_https
 from parley.base.errors import ConfigError, SearchError
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 20
 MAX_BYTES = 4_000_000
+BRAVE_KEY = "BRAVE_API_KEY"
+BRAVE_RESULTS = 20
+"""The most results that the service gives per request."""
+
+
+class DuckDuckGo:
+    """DuckDuckGo's web search: `duckduckgo`, or `duckduckgo?region=uk-en`. A proxy can be set in DDGS_PROXY.
+
+    Args:
+        region: Country and language of the results, as DuckDuckGo names them.
+        base_url: Another address than DuckDuckGo's own.
+    """
+
+    pause: ClassVar[float] = 0.5
+
+    def __init__(self, region: str = "us-en", base_url: str | None = None) -> None:
+        self.name = " ".join(["duckduckgo", *([host_of("duckduckgo", base_url)] if base_url else []), region])
+        self._region, self._base_url = region, base_url
+        _text_engines()  # fails now, not at the first search, if the package is missing
+
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
+        # In a thread, since the package blocks until the answer is there.
+        rows = await asyncio.to_thread(self._search_blocking, query)
+        return [SearchResult(title=row.title, link=row.href, text=row.body) for row in rows[:limit]]
+
+    def _search_blocking(self, query: str) -> list[Any]:
+        # `DDGS().text` reports "No results found" both for a refused page and for an empty one; its inner engine tells
+        # the two apart.
+        engine = _text_engines()["duckduckgo"](proxy=os.environ.get("DDGS_PROXY"), timeout=TIMEOUT_SECONDS)
+        if self._base_url:
+            engine.search_url = self._base_url
+        try:
+            rows = engine.search(query, region=self._region)
+        except Exception as error:  # the package and its transport do not document what they raise
+            raise SearchError(f"duckduckgo cannot be reached ({type(error).__name__})", retryable=True) from None
+        if rows is None:
+            raise SearchError("duckduckgo refused to answer: too many queries, or a robot check", retryable=True)
+        return list(rows)
+
+    async def close(self) -> None:
+        """Nothing stays open between searches."""
+
+
+def _text_engines() -> Any:
+    try:
+        from ddgs.engines import ENGINES
+    except ModuleNotFoundError:
+        raise ConfigError("duckduckgo needs the package 'ddgs': pip install 'parley-autogen[search]'") from None
+    return ENGINES["text"]
+
+
+class Brave:
+    """Brave's web search: `brave`, with a key in BRAVE_API_KEY.
+
+    Args:
+        base_url: The service's address, or that of a proxy. https, unless it is on this machine.
+    """
+
+    pause: ClassVar[float] = 0.5
+    name: ClassVar[str] = "brave"
+
+    def __init__(self, base_url: str = "https://api.search.brave.com") -> None:
+        self._host = host_of("brave", base_url)
+        require_https("brave", base_url)
+        self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
+        if not os.environ.get(BRAVE_KEY):
+            raise ConfigError(f"brave needs a key: set {BRAVE_KEY}")
+
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
+        params = {"q": query, "count": str(min(limit, BRAVE_RESULTS)), "text_decorations": "false"}
+        reply = await get_json(self._url, params, {"X-Subscription-Token": os.environ.get(BRAVE_KEY, "")})
+        web = reply.get("web", {"results": []})  # absent if nothing was found
+        if not isinstance(web, dict):
+            raise SearchError(f"{self._host} answered with JSON that has no results")
+        return read_rows(self._host, web.get("results"), "description")
+
+    async def close(self) -> None:
+        """Nothing stays open between searches."""
+
+
+class SearxNG:
+    """A SearxNG server: `searxng?base_url=https://host`. Its settings must allow the format `json`.
+
+    Args:
+        base_url: The server's address; there is no default server.
+        language: The language of the results.
+    """
+
+    pause: ClassVar[float] = 0.5
+
+    def __init__(self, base_url: str = "", language: str = "en") -> None:
+        if not base_url:
+            raise ConfigError("searxng needs its server's address: searxng?base_url=https://host")
+        self._host = host_of("searxng", base_url)
+        self._url = f"{base_url.rstrip('/')}/search"
+        self._language = language
+        self.name = f"searxng {self._host} {language}"
+
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
+        reply = await get_json(self._url, {"q": query, "format": "json", "language": self._language})
+        results = read_rows(self._host, reply.get("results"), "content")
+        if not results and reply.get("unresponsive_engines"):
+            # Its own sources were down, which is not the same as finding nothing.
+            raise SearchError(f"none of the engines behind {self._host} answered", retryable=True)
+        return results[:limit]
+
+    async def close(self) -> None:
+        """Nothing stays open between searches."""
 
 
 def host_of(name: str, base_url: str) -> str:
@@ -70,7 +182,7 @@ def _parse_object(host: str, body: bytes) -> dict[str, Any]:
     return value
 
 
-def read_results(host: str, rows: object, text_field: str) -> list[SearchResult]:
+def read_rows(host: str, rows: object, text_field: str) -> list[SearchResult]:
     """The rows of a reply as results; `text_field` names the field with the text."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SearchError(f"{host} answered with JSON that has no results")

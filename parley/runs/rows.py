@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.agents import Call, Turn
-from parley.agents.calls import PromptMessage
+from parley.agents.transcripts import PromptMessage
 from parley.judging import Outcome, Unit, Verdict
 
 Row = tuple[Any, ...]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parley.agents.fencing import WARNING, fence
 from parley.agents.search import SearchResult, quote
-from parley.agents.search.quoting import TEXT_CHARS
+from parley.agents.search.engine import TEXT_CHARS
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

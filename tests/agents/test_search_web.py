@@ -13,9 +13,7 @@ from aiohttp.test_utils import TestServer
 
 from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
 from parley.agents.search import SearchClient, SearchResult, make_engine
-from parley.agents.search.brave import Brave
-from parley.agents.search.duckduckgo import DuckDuckGo
-from parley.agents.search.searxng import SearxNG
+from parley.agents.search.web import Brave, DuckDuckGo, SearxNG
 
 KEY = "BSA-very-secret"
 SEARX = {"results": [{"title": "Tower Bridge", "url": "https://a.example", "content": "Opened in 1894.", "score": 1}]}

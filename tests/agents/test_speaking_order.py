@@ -13,7 +13,7 @@ from autogen_agentchat.messages import HandoffMessage
 from autogen_agentchat.teams import SelectorGroupChat, Swarm
 
 from parley.agents import ConfigError, Debate, Persona, PersonaAgent, by_function, by_handoff, by_model, model
-from parley.agents.events import Event
+from parley.agents.messages import Event
 from parley.agents.speaking_order import SELECTOR_PROMPT
 
 ADA = Persona("Ada", "You are Ada, an auditor.")

@@ -1,0 +1,82 @@
+"""AutoGen's messages and events: made, saved, and streamed as they happen.
+
+Events are what happens within a turn: chunks of text, tool calls, requests for input, messages of inner teams. Work
+that reports its events takes a function `emit`. `stream_events` turns such work into an async generator, which is what
+AutoGen's interfaces return.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from typing import Any, TypeVar
+
+from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, MessageFactory, TextMessage
+from autogen_core import CancellationToken
+
+from parley.agents.models.wire import NARRATOR
+from parley.agents.transcripts import Turn
+
+Event = BaseAgentEvent | BaseChatMessage
+Emit = Callable[[Event], None]
+"""Called with each event as it happens."""
+T = TypeVar("T")
+_IDS = random.Random()
+
+
+def new_message_id() -> str:
+    """An id for a message: AutoGen's default, uuid4, takes as long to make as the rest of the message."""
+    return f"{_IDS.getrandbits(128):032x}"
+
+
+def narrate(text: str, source: str = NARRATOR) -> TextMessage:
+    """A message from the narrator, or from `source`."""
+    return TextMessage(id=new_message_id(), content=text, source=source)
+
+
+def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
+    """A message that no agent said, as a turn of the transcript."""
+    return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
+
+
+def save_messages(messages: Iterable[Event]) -> list[Mapping[str, Any]]:
+    """Messages as JSON: those of a type that is not AutoGen's own as plain text, events of such a type not at all."""
+    known, saved = MessageFactory(), list[Mapping[str, Any]]()
+    for message in messages:
+        if known.is_registered(type(message)) and not isinstance(message, TextMessage):
+            saved.append(message.dump())
+        elif isinstance(message, BaseChatMessage):
+            saved.append({"source": message.source, "content": message.to_model_text()})
+    return saved
+
+
+def load_messages(saved: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The messages that were saved."""
+    known = MessageFactory()
+    return [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
+
+
+async def stream_events(
+    work: Callable[[Emit], Coroutine[Any, Any, T]], token: CancellationToken | None = None
+) -> AsyncGenerator[Event | T, None]:
+    """The events of the work as they happen, then its result.
+
+    Args:
+        work: From `emit` to the coroutine that calls it. It is cancelled if nobody listens any longer.
+        token: Cancels the work at once, whatever it is waiting for.
+    """
+    arrived: asyncio.Queue[Any] = asyncio.Queue()
+    ended = object()
+    task = asyncio.ensure_future(work(arrived.put_nowait))
+    task.add_done_callback(lambda _: arrived.put_nowait(ended))
+    if token is not None:
+        token.link_future(task)
+    try:
+        while (event := await arrived.get()) is not ended:
+            yield event
+        yield task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
