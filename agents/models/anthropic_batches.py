@@ -12,21 +12,20 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 from anthropic import APIError
+from anthropic.resources.messages import AsyncBatches
 
-from parley.agents.models.anthropic import SAMPLING, SAMPLING_VERSION, billed_message, read_message
+from parley.agents.models.anthropic_messages import SAMPLING, SAMPLING_VERSION, billed_message, read_message
 from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State, all_answers
+from parley.agents.models.failures import retried, server_message
 from parley.agents.models.http import TooLong
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import Request
-from parley.agents.models.wire import server_message
+from parley.agents.models.sdk import SdkClient
 from parley.base.errors import BadRequest, ModelError, RateLimited, ServerFault
-
-if TYPE_CHECKING:
-    from parley.agents.models.anthropic import AnthropicClient
 
 MARK_LENGTH = 22
 """Characters of the mark in the ids of requests, which may have 64: the rest is the request's own name."""
@@ -40,14 +39,15 @@ class MessageBatches:
     """Anthropic's batches.
 
     Args:
-        client: its SDK, key and number of retries are used.
+        client: its requests, key and number of retries are used.
+        batches: the SDK's methods for batches.
     """
 
     max_bytes = MAX_BYTES
 
-    def __init__(self, client: AnthropicClient) -> None:
+    def __init__(self, client: SdkClient, batches: AsyncBatches) -> None:
         self._client = client
-        self._batches = client.sdk.messages.batches
+        self._batches = batches
         self._unsent: dict[str, bytes] = {}
 
     def line(self, name: str, request: Request) -> bytes:
@@ -72,21 +72,18 @@ class MessageBatches:
         for request in requests:
             request["custom_id"] = f"{mark[:MARK_LENGTH]}-{request['custom_id']}"
         headers = SAMPLING_VERSION if any(request["params"].keys() & SAMPLING for request in requests) else None
-        retries = self._client.options.retries
-        for attempt in range(1, retries + 2):
-            try:
-                return _state(
-                    await self._try(
-                        lambda: self._batches.create(requests=requests, extra_headers=headers, timeout=TIMEOUT_SECONDS)
-                    )
+
+        async def send() -> State:
+            return _state(
+                await self._try(
+                    lambda: self._batches.create(requests=requests, extra_headers=headers, timeout=TIMEOUT_SECONDS)
                 )
-            except ModelError as error:
-                if not error.retryable or attempt > retries:
-                    raise
-                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
-                if not isinstance(error, RateLimited) and (state := await self.find(mark, file)):
-                    return state
-        raise AssertionError("the last attempt returns or raises")
+            )
+
+        async def search(error: ModelError) -> State | None:
+            return None if isinstance(error, RateLimited) else await self.find(mark, file)
+
+        return await retried(self._client, send, search)
 
     async def find(self, mark: str, file: str) -> State | None:
         since, count = (int(part) for part in file.split("-")[:2])
@@ -147,22 +144,13 @@ class MessageBatches:
 
     async def _get(self, make: Callable[[], Awaitable[T]]) -> T:
         """What a request returns that may be sent more than once."""
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self._try(make)
-            except ModelError as error:
-                if not error.retryable or attempt > self._client.options.retries:
-                    raise
-                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
+        return await retried(self._client, lambda: self._try(make))
 
     async def _try(self, make: Callable[[], Awaitable[T]]) -> T:
         try:
             return await make()
         except (APIError, httpx2.HTTPError, TooLong, TimeoutError, ValueError, TypeError, AttributeError) as error:
-            where = f"{self._client.name}: {self._client.base_url}"
-            raise self._client.error_for(error) or ServerFault(f"{where} sent an unreadable answer") from None
+            raise self._client.error_for(error) or self._client.unreadable("sent an unreadable answer") from None
 
 
 def _state(batch: Any) -> State:

@@ -20,11 +20,12 @@ import aiohttp
 
 from parley.agents.models.base import Client
 from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.failures import retried, server_message
 from parley.agents.models.http import open_session, read_body
 from parley.agents.models.reply import Reply, redact_bytes
 from parley.agents.models.request import Request
-from parley.agents.models.wire import billed_reply, from_completion, server_message
-from parley.base.errors import BadRequest, ModelError, ServerFault
+from parley.agents.models.wire import billed_reply, from_completion
+from parley.base.errors import BadRequest, ServerFault
 
 MAX_REQUESTS = 50_000
 """OpenAI's limit per batch."""
@@ -201,17 +202,11 @@ class Batches:
             "completion_window": "24h",
             "metadata": {"parley": mark},
         }
-        retries = self._client.options.retries
-        for attempt in range(1, retries + 2):
-            try:
-                return await self._request("POST", "/batches", self._json(State.read), body=body, retry=False)
-            except ModelError as error:
-                if not error.retryable or attempt > retries:
-                    raise
-                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
-                if state := await self.find(mark, file):
-                    return state
-        raise AssertionError("the last attempt returns or raises")
+
+        async def send() -> State:
+            return self._json(State.read)(await self._send("POST", "/batches", body=body))
+
+        return await retried(self._client, send, lambda error: self.find(mark, file))
 
     async def find(self, mark: str, file: str) -> State | None:
         """The batch with this mark, if there is one; the newest batches are searched first."""
@@ -255,20 +250,14 @@ class Batches:
         path: str,
         read: Callable[[bytes], T],
         *,
-        body: Any = None,
         form: Callable[[], aiohttp.FormData] | None = None,
-        retry: bool = True,
     ) -> T:
         """The response's body, parsed by `read`; temporary failures are retried."""
-        client, attempt = self._client, 0
-        while True:
-            attempt += 1
-            try:
-                return read(await self._send(method, path, body, form() if form else None))
-            except ModelError as error:
-                if not retry or not error.retryable or attempt > client.options.retries:
-                    raise
-                await asyncio.sleep(client.retry_delay(attempt, error.retry_after))
+
+        async def send() -> T:
+            return read(await self._send(method, path, form=form() if form else None))
+
+        return await retried(self._client, send)
 
     def _json(self, read: Callable[[Any], T]) -> Callable[[bytes], T]:
         """`read` for a body of JSON; anything unexpected becomes a `ServerFault`."""
@@ -283,7 +272,7 @@ class Batches:
 
         return parse
 
-    async def _send(self, method: str, path: str, body: Any, form: aiohttp.FormData | None) -> bytes:
+    async def _send(self, method: str, path: str, *, body: Any = None, form: aiohttp.FormData | None = None) -> bytes:
         client = self._client
         try:
             async with (

@@ -20,6 +20,7 @@ from autogen_core.models import ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import Tool
 from pydantic import BaseModel, Field
 
+from parley.agents.models.failures import retry_seconds, server_message, status_error
 from parley.agents.models.http import MAX_BYTES, TooLong, open_session, read_body
 from parley.agents.models.options import ClientOptions, Effort
 from parley.agents.models.reply import Reply, redact
@@ -31,8 +32,6 @@ from parley.agents.models.wire import (
     billed_reply,
     cached_tokens,
     from_completion,
-    retry_seconds,
-    server_message,
     strict_schema,
     thought_in,
     thought_tokens,
@@ -41,7 +40,7 @@ from parley.agents.models.wire import (
     written_tokens,
 )
 from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
-from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.base.errors import ConfigError, ModelError, ServerFault
 
 
 class ServerOptions(ClientOptions):
@@ -224,18 +223,14 @@ class CompatibleClient(StreamingClient):
 
     def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
         """The error for a response whose status is not 200; `raw` is its body."""
-        where = f"{self.name}: {self.base_url} answered {status}"
-        if status in (401, 403):
-            hint = f"; check {self.key_variable}" if self.key_variable else ""
-            return AuthError(f"{where}, the key was refused{hint}")
-        if status == 402 or (status == 429 and b"insufficient_quota" in raw):
-            return QuotaSpent(f"{where}, the account has no credit left{server_message(raw, self._key)}")
-        if status == 429:
-            return RateLimited(f"{where}, too many requests", retry_after=retry_seconds(headers))
-        message = server_message(raw, self._key)
-        if status >= 500 or status == 408:
-            return ServerFault(f"{where}{message}", retry_after=retry_seconds(headers))
-        return BadRequest(f"{where}{message}")
+        return status_error(
+            f"{self.name}: {self.base_url}",
+            status,
+            server_message(raw, self._key),
+            key_variable=self.key_variable,
+            retry_after=retry_seconds(headers),
+            no_credit=status == 429 and b"insufficient_quota" in raw,
+        )
 
     def arriving(self) -> Arriving:
         return Arrived(self.event_text)

@@ -13,7 +13,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from parley.agents.models.weights import sha256_of
+from parley.agents.models.catalogue import sha256_of
 
 
 def dequantized(path: Path) -> Path:

@@ -9,21 +9,18 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-import aiohttp
-from google.genai import errors, types
+from google.genai import types
+from google.genai.client import AsyncClient
 
 from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State
-from parley.agents.models.google import LimitedResponse
+from parley.agents.models.failures import retried
+from parley.agents.models.google_messages import FAILURES, LimitedResponse, open_sdk, read_answer
 from parley.agents.models.reply import Reply, redact, redact_reply
 from parley.agents.models.request import Request
-from parley.base.errors import BadRequest, ModelError, ServerFault
-
-if TYPE_CHECKING:
-    from google.genai.client import AsyncClient
-
-    from parley.agents.models.google import GoogleClient
+from parley.agents.models.sdk import SdkClient
+from parley.base.errors import BadRequest, ServerFault
 
 STATUSES = {
     "JOB_STATE_SUCCEEDED": "completed",
@@ -50,13 +47,12 @@ class GeminiBatches:
     max_bytes = 15 * 10**6
     """Google accepts 20 MB if requests are not in a file."""
 
-    def __init__(self, client: GoogleClient) -> None:
+    def __init__(self, client: SdkClient) -> None:
         self._client = client
         self._unsent: dict[str, bytes] = {}
 
     def line(self, name: str, request: Request) -> bytes:
-        contents, config = self._client.contents(request), self._client.config(request)
-        made = types.InlinedRequest(contents=contents, config=config, metadata={"key": name})
+        made = types.InlinedRequest(**self._client.body(request), metadata={"key": name})
         return made.model_dump_json(exclude_none=True).encode("utf-8", "replace") + b"\n"
 
     async def upload(self, lines: bytes) -> str:
@@ -70,24 +66,18 @@ class GeminiBatches:
         if lines is None:
             raise BadRequest(f"{self._client.name}: the batch was not sent before the run ended")
         requests = [types.InlinedRequest.model_validate_json(line) for line in lines.splitlines()]
-        retries = self._client.options.retries
-        for attempt in range(1, retries + 2):
-            try:
-                job = await self._try(
-                    lambda sdk: sdk.batches.create(
-                        model=self._client.model,
-                        src=requests,
-                        config=types.CreateBatchJobConfig(display_name=mark),
-                    )
+
+        async def send() -> State:
+            job = await self._try(
+                lambda sdk: sdk.batches.create(
+                    model=self._client.model,
+                    src=requests,
+                    config=types.CreateBatchJobConfig(display_name=mark),
                 )
-                return _state(job)
-            except ModelError as error:
-                if not error.retryable or attempt > retries:
-                    raise
-                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
-                if state := await self.find(mark, file):
-                    return state
-        raise AssertionError("the last attempt returns or raises")
+            )
+            return _state(job)
+
+        return await retried(self._client, send, lambda error: self.find(mark, file))
 
     async def find(self, mark: str, file: str) -> State | None:
         async def search(sdk: AsyncClient) -> types.BatchJob | None:
@@ -114,7 +104,7 @@ class GeminiBatches:
     def read(self, answer: types.InlinedResponse) -> Reply:
         client = self._client
         if answer.response is not None:
-            return redact_reply(client.read(answer.response), client._key)
+            return redact_reply(read_answer(client.where, answer.response), client._key)
         error = answer.error or types.JobError()
         reason = " ".join(redact(error.message or "no reason given", client._key).split())[:200]
         kind = BadRequest if error.code == 3 else ServerFault  # gRPC's code of an invalid argument
@@ -122,26 +112,16 @@ class GeminiBatches:
 
     async def _get(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
         """What a request returns that may be sent more than once."""
-        attempt = 0
-        while True:
-            attempt += 1
-            try:
-                return await self._try(make)
-            except ModelError as error:
-                if not error.retryable or attempt > self._client.options.retries:
-                    raise
-                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
+        return await retried(self._client, lambda: self._try(make))
 
     async def _try(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
         client = self._client
-        session, sdk = client.open_sdk(_Answers)
+        session, sdk = open_sdk(client.base_url, client._key, _Answers)
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 return await make(sdk.aio)
-        except (errors.APIError, TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise client.error_for(error) from None
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            raise ServerFault(f"{client.name}: {client.base_url} sent an unreadable answer about a batch") from None
+        except FAILURES as error:
+            raise client.error_for(error) or client.unreadable("sent an unreadable answer about a batch") from None
         finally:
             await sdk.aio.aclose()
             sdk.close()

@@ -8,9 +8,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from parley.agents.models.catalogue import catalogue, fetch
+from parley.agents.models.catalogue import catalogue, fetch, sha256_of
 from parley.agents.models.gguf_tokenizer import read_tokenizer
-from parley.agents.models.weights import sha256_of
 from parley.base.errors import ParleyError
 from parley.base.home import home
 

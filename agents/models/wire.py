@@ -7,10 +7,7 @@ of one role are joined, since many local models require alternating roles.
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping, Sequence
-from email.utils import parsedate_to_datetime
-from math import isfinite
+from collections.abc import Sequence
 from typing import Any
 
 from autogen_core import FunctionCall
@@ -266,34 +263,3 @@ def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompleti
         )
         for entry in entries
     ]
-
-
-def retry_seconds(headers: Mapping[str, str]) -> float | None:
-    """How long the server asks to wait: its `retry-after-ms`, or `Retry-After` in seconds or as a date; else None."""
-    values = {key.lower(): value for key, value in headers.items() if key.lower().startswith("retry-after")}
-    for key, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(values[key]) / unit
-        except (KeyError, ValueError):
-            continue
-        if isfinite(seconds):
-            return max(0.0, seconds)
-    try:
-        until = parsedate_to_datetime(values["retry-after"])
-    except (KeyError, ValueError):
-        return None
-    return max(0.0, until.timestamp() - time.time())
-
-
-def server_message(raw: bytes, key: str) -> str:
-    """The message in an error's body, shortened and with the key redacted: ': the model x does not exist'."""
-    try:
-        data = json.loads(raw)
-        error = data.get("error", data)  # older versions of vLLM have the message at the top level
-        text = error["message"] if isinstance(error, dict) else str(error)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        text = raw.decode("utf-8", "replace")
-    text = " ".join(str(text).split())
-    if key:
-        text = text.replace(key, "***")
-    return f": {text[:200]}" if text else ""

@@ -20,11 +20,11 @@ from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, 
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import SecretStr
 
+from parley.agents.models.failures import retry_seconds
 from parley.agents.models.openai import traits_of
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient
-from parley.agents.models.wire import retry_seconds
 from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 
 UNREACHABLE = ("Connection", "Timeout", "ConnectError", "ReadError", "RemoteProtocolError")

@@ -30,9 +30,8 @@ from rich.console import Console
 
 from parley.agents import Client, ConfigError
 from parley.agents.models import PROVIDERS, model
-from parley.agents.models.catalogue import catalogue, is_fetched
+from parley.agents.models.catalogue import catalogue, is_fetched, weights_sha256
 from parley.agents.models.http import TooLong, open_session, read_body
-from parley.agents.models.weights import weights_sha256
 from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 

@@ -93,7 +93,7 @@ def _describe_measures(study: Study) -> dict[str, Any]:
 
 def weights_of(study: Study) -> dict[str, str]:
     """The hashes of the weights that this machine has of the study's models."""
-    from parley.agents.models.weights import weights_sha256
+    from parley.agents.models.catalogue import weights_sha256
 
     hashes = ((name.partition("?")[0], weights_sha256(name)) for name in study.models())
     return {f"weights of {model}": digest for model, digest in hashes if digest is not None}

@@ -34,7 +34,7 @@ from parley.agents import (
     session,
 )
 from parley.agents.models import Request
-from parley.agents.models.anthropic_models import rules_for
+from parley.agents.models.anthropic_messages import rules_for
 from parley.agents.models.batches import Batched
 from parley.base.errors import QuotaSpent
 from tests.agents.providers import (

@@ -11,8 +11,16 @@ from typing import Any
 import pytest
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.models.catalogue import CatalogueEntry, Wheels, catalogue, fetch, is_fetched, weights_path
-from parley.agents.models.weights import sha256_of, weights_sha256
+from parley.agents.models.catalogue import (
+    CatalogueEntry,
+    Wheels,
+    catalogue,
+    fetch,
+    is_fetched,
+    sha256_of,
+    weights_path,
+    weights_sha256,
+)
 from parley.base.home import home
 from parley.execute import make_study
 from parley.runs import RunFile, describe, measure, refuse_if_changed

@@ -34,7 +34,7 @@ from parley.agents import (
     record_calls,
     session,
 )
-from parley.agents.models.google import efforts_of
+from parley.agents.models.google_messages import efforts_of
 from tests.agents.providers import GOOGLE, KEY, GoogleFormat, ProviderServer, serving
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, TEXT_TOKENS, THOUGHT_TOKENS, Kind
 from tests.vendors.google import Standin
@@ -146,7 +146,7 @@ async def test_a_reply_that_could_be_continued_is_cut(server: ProviderServer) ->
 async def test_a_body_without_end_is_not_read_to_its_end(
     server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.agents.models.google.LimitedResponse.max_bytes", 5000)
+    monkeypatch.setattr("parley.agents.models.google_messages.LimitedResponse.max_bytes", 5000)
     server.replies("x" * 6000)
     with pytest.raises(ServerFault, match=r"the response is larger than 5,000 bytes"):
         await server.client(retries=0).create(ASK)
