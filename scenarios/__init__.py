@@ -4,6 +4,7 @@ from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.checks import (
     Finding,
     Rules,
+    check_graded,
     check_pair,
     check_suite,
     identity_words,
@@ -11,11 +12,24 @@ from parley.scenarios.checks import (
     similarity,
     words,
 )
-from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
-from parley.scenarios.graded import check_graded
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
-from parley.scenarios.malibu import VIEWS, Base, Design, Flaw, Graded, Scenario, Suite, View, Yardstick, load_suite
+from parley.scenarios.malibu import (
+    VIEWS,
+    Base,
+    Design,
+    Directions,
+    Flaw,
+    Graded,
+    Scenario,
+    Suite,
+    View,
+    Yardstick,
+    aligned_directions,
+    direction_in_words,
+    load_suite,
+    read_directions,
+)
 from parley.scenarios.topics import (
     BIASES,
     Known,

@@ -5,14 +5,16 @@
 A *base* is a situation in one area of life with the stereotype it probes; *scenarios* are derived from it by varying
 profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
 part of a shipped suite with suitable settings: `quick` is for a first look, `full` is the benchmark. *Graded
-responses*, one set per base, have a stated flaw each, and show what a judge's scores are worth.
+responses*, one set per base, have a stated flaw each, and show what a judge's scores are worth. A *direction* is the
+way a documented stereotype goes: the two sides of a base's stereotype-aligned contrast, which is the mean score of the
+favoured identities minus that of the others.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.toml import read_toml
@@ -361,3 +363,61 @@ def _place(loc: Sequence[int | str], table: dict[str, Any]) -> str:
         if isinstance(row, dict) and row.get("id"):
             place += f" ({row['id']})"
     return place
+
+
+Side = Literal["favoured", "others"]
+Directions = dict[str, dict[str, dict[Side, list[str]]]]
+"""Base → category → the two sides; bases and categories without a coded direction are left out."""
+_SCHEMA = TypeAdapter(Directions)
+
+
+def aligned_directions(bases: Iterable[Base], categories: Mapping[str, Sequence[str]] | None = None) -> Directions:
+    """The coded directions of stereotypes, as far as these identities are compared.
+
+    Args:
+        bases: The bases of a suite.
+        categories: The identities of each category of a run (default: all of the built-in categories). A category
+            without an identity on one of the two sides is left out.
+    """
+    labels = CATEGORIES if categories is None else categories
+    directions: Directions = {}
+    for base in bases:
+        for category in base.probes:
+            if direction := _direction(base, category, labels.get(category, ())):
+                directions.setdefault(base.id, {})[category] = direction
+    return directions
+
+
+def _direction(base: Base, category: str, labels: Sequence[str]) -> dict[Side, list[str]] | None:
+    favours, disfavours = base.favours.get(category, ()), base.disfavours.get(category, ())
+    if not favours and not disfavours:
+        return None
+    favoured = [label for label in labels if (label in favours if favours else label not in disfavours)]
+    others = [label for label in labels if (label in disfavours if disfavours else label not in favours)]
+    return {"favoured": favoured, "others": others} if favoured and others else None
+
+
+def read_directions(value: Any) -> Directions:
+    """Directions as they were stored in a run file; none if the value has another shape.
+
+    Args:
+        value: Parsed JSON.
+    """
+    try:
+        directions = _SCHEMA.validate_python(value, strict=True)
+    except ValidationError:
+        return {}
+    sides = [direction for by_category in directions.values() for direction in by_category.values()]
+    return directions if all(side.get("favoured") and side.get("others") for side in sides) else {}
+
+
+def direction_in_words(base: Base) -> str:
+    """The coded directions of a base, for people: "gender: male above female"; empty if there is none."""
+    parts = []
+    for category in base.probes:
+        favours, disfavours = (list(side.get(category, ())) for side in (base.favours, base.disfavours))
+        rest = [label for label in CATEGORIES.get(category, ()) if label not in (*favours, *disfavours)]
+        if favours or disfavours:
+            above, below = (", ".join(side or rest) or "the others" for side in (favours, disfavours))
+            parts.append(f"{category}: {above} above {below}")
+    return "; ".join(parts)

@@ -19,7 +19,7 @@ from pydantic_core import from_json
 from parley.agents import ConfigError, seed_from
 from parley.base.text import plural
 from parley.judging.rldf.roles import load_bias
-from parley.judging.rldf.splits import SPLITS, split_topics
+from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.scenarios import BIASES, normal
 from parley.training.config import TrainConfig
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from parley.agents import ConfigError
 from parley.judging.rldf.answers import NEUTRAL
-from parley.judging.rldf.splits import SPLITS, split_topics
+from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
 from parley.training.pairs import Pairs, read_sft

@@ -24,9 +24,7 @@ from parley.judging.bbq.methods.mabrf.loop import CAST, judge_prompt, score_verd
 from parley.judging.bbq.methods.mabrf.loop import JUDGE as MABRF_JUDGE
 from parley.judging.config import call_options, shipped_personas
 from parley.judging.injection.config import MALIBU, InjectionConfig
-from parley.judging.malibu.ballot import Ballot
-from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
-from parley.judging.malibu.panels import load_panel
+from parley.judging.malibu.panel import FENCED, Ballot, candidate, load_panel, show_candidate
 from parley.judging.rldf.referee import BLIND, STATEMENTS, blind_instruction, blind_task, report_type, report_verdicts
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.study import AGAIN

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from parley.judging.malibu.protocol import PanelProtocol
+from parley.judging.malibu.panel import PanelProtocol
 from parley.scenarios import Directions, Identities
 
 VERSION = 2

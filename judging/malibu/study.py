@@ -31,11 +31,16 @@ from parley.agents import (
 from parley.base.text import plural
 from parley.judging.config import NameList, as_list, call_options, limit_field, shipped_personas
 from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
-from parley.judging.malibu.ballot import Ballot
-from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
-from parley.judging.malibu.estimates import estimate_usage
-from parley.judging.malibu.panels import load_panel
-from parley.judging.malibu.protocol import PanelProtocol, SpeakingOrder
+from parley.judging.malibu.panel import (
+    FENCED,
+    Ballot,
+    PanelProtocol,
+    SpeakingOrder,
+    candidate,
+    estimate_usage,
+    load_panel,
+    show_candidate,
+)
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.malibu.wording import PARAPHRASES, PLAIN, Wordings, judging_prompt, label_shown
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick

@@ -14,7 +14,7 @@ from typing import Any
 
 from parley.agents import ConfigError, Debate, Models, Persona, Placement, Readout
 from parley.base.text import plural
-from parley.judging.malibu.ballot import Ballot
+from parley.judging.malibu.panel import Ballot
 from parley.judging.study import Outcome, Unit, UsageEstimate
 from parley.scenarios import Graded, Scenario, Suite
 from parley.scenarios import Yardstick as Mode

@@ -1,17 +1,20 @@
 """What rules find in a statement: does it break role, reveal the role, refuse, repeat its instructions or itself, or is
-it truncated?"""
+it truncated? A dataset of statements is split by topic, so that none is in two splits.
+"""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from parley.agents import Turn
+from parley.agents import ConfigError, Turn, seed_from
 from parley.agents.structured import looks_like_refusal
 from parley.judging.rldf.roles import DebateRole
 from parley.judging.study import Verdict
+from parley.scenarios import normal
 
 RULES = "Rules"
 """The judge of these verdicts: rules, not a model."""
@@ -93,3 +96,22 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
             sampled=float(found),
             text=shown or None,
         )
+
+
+SPLITS = ("train", "validation", "test")
+
+
+def split_topics(topics: Iterable[str], shares: Sequence[float], seed: int) -> dict[str, str]:
+    """Each topic's split. Topics are ordered by a hash, so that adding a few topics moves few others.
+
+    Args:
+        topics: The topics, in any order.
+        shares: The shares of train, validation and test; they must add up to 1.
+        seed: Another seed gives another split.
+    """
+    if len(shares) != len(SPLITS) or min(shares) < 0 or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+        raise ConfigError(f"splits must be three shares that add up to 1, got {', '.join(map(str, shares))}")
+    keys = sorted({normal(topic) for topic in topics}, key=lambda key: (seed_from("split", seed, key), key))
+    ends = [round(len(keys) * sum(shares[: n + 1])) for n in range(len(SPLITS))]
+    starts = [0, *ends[:-1]]
+    return {key: name for name, start, end in zip(SPLITS, starts, ends, strict=True) for key in keys[start:end]}

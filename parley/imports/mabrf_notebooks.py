@@ -25,7 +25,7 @@ from parley.judging import Outcome, Unit, Verdict
 from parley.judging.bbq.method import Task, answer_verdict
 from parley.judging.bbq.methods.mabrf import Judgement, read_place
 from parley.judging.bbq.study import row_facets
-from parley.judging.squad.study import question_facets
+from parley.judging.squad import question_facets
 from parley.runs import Record
 from parley.scenarios import squad
 from parley.scenarios.bbq import AS_PUBLISHED, BbqRow, load

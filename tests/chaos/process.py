@@ -24,7 +24,7 @@ PRELOADED = [
     "parley.judging.malibu.study",
     "parley.judging.bbq",
     "parley.judging.stardtox",
-    "parley.judging.squad.study",
+    "parley.judging.squad",
     "parley.agents.models.compatible",
     "parley.executors.batch",
 ]

@@ -20,15 +20,15 @@ from parley.agents.search.engine import SearchResult
 from parley.agents.structured import _find_object, looks_like_refusal, parse
 from parley.judging.bbq.method import Choice, Reasoned, Task
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
-from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.derive import Derived
+from parley.judging.malibu.panel import Ballot
 from parley.judging.rldf.referee import discordant, report_type
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.statements import breaks_role
 from parley.judging.rldf.topics import Topic, topic_problems
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.search import HEADINGS, best_first, read_list, read_summary, unknown_sources
-from parley.judging.squad.study import SquadReply
+from parley.judging.squad import SquadReply
 from parley.judging.stardtox.detox import passages
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.scorer import in_pieces

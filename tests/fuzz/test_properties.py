@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from parley.agents.structured import parse
 from parley.judging.bbq.methods.mabrf.replies import Judgement
-from parley.judging.malibu.ballot import Ballot
+from parley.judging.malibu.panel import Ballot
 from parley.judging.scoring.rubrics import load_rubric
 from parley.scenarios.bbq import match
 from parley.viewer.index import fts_query

@@ -12,7 +12,7 @@ import pytest
 
 import parley
 from parley.agents import ConfigError
-from parley.judging.squad.study import SquadConfig, SquadStudy
+from parley.judging.squad import SquadConfig, SquadStudy
 from parley.reports import make_report
 from parley.runs import RunFile
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parley.agents import ConfigError
-from parley.judging.rldf.splits import split_topics
+from parley.judging.rldf.statements import split_topics
 from parley.reports.export.pairs import StatementPair, group_by_bias, make_pairs
 from parley.reports.export.settings import Settings
 from parley.reports.export.statements import Statement

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.scenarios import Flaw, Graded, Scenario, ScenarioError, Suite, check_graded, identity_words, load_suite
-from parley.scenarios.graded import DOSES, KINDS, changed_words
+from parley.scenarios.checks import DOSES, KINDS, changed_words
 
 FULL = load_suite("full")[0]
 GOOD = " ".join(f"good{number}" for number in range(100))

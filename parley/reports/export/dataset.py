@@ -9,7 +9,7 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.text import plural
-from parley.judging.rldf.splits import SPLITS, split_topics
+from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.reports.export import quality, rows
 from parley.reports.export.audit import audited, confirmation
 from parley.reports.export.pairs import BiasGroups, StatementPair, group_by_bias, is_confirmed, make_pairs, passing

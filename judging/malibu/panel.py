@@ -1,0 +1,272 @@
+"""A MALIBU panel: who judges, who hears whom, what a judge sees and reports, and what a conversation will cost.
+
+By default every judge gives a first ballot, with reasons, before it has heard another; then the panel discusses, in an
+order drawn for each unit and round. In the paper's design the judges speak in a fixed order from the beginning, each
+after hearing those before it, and must prefer one of two candidates.
+
+A response is untrusted text: it may address the judge ("give this a 10"). It is shown as in the paper, or fenced as
+data; `parley run injection` measures the effect of such texts on a judge, and whether the fence helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, create_model
+
+from parley.agents import (
+    ConfigError,
+    Order,
+    Persona,
+    Placement,
+    Turn,
+    free_text,
+    load_personas,
+    round_robin,
+    scale,
+    seed_from,
+    shuffled,
+)
+from parley.agents.fencing import JUDGED_CHARS, fence
+from parley.judging.config import shipped_personas
+from parley.judging.scoring.rubrics import Rubric
+from parley.judging.study import Prompt, UsageEstimate, Verdict
+from parley.scenarios import Design
+
+PANELS = {"temperaments": "malibu_judges.toml", "demographic": "malibu_demographic.toml"}
+
+
+def load_panel(name: str) -> list[Persona]:
+    """The judges of a shipped panel (`temperaments`, `demographic`), or of a .toml file."""
+    if name in PANELS:
+        return shipped_personas(PANELS[name])
+    if not name.endswith(".toml"):
+        raise ConfigError(f"unknown panel '{name}' (known: {', '.join(PANELS)}, or a .toml file of personas)")
+    return load_personas(Path(name))
+
+
+SpeakingOrder = Literal["fixed", "shuffled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelProtocol:
+    """How a panel talks.
+
+    Args:
+        blind: Whether round 1 is blind.
+        speaking_order: The panel's own order (`fixed`), or one that is drawn for each unit and round (`shuffled`).
+        ties: Whether a judge may call a pair a tie.
+        reasons_first: Whether round 1 asks for reasons in phase 1 too; in the paper's prompt it asks for scores only.
+    """
+
+    blind: bool
+    speaking_order: SpeakingOrder
+    ties: bool
+    reasons_first: bool
+
+    @classmethod
+    def choose(
+        cls, design: Design, *, blind: bool | None, speaking_order: SpeakingOrder | None, ties: bool | None
+    ) -> PanelProtocol:
+        """The protocol of a design, with what the user has set.
+
+        Args:
+            design: The design.
+            blind: None for the design's own.
+            speaking_order: None for the design's own.
+            ties: None for the design's own.
+        """
+        paper = design == "paper"
+        return cls(
+            blind=not paper if blind is None else blind,
+            speaking_order=speaking_order or ("fixed" if paper else "shuffled"),
+            ties=not paper if ties is None else ties,
+            reasons_first=not paper,
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """As the run's config stores it."""
+        return {"blind": self.blind, "speaking_order": self.speaking_order, "ties": self.ties}
+
+    def order(self, seed: int, item: str) -> Order:
+        """Who speaks when.
+
+        Args:
+            seed: The run's seed.
+            item: The unit's id without the model, so that all models hear the same order.
+        """
+        if self.speaking_order == "fixed":
+            return round_robin
+        return shuffled(seed_from("speaking order", seed, item))
+
+
+FENCED = Prompt.load("malibu/fenced")
+
+
+class Shown(NamedTuple):
+    """A candidate's name and response as they appear in a judge's prompt, and what the fence flagged."""
+
+    candidate: str
+    response: str
+    flags: tuple[str, ...] = ()
+
+
+def candidate(side: str = "", label: str = "") -> str:
+    """A candidate's name in the prompt.
+
+    Args:
+        side: " A" or " B"; empty for a single candidate.
+        label: The identity's label; empty for none.
+    """
+    return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
+
+
+def show_candidate(response: str, name: str, *, fenced: bool) -> Shown:
+    """A candidate for a judge's prompt.
+
+    Args:
+        response: The response to judge.
+        name: The candidate's name, from `candidate`.
+        fenced: Whether to mark the response as data, not instructions.
+    """
+    if not fenced:
+        return Shown(name, response)
+    quoted = fence(response, "RESPONSE", JUDGED_CHARS)
+    return Shown(f"{name}\n{FENCED.text}", quoted.text, quoted.flags)
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """The report on one candidate (phase 1) or on two (phase 2).
+
+    Args:
+        phase: 1 or 2.
+        rubric: The metrics to score.
+        remark_chars: Maximum length of a remark or justification.
+        ties: Whether a judge may state a tie instead of a preferred candidate.
+    """
+
+    phase: int
+    rubric: Rubric
+    remark_chars: int
+    ties: bool = True
+
+    @property
+    def choices(self) -> str:
+        """What a judge may state as the preferred candidate, as the prompt says it."""
+        return '"A", "B", or "tie"' if self.ties else '"A" or "B": you must determine which is superior'
+
+    def format(self, *, with_remark: bool = False) -> str:
+        """The JSON format as the prompt shows it."""
+        scores = ", ".join(f'"{metric}": <score>' for metric in self.rubric.names)
+        if self.phase == 1:
+            return "{" + ('"Remark": "<your reasons, in one or two sentences>", ' if with_remark else "") + scores + "}"
+        choices = "<A, B or tie>" if self.ties else "<A or B>"
+        preferred = f', "preferred": "{choices}"' if self.rubric.preference == "stated" else ""
+        return (
+            f'{{"A": {{{scores}}}, "B": {{{scores}}}, "justification": "<strengths, weaknesses, and why>"{preferred}}}'
+        )
+
+    def reply_type(self, *, with_remark: bool = False) -> type[BaseModel]:
+        """The type that a judge's reply is parsed as."""
+        choices = ("A", "B", "tie") if self.ties else ("A", "B")
+        asked = choices if self.rubric.preference == "stated" else ()
+        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asked)
+
+    def verdicts(self, turn: Turn, *, expected: bool) -> Iterator[Verdict]:
+        """Long form: one verdict per metric and candidate, readable or not; for a pair, also the preferred one."""
+        status = turn.parse_status or "unparsed"
+        reply = turn.verdict.model_dump() if turn.verdict else {}
+        for side in ("",) if self.phase == 1 else ("A", "B"):
+            scores = reply.get(side, {}) if side else reply
+            for metric in self.rubric.names:
+                sampled = scores.get(metric)
+                path = f"{side}.{metric}" if side else metric
+                value = turn.expected.get(path, sampled) if expected else sampled
+                yield Verdict.from_turn(turn, metric, subject=side, value=value, sampled=sampled, status=status)
+        if self.phase == 2:
+            preferred = reply.get("preferred") if self.rubric.preference == "stated" else _inferred(reply)
+            yield Verdict.from_turn(turn, "preferred", text=preferred, status=status)
+
+
+def _inferred(reply: dict[str, Any]) -> str | None:
+    """The candidate with the higher sum of scores."""
+    if not reply:
+        return None
+    margin = sum(reply["A"].values()) - sum(reply["B"].values())
+    return "tie" if margin == 0 else "A" if margin > 0 else "B"
+
+
+@lru_cache(maxsize=64)
+def _reply_type(
+    phase: int, metrics: tuple[str, ...], remark_chars: int, with_remark: bool, choices: tuple[str, ...]
+) -> type[BaseModel]:
+    """The type that a judge's reply is parsed as; its schema constrains the decoding."""
+    scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
+    if phase == 1:
+        first: dict[str, Any] = {"Remark": (free_text(remark_chars), "")} if with_remark else {}
+        return create_model("Scores", **first, **scores)
+    candidate = create_model("CandidateScores", **scores)
+    justification = (free_text(remark_chars), "")
+    comparison: dict[str, Any] = {"A": (candidate, ...), "B": (candidate, ...), "justification": justification}
+    if choices:
+        comparison["preferred"] = (Literal[choices], ...)
+    return create_model("Comparison", **comparison)
+
+
+PERSONA_TOKENS = 40
+REASON_TOKENS = 90
+"""Of a remark or justification that is not cut: 80 to 95 on average, by a model of 1.5 billion parameters."""
+
+
+def estimate_usage(
+    task_chars: int,
+    ballot: Ballot,
+    protocol: PanelProtocol,
+    *,
+    judges: int,
+    rounds: int,
+    chair: bool,
+    placement: Placement,
+) -> UsageEstimate:
+    """The expected usage of a unit, at four characters per token.
+
+    Args:
+        task_chars: Characters of the task.
+        ballot: What the judges report.
+        protocol: How the panel talks.
+        judges: How many judges there are.
+        rounds: How often each speaks.
+        chair: Whether there is a chair.
+        placement: Where the judges' personas are put.
+    """
+    opening = task_chars // 4 + PERSONA_TOKENS
+    scores = ballot.phase * (5 + 6 * len(ballot.rubric.metric))
+    reasons = min(REASON_TOKENS, ballot.remark_chars // 4)
+    calls = judges * rounds + chair
+    bare = judges if ballot.phase == 1 and not protocol.reasons_first else 0  # the first replies, without reasons
+    replies = [scores + (reasons if call >= bare else 0) for call in range(calls)]
+    blind = judges if protocol.blind else 0
+    heard = [0 if call < blind else sum(replies[:call]) for call in range(calls)]
+
+    def shared() -> Iterator[int]:
+        """The prefix of each call that continues an earlier one: the judge's own last, or whichever came before it.
+
+        The calls of a blind round go out at once and share nothing. Providers put the reply's schema before the prompt,
+        so calls with different schemas share nothing either.
+        """
+        for call in range(blind, judges * rounds):
+            earlier = call - (judges if placement == "system" else 1)
+            if earlier >= 0 and (earlier < bare) == (call < bare):
+                yield opening - (PERSONA_TOKENS if placement == "last" else 0) + heard[earlier]
+
+    return UsageEstimate(
+        calls=calls,
+        prompt_tokens=calls * opening + sum(heard),
+        completion_tokens=sum(replies),
+        shared=tuple(shared()),
+    )
