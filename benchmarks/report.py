@@ -27,7 +27,8 @@ from parley import frames
 from parley.agents import Transcript
 from parley.analysis import malibu
 from parley.judging import Outcome, Unit, Verdict
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
 from parley.runs import Record, RunFile, describe, measure
 

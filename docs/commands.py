@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 
 from parley.cli import main
-from parley.cli.run import _parser
+from parley.cli.run import parser_of
 from parley.runs.studies import known_studies
 
 WIDTH = "88"
 INTRODUCTION = (
-    "The output of `--help` for every command and study. Every flag of a study is also a key of its config file and an "
-    "argument in Python."
+    "The output of `--help` for every command, and of `--help-all` for every study. Every flag of a study is also a "
+    "key of its config file and an argument in Python."
 )
 FENCE = "```"
 
@@ -26,7 +26,7 @@ def commands_page() -> str:
         for words in all_commands():
             lines += section(" ".join(("parley", *words)), help_of(words))
         for study in known_studies():
-            lines += section(f"parley run {study}", _parser(study).format_help())
+            lines += section(f"parley run {study}", parser_of(study, everything=True).format_help())
     return "\n".join(lines)
 
 

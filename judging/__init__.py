@@ -2,6 +2,7 @@
 
 from parley.judging.study import (
     Accepted,
+    Advanced,
     HasAnalysisPlan,
     HasMeasures,
     Measure,
@@ -16,6 +17,7 @@ from parley.judging.study import (
 
 __all__ = [
     "Accepted",
+    "Advanced",
     "HasAnalysisPlan",
     "HasMeasures",
     "Measure",

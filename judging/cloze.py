@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, seed_from
 from parley.judging.config import NameList, call_options
-from parley.judging.study import Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.cloze import BLANK, KINDS, load, sample
 
 ASK = Prompt.load("cloze/ask")
@@ -40,7 +40,7 @@ class ClozeConfig(BaseModel):
     limit: int | None = Field(None, ge=1, description="number of sentences to sample, evenly over bias types (all)")
     repeats: int = Field(1, ge=1, description="number of times each sentence is asked, each in an order of its own")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(100, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(100, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample, the orders and every call")
 
 

@@ -36,6 +36,23 @@ def limit_field(what: str) -> Any:
     return Field(None, ge=1, description=f"{what} (default: all)")
 
 
+C = TypeVar("C", bound=BaseModel)
+
+
+def with_design(config: C, designs: Mapping[Any, Mapping[str, Any]], name: str) -> C:
+    """A config with the values of a named design, except for the keys that were given: those win.
+
+    The study stores what this returns, so that a run file has every value, whatever its design means later.
+
+    Args:
+        config: The config, with a key `design`.
+        designs: The values of keys, by design.
+        name: The design.
+    """
+    values = {key: value for key, value in designs[name].items() if key not in config.model_fields_set}
+    return config.model_copy(update={"design": name, **values})
+
+
 def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
     """The options of every model call; without a temperature, the model's default applies.
 

@@ -21,7 +21,7 @@ from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, T
 from parley.agents.search import make_engine
 from parley.judging.config import NameList, call_options
 from parley.judging.search import FACTS, SearchAgent
-from parley.judging.study import Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.squad import Question, load, sample
 
 NONE = "none"
@@ -47,11 +47,11 @@ class SquadConfig(BaseModel):
         [NONE],
         description="search engine: none, folder:DIR, duckduckgo, brave, searxng?base_url=…; several give several arms",
     )
-    search_model: str | None = Field(
+    search_model: Advanced[str | None] = Field(
         None, description="model that writes queries and summary (default: the model under test)"
     )
     paragraph: bool = Field(False, description="show the paragraph that the question was written for")
-    as_published: bool = Field(
+    as_published: Advanced[bool] = Field(
         False,
         description="run it as MABRF's authors did: the paragraph is shown, the file's first 100 questions, five "
         "queries searched, temperature 0 without search and 0.8 with it; other flags override these",
@@ -61,12 +61,12 @@ class SquadConfig(BaseModel):
         ge=1,
         description="number of questions to sample, with the file's proportion of answerable ones (default: all)",
     )
-    queries: int = Field(5, ge=1, description="number of queries to request from the search agent")
-    searched: int = Field(3, ge=1, description="number of queries to search")
-    results: int = Field(5, ge=1, description="number of results to read per query")
+    queries: Advanced[int] = Field(5, ge=1, description="number of queries to request from the search agent")
+    searched: Advanced[int] = Field(3, ge=1, description="number of queries to search")
+    results: Advanced[int] = Field(5, ge=1, description="number of results to read per query")
     repeats: int = Field(1, ge=1, description="number of times each question is answered (epochs)")
     temperature: float | None = Field(0.2, ge=0, le=2, description="sampling temperature of every call")
-    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample and every call")
 
     @model_validator(mode="before")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from parley.agents import Models
 
 Facet = str | int | bool
+T = TypeVar("T")
+ADVANCED = object()
+Advanced = Annotated[T, ADVANCED]
+"""The type of a config's field that few people change: `Advanced[int]`. `parley run STUDY --help` leaves its flag out,
+and `--help-all` shows it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from parley.agents import Budget, Client, ConfigError, Models, ParleyError, Repl
 from parley.agents.models.batches import MAX_REQUESTS
 from parley.base.home import home, say
 from parley.executors.study_spec import StudySpec
-from parley.judging import Accepted, Staged, Study
+from parley.judging import Accepted, Advanced, Staged, Study
 from parley.runs import (
     Engine,
     Executor,
@@ -65,21 +65,23 @@ class Options(BaseModel):
         description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
         "in this process, and starts worker processes if one core is too slow",
     )
-    workers: int | None = Field(
+    workers: Advanced[int | None] = Field(
         None, ge=1, description="worker processes or Ray actors (default: one per core, or per free core of a cluster)"
     )
-    ray_address: str | None = Field(None, description="address of a Ray cluster (default: Ray on this machine)")
+    ray_address: Advanced[str | None] = Field(
+        None, description="address of a Ray cluster (default: Ray on this machine)"
+    )
     budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
-    budget_tokens: int | None = Field(None, ge=0, description="stop after this many tokens in total")
+    budget_tokens: Advanced[int | None] = Field(None, ge=0, description="stop after this many tokens in total")
     budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
-    pack: bool = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
-    grace: float = Field(
+    pack: Advanced[bool] = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
+    grace: Advanced[float] = Field(
         60.0, gt=0, description="seconds in which the run ends after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
     )
-    wall_time: str | None = Field(
+    wall_time: Advanced[str | None] = Field(
         None, description="end by itself before this time is over: 90m, 2h30m, 02:00:00 or 1-12:00:00"
     )
-    trace: bool = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
+    trace: Advanced[bool] = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
 
     @field_validator("wall_time")
     @classmethod

@@ -17,7 +17,7 @@ from parley.agents import DEFAULT_MODEL, ConfigError, Models, Readout
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, read_settings
-from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
@@ -31,7 +31,7 @@ class BbqConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str = Field(HUB, description="folder of BBQ's .jsonl files, a .csv file (BBQ-Hard), or hub (Hugging Face)")
-    templates: str | None = Field(
+    templates: Advanced[str | None] = Field(
         None, description="folder with the templates or additional_metadata.csv, if not in --data"
     )
     model: NameList = Field(
@@ -49,7 +49,7 @@ class BbqConfig(BaseModel):
     shuffle: bool = Field(False, description="show the answers in random order instead of the published one")
     repeats: int = Field(1, ge=1, description="number of times each row is answered (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample, the order of answers, and every call")
 
     @property

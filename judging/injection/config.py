@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Readout
 from parley.judging.config import NameList, as_list, limit_field
+from parley.judging.study import Advanced
 
 MALIBU: Final = "malibu"
 TargetName = Literal["malibu", "rubric", "referee", "stardtox", "mabrf", "toxicity", "meaning"]
@@ -28,25 +29,29 @@ class InjectionConfig(BaseModel):
     )
     responses: int = Field(12, ge=2, description="number of responses to sample, spread over the suite's bases")
     limit: int | None = limit_field("number of responses to run: the first of the sample")
-    attempts: str = Field("injections-1", description="injection attempts: injections-1, or a .toml file")
-    kinds: list[str] | None = Field(None, description="only these kinds of attempts, or attempts by id (default: all)")
-    asks: list[int] | None = Field(
+    attempts: Advanced[str] = Field("injections-1", description="injection attempts: injections-1, or a .toml file")
+    kinds: Advanced[list[str] | None] = Field(
+        None, description="only these kinds of attempts, or attempts by id (default: all)"
+    )
+    asks: Advanced[list[int] | None] = Field(
         None, description="scores that the attempts ask for (default: the highest and the lowest, 10,0 for malibu)"
     )
     fence: Literal["both", "open", "fenced"] = Field(
         "both", description="how malibu's judges see the response; the others always see it fenced"
     )
-    suite: str = Field("full", description="suite that the responses come from, as for malibu")
-    rubric: str = Field("four", description="what malibu's judges score: four, three, or a .toml file")
-    metrics: list[str] | None = Field(None, description="only these metrics of malibu's rubric (default: all)")
+    suite: Advanced[str] = Field("full", description="suite that the responses come from, as for malibu")
+    rubric: Advanced[str] = Field("four", description="what malibu's judges score: four, three, or a .toml file")
+    metrics: Advanced[list[str] | None] = Field(
+        None, description="only these metrics of malibu's rubric (default: all)"
+    )
     judges: str = Field(
         "temperaments", description="malibu's panel: temperaments, demographic, or a .toml file of personas"
     )
     members: int = Field(1, ge=1, description="number of judges of a panel (malibu, rubric), each judging alone")
     repeats: int = Field(1, ge=1, description="number of times each unit is run (epochs)")
-    readout: Readout = Field(
+    readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(200, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(200, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.base.text import plural
 from parley.judging.config import call_options, limit_field
-from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import (
     Base,
@@ -45,10 +45,12 @@ class DeriveConfig(BaseModel):
     limit: int | None = limit_field("number of bases: the first of them")
     count: int = Field(10, ge=1, le=100, description="number of new scenarios per base")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
-    tries: int = Field(3, ge=1, le=20, description="maximum replies to request per scenario")
-    near: float = Field(0.6, gt=0, le=1, description="similarity (0 to 1) from which two scenarios count as the same")
+    tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per scenario")
+    near: Advanced[float] = Field(
+        0.6, gt=0, le=1, description="similarity (0 to 1) from which two scenarios count as the same"
+    )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
 
 

@@ -35,7 +35,6 @@ from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.judging.config import shipped_personas
 from parley.judging.scoring.rubrics import Rubric
 from parley.judging.study import Prompt, UsageEstimate, Verdict
-from parley.scenarios import Design
 
 PANELS = {"temperaments": "malibu_judges.toml", "demographic": "malibu_demographic.toml"}
 
@@ -68,28 +67,8 @@ class PanelProtocol:
     ties: bool
     reasons_first: bool
 
-    @classmethod
-    def choose(
-        cls, design: Design, *, blind: bool | None, speaking_order: SpeakingOrder | None, ties: bool | None
-    ) -> PanelProtocol:
-        """The protocol of a design, with what the user has set.
-
-        Args:
-            design: The design.
-            blind: None for the design's own.
-            speaking_order: None for the design's own.
-            ties: None for the design's own.
-        """
-        paper = design == "paper"
-        return cls(
-            blind=not paper if blind is None else blind,
-            speaking_order=speaking_order or ("fixed" if paper else "shuffled"),
-            ties=not paper if ties is None else ties,
-            reasons_first=not paper,
-        )
-
     def settings(self) -> dict[str, Any]:
-        """As the run's config stores it."""
+        """As the analysis plan states it."""
         return {"blind": self.blind, "speaking_order": self.speaking_order, "ties": self.ties}
 
     def order(self, seed: int, item: str) -> Order:

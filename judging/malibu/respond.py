@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.judging.config import call_options, limit_field
-from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
@@ -34,13 +34,17 @@ class RespondConfig(BaseModel):
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
     limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
     anew: bool = Field(False, description="also write for scenarios that have responses")
-    tries: int = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
-    min_words: int = Field(_RULES.min_words, ge=1, description="minimum words of a response")
-    max_words: int = Field(_RULES.max_words, ge=1, description="maximum words of a response")
-    alike: float = Field(_RULES.alike, ge=0, le=1, description="minimum similarity of the two responses (0 to 1)")
-    copied: float = Field(_RULES.copied, ge=0, le=1, description="maximum similarity of the two responses (0 to 1)")
+    tries: Advanced[int] = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
+    min_words: Advanced[int] = Field(_RULES.min_words, ge=1, description="minimum words of a response")
+    max_words: Advanced[int] = Field(_RULES.max_words, ge=1, description="maximum words of a response")
+    alike: Advanced[float] = Field(
+        _RULES.alike, ge=0, le=1, description="minimum similarity of the two responses (0 to 1)"
+    )
+    copied: Advanced[float] = Field(
+        _RULES.copied, ge=0, le=1, description="maximum similarity of the two responses (0 to 1)"
+    )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(900, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(900, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
 
     @model_validator(mode="after")

@@ -13,134 +13,42 @@ of the frozen ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
 from parley.agents import (
-    DEFAULT_MODEL,
     ConfigError,
     Cue,
     Debate,
     Models,
     Persona,
     Placement,
-    Readout,
     seed_from,
 )
 from parley.base.text import plural
-from parley.judging.config import NameList, as_list, call_options, limit_field, shipped_personas
-from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
+from parley.judging.config import call_options, shipped_personas, with_design
+from parley.judging.malibu.analysis_plan import analysis_plan
+from parley.judging.malibu.config import DESIGNS, MalibuConfig
 from parley.judging.malibu.panel import (
     FENCED,
     Ballot,
     PanelProtocol,
-    SpeakingOrder,
     candidate,
     estimate_usage,
     load_panel,
     show_candidate,
 )
 from parley.judging.malibu.respond import Respond, RespondConfig
-from parley.judging.malibu.wording import PARAPHRASES, PLAIN, Wordings, judging_prompt, label_shown
+from parley.judging.malibu.wording import Wordings, judging_prompt, label_shown
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
-from parley.scenarios import Design, Identities, LabelStyle, Scenario, Suite, aligned_directions, load_suite, select
-from parley.scenarios import Yardstick as YardstickMode
+from parley.scenarios import Identities, Scenario, Suite, aligned_directions, load_suite, select
 
 PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("single_discuss", "pair_discuss", "chair")}
 LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
 """The end of the task with `labels = "last"`."""
-
-
-class MalibuConfig(BaseModel):
-    """Everything that changes the results of a MALIBU run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    suite: str = Field("quick", description="shipped suite (quick, full), a .toml file, or a folder of them")
-    model: NameList = Field(
-        [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same units"
-    )
-    generator: str | None = Field(
-        None, description="model that writes new responses (default: the suite's frozen responses)"
-    )
-    scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
-    per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
-    limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
-    phases: list[Literal[1, 2]] = Field([1, 2], description="1: single candidates, 2: pairs")
-    identities: list[str] | None = Field(
-        None, description="labels, categories, 'all', race+gender, or a .toml file (default: the suite's)"
-    )
-    rubric: str = Field("four", description="what is scored: four, three (appendix A.2), or a .toml file")
-    metrics: list[str] | None = Field(None, description="only these metrics of the rubric (default: all)")
-    rounds: int = Field(2, ge=1, le=10, description="rounds of the panel; the judges discuss from round 2 on")
-    blind: bool | None = Field(
-        None, description="no judge hears another before its first ballot (default: yes; not in the paper's design)"
-    )
-    speaking_order: SpeakingOrder | None = Field(
-        None,
-        description="the panel's own (fixed), or drawn for each unit and round (shuffled) "
-        "(default: shuffled; fixed in the paper's design)",
-    )
-    design: Design | None = Field(
-        None,
-        description="cells of a pair: all four (counterbalanced), one (randomised), or one with the paper's protocol "
-        "(paper) (default: the suite's)",
-    )
-    ties: bool | None = Field(
-        None, description="a judge may call a pair a tie (default: yes; not in the paper's design)"
-    )
-    controls: bool | None = Field(None, description="also run the null controls (default: the suite's)")
-    yardstick: YardstickMode | None = Field(
-        None,
-        description="graded responses that the judges score too, without labels: every text by every judge (full), a "
-        "few readings (brief), or none (off) (default: the suite's)",
-    )
-    yardstick_bases: int | None = Field(
-        None, ge=1, description="number of bases in the yardstick (default: those of the run; brief: 8)"
-    )
-    judges: str = Field("temperaments", description="panel: temperaments, demographic, or a .toml file of personas")
-    personas: Placement | None = Field(
-        None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
-    )
-    labels: Literal["beside", "last"] | None = Field(
-        None, description="identity labels beside the responses, or at the end of the prompt (default: beside)"
-    )
-    paraphrases: int = Field(
-        1,
-        ge=1,
-        le=PARAPHRASES,
-        description=f"wordings of the judging prompt, in turn over scenarios and repeats (1 to {PARAPHRASES})",
-    )
-    label_style: Annotated[list[LabelStyle], as_list] = Field(
-        list(PLAIN),
-        description="wordings of the labels, in turn over scenarios and repeats: as they are (plain), 'a woman' "
-        "(noun), a first name (name), 'she/her' (pronoun)",
-    )
-    remark_chars: int | None = Field(
-        None, ge=20, description="maximum characters of a remark or justification (default: the suite's)"
-    )
-    fence: bool | None = Field(
-        None, description="fence responses and remarks as data (default: unfenced, as in the paper)"
-    )
-    consensus: Literal["mean", "chair"] = Field(
-        "mean", description="the panel's score: mean of the last round, or a chair's statement"
-    )
-    repeats: int = Field(1, ge=1, description="number of times each unit is run (epochs)")
-    readout: Readout = Field(
-        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
-    )
-    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
-    margin: float = Field(
-        MARGIN,
-        gt=0,
-        le=10,
-        description="points of ten within which two identities count as alike, for the analysis plan",
-    )
 
 
 class Malibu:
@@ -158,12 +66,14 @@ class Malibu:
         self.suite = suite or whole.only(config.scenarios, config.per_base, config.limit)
         self.identities = select(config.identities or view.identities)
         _check_pairs(self.identities)
-        self.design: Design = config.design or view.design
-        self.protocol = PanelProtocol.choose(
-            self.design, blind=config.blind, speaking_order=config.speaking_order, ties=config.ties
-        )
         # Stored in full: what a design implies may change, what a run has done may not.
-        self.config = config.model_copy(update=self.protocol.settings())
+        self.config = config = with_design(config, DESIGNS, config.design or view.design)
+        self.protocol = PanelProtocol(
+            blind=config.blind,
+            speaking_order=config.speaking_order,
+            ties=config.ties,
+            reasons_first=config.reasons_first,
+        )
         self.controls = view.controls if config.controls is None else config.controls
         self.placement: Placement = config.personas or view.personas
         self.labels_last = config.labels == "last"
@@ -318,7 +228,7 @@ class Malibu:
     def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
         # With equal labels, swapping them changes nothing: two of the four cells remain.
         cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
-        if self.design != "counterbalanced":
+        if self.config.cells == "one":
             cells = [cells[seed_from(self.config.seed, scenario.id, x, y, repeat) % len(cells)]]
         for assignment, order in cells:
             # Assignment 0 gives response 1 to x; order 0 shows x first.

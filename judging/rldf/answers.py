@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, simultaneous
 from parley.judging.config import NameList, call_options, limit_field, shipped_personas
-from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")
@@ -36,7 +36,7 @@ class AnswersConfig(BaseModel):
     )
     method: list[AnswerMethod] = Field(["default"], description="method of asking: default, cot, fairthinking")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(200, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(200, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
 
 

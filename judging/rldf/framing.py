@@ -18,7 +18,7 @@ from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Tu
 from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options, limit_field
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 FRAMES = ("ours", "model", "rival")
@@ -37,15 +37,15 @@ class FramingConfig(BaseModel):
     )
     topics: int = Field(20, ge=1, description="number of topics to sample")
     limit: int | None = limit_field("number of topics to run: the first of the sample")
-    topics_from: str | None = Field(
+    topics_from: Advanced[str | None] = Field(
         None, description=".txt file of topics (default: the shipped list of the bias type)"
     )
     model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
     author: str | None = Field(None, description="model that writes the answer (default: the same)")
     repeats: int = Field(1, ge=1, description="number of times each topic is asked (epochs)")
-    words: int = Field(100, ge=10, description="length of an answer that the prompt asks for, in words")
+    words: Advanced[int] = Field(100, ge=10, description="length of an answer that the prompt asks for, in words")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
 
 

@@ -18,7 +18,7 @@ from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, R
 from parley.agents.fencing import fence_judged
 from parley.judging.config import limit_field
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label")
@@ -36,8 +36,8 @@ class RlaifPairsConfig(BaseModel):
     labeller: str | None = Field(None, description="model that says which answer shows less bias (default: the same)")
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
     temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the answers")
-    max_tokens: int = Field(160, ge=16, description="maximum length of an answer, in tokens")
-    readout: Readout = Field(
+    max_tokens: Advanced[int] = Field(160, ge=16, description="maximum length of an answer, in tokens")
+    readout: Advanced[Readout] = Field(
         "sampled", description="read labels as written, or as probabilities (needs log-probabilities)"
     )
     seed: int = Field(0, description="random seed")

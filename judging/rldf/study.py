@@ -45,7 +45,7 @@ from parley.judging.rldf.referee import (
 )
 from parley.judging.rldf.roles import PERSONA, load_bias
 from parley.judging.rldf.statements import statement_verdicts
-from parley.judging.study import Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
@@ -66,7 +66,7 @@ class RldfConfig(BaseModel):
     )
     topics: int = Field(20, ge=1, description="number of topics to sample")
     limit: int | None = limit_field("number of topics to run: the first of the sample")
-    topics_from: str | None = Field(
+    topics_from: Advanced[str | None] = Field(
         None, description=".txt file of topics (default: the shipped list of the bias type)"
     )
     roles: int = Field(3, ge=2, description="number of debaters: the first roles of the bias type")
@@ -75,25 +75,25 @@ class RldfConfig(BaseModel):
     model: str = Field(DEFAULT_MODEL, description="model that the data is for: it debates, or is the teacher's student")
     teacher: str | None = Field(None, description="stronger model, for the teacher modes")
     referee: str | None = Field(None, description="referee's model (default: set by the mode)")
-    feedback: bool = Field(True, description="debaters see the referee's scores and try to lower theirs")
-    order: Literal["fixed", "shuffled"] = Field(
+    feedback: Advanced[bool] = Field(True, description="debaters see the referee's scores and try to lower theirs")
+    order: Advanced[Literal["fixed", "shuffled"]] = Field(
         "fixed", description="speaking order: as listed, or random in each round"
     )
-    rereferee: float = Field(
+    rereferee: Advanced[float] = Field(
         0.0, ge=0, le=1, description="share of debates that are scored a second time, blind and in another order"
     )
     repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
-    examples: bool = Field(
+    examples: Advanced[bool] = Field(
         False,
         description="show the debaters four examples of turns, as the paper's prompt does",
     )
-    words: int = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
-    personas: Placement = Field("system", description="personas as system messages, or last in the prompt")
-    readout: Readout = Field(
+    words: Advanced[int] = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
+    personas: Advanced[Placement] = Field("system", description="personas as system messages, or last in the prompt")
+    readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
 
 

@@ -21,7 +21,7 @@ from parley.agents import DEFAULT_MODEL, Models
 from parley.base.text import plural
 from parley.judging.config import call_options, limit_field
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
 from parley.scenarios.topics import NEAR
@@ -43,12 +43,16 @@ class TopicsConfig(BaseModel):
     count: int = Field(200, ge=1, description="number of topics")
     limit: int | None = limit_field("number of topics to write, if fewer than --count")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
-    spare: float = Field(0.1, ge=0, le=2, description="share of extra topics to write, to replace duplicates")
-    tries: int = Field(3, ge=1, le=20, description="maximum replies to request per topic")
-    near: float = Field(NEAR, gt=0, le=1, description="similarity (0 to 1) from which two topics count as the same")
-    shipped: bool = Field(True, description="new topics must also differ from the shipped ones of the bias type")
+    spare: Advanced[float] = Field(0.1, ge=0, le=2, description="share of extra topics to write, to replace duplicates")
+    tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per topic")
+    near: Advanced[float] = Field(
+        NEAR, gt=0, le=1, description="similarity (0 to 1) from which two topics count as the same"
+    )
+    shipped: Advanced[bool] = Field(
+        True, description="new topics must also differ from the shipped ones of the bias type"
+    )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(120, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(120, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
 
 

@@ -32,7 +32,7 @@ from parley.agents import (
 )
 from parley.judging.config import NameList, call_options, limit_field, shipped_personas
 from parley.judging.scoring.rubrics import SCORE, ScoreSheet
-from parley.judging.study import Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Measure, Outcome, Unit, UsageEstimate
 
 
 class ScoringConfig(BaseModel):
@@ -46,7 +46,7 @@ class ScoringConfig(BaseModel):
     by: str | None = Field(None, description="field to compare groups by (a method, a model)")
     limit: int | None = limit_field("number of texts: the first of the file")
     rubrics: NameList = Field(["bs", "ce", "ls"], description="rubrics by name, or .toml files")
-    examples: bool = Field(
+    examples: Advanced[bool] = Field(
         False,
         description="show the judges an example of a low, a middle and a high score for BS, CE and LS",
     )
@@ -54,11 +54,11 @@ class ScoringConfig(BaseModel):
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same texts"
     )
     judges: str | None = Field(None, description=".toml file of personas (default: five labellers)")
-    readout: Readout = Field(
+    readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(100, ge=16, description="maximum length of one reply, in tokens")
+    max_tokens: Advanced[int] = Field(100, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
 
 

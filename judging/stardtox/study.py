@@ -22,7 +22,7 @@ from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 
@@ -45,7 +45,7 @@ class StardtoxConfig(BaseModel):
         ["default", "fairness-prompt", "stardtox", "stardtox-no-performance"],
         description="methods of completing sentences; also self-debias-gen, or your own as file.py:Class",
     )
-    settings: list[str] = Field([], description="settings of the methods, as key=value")
+    settings: Advanced[list[str]] = Field([], description="settings of the methods, as key=value")
     judge: str | None = Field(None, description="judges' model (default: the model under test)")
     scorer: str | None = Field(None, description="toxicity scorer (default: the team's, embedded)")
     measure: str = Field(
@@ -53,19 +53,19 @@ class StardtoxConfig(BaseModel):
         description="scorer that measures every draft and that the loop never sees, or none (judge:provider/model: a "
         "judge)",
     )
-    meaning: str | None = Field(
+    meaning: Advanced[str | None] = Field(
         None,
         description="model that judges whether revisions keep the meaning (default: only words are counted)",
     )
-    team: str = Field("stardtox", description="evaluators: stardtox, or your own .toml file")
-    without: NameList = Field([], description="evaluators of the team to leave out")
-    criteria: NameList = Field([], description="thresholds that replace the team's, as 'toxicity < 0.05'")
+    team: Advanced[str] = Field("stardtox", description="evaluators: stardtox, or your own .toml file")
+    without: Advanced[NameList] = Field([], description="evaluators of the team to leave out")
+    criteria: Advanced[NameList] = Field([], description="thresholds that replace the team's, as 'toxicity < 0.05'")
     max_iterations: int = Field(2, ge=0, description="maximum revisions of a draft")
     temperature: float | None = Field(
         None, ge=0, le=2, description="sampling temperature of the generator (default: the model's own)"
     )
-    max_tokens: int = Field(40, ge=1, description="maximum length of a completion, in tokens")
-    judge_tokens: int = Field(160, ge=16, description="maximum length of a judge's reply, in tokens")
+    max_tokens: Advanced[int] = Field(40, ge=1, description="maximum length of a completion, in tokens")
+    judge_tokens: Advanced[int] = Field(160, ge=16, description="maximum length of a judge's reply, in tokens")
     seed: int = Field(0, description="random seed of the sample and of every call")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from parley.agents import ConfigError
 from parley.base.toml import parse_toml
+from parley.judging.study import ADVANCED
 
 
 def add_flags(
@@ -23,6 +24,7 @@ def add_flags(
     title: str,
     leave_out: Collection[str] = (),
     prefix: str = "",
+    everything: bool = True,
 ) -> None:
     """Add a flag for each field of a pydantic model.
 
@@ -32,6 +34,7 @@ def add_flags(
         title: The heading of these flags in --help.
         leave_out: Fields that get no flag.
         prefix: What the flags begin with, for one part of a config: "rl_" makes `--rl-…`.
+        everything: Whether --help shows the flags of `Advanced` fields too; without it they are accepted all the same.
     """
     group = parser.add_argument_group(title)
     for name, info in schema.model_fields.items():
@@ -39,7 +42,8 @@ def add_flags(
             continue
         flag = "--" + (prefix + name).replace("_", "-")
         types = {info.annotation, *get_args(info.annotation)}
-        about = _help_text(info).replace("%", "%%")
+        shown = everything or ADVANCED not in info.metadata
+        about = _help_text(info).replace("%", "%%") if shown else argparse.SUPPRESS
         if bool in types:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=about)
         elif _is_list(info):  # given twice, or with commas
@@ -48,6 +52,27 @@ def add_flags(
             group.add_argument(flag, metavar="MODEL", action=_OneModel, help=about)
         else:
             group.add_argument(flag, metavar=_metavar(name, info), help=about)
+
+
+def count_advanced(*schemas: type[BaseModel]) -> int:
+    """How many flags only `--help-all` shows."""
+    return sum(ADVANCED in info.metadata for schema in schemas for info in schema.model_fields.values())
+
+
+class HelpAll(argparse.Action):
+    """Prints the help of a parser that shows every flag, and ends the command, as --help does.
+
+    Args:
+        make: Makes that parser.
+    """
+
+    def __init__(self, *, make: Callable[[], argparse.ArgumentParser], **settings: Any) -> None:
+        super().__init__(**settings, nargs=0, default=argparse.SUPPRESS)
+        self.make = make
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        self.make().print_help()
+        parser.exit()
 
 
 METAVARS = {
@@ -135,7 +160,8 @@ def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None
     words = re.findall(r"--[\w-]+", parser.format_help())
     similar = difflib.get_close_matches(rest[0].partition("=")[0], words, n=1)
     hint = f"did you mean {similar[0]}? " if rest[0].startswith("-") and similar else ""
-    raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} --help` lists all flags)")
+    every = "--help-all" if "--help-all" in words else "--help"
+    raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} {every}` lists all flags)")
 
 
 def comma_separated(text: str) -> list[str]:

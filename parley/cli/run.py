@@ -8,6 +8,7 @@ import json
 import shlex
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from parley.agents.models.prices import Price
 from parley.agents.models.registry import client_class, split_name
 from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
-from parley.cli.flags import add_flags, given, read_config, refuse_unknown, split_config
+from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.execute import Job, Options, explain
@@ -39,16 +40,31 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def _parser(study: str) -> argparse.ArgumentParser:
-    prog = f"parley run {study}"
-    parser = argparse.ArgumentParser(prog=prog, usage=f"{prog} [flags]", description=find_study(study).__doc__)
+def parser_of(study: str, *, everything: bool) -> argparse.ArgumentParser:
+    """The parser of `parley run STUDY`.
+
+    Args:
+        study: The study's name, or file.py:Class.
+        everything: Whether its help shows the flags that few people change, too.
+    """
+    prog, schema = f"parley run {study}", find_study(study).Config
+    more = "" if everything else f"{count_advanced(schema, Options)} more flags: {prog} --help-all"
+    parser = argparse.ArgumentParser(
+        prog=prog, usage=f"{prog} [flags]", description=find_study(study).__doc__, epilog=more
+    )
+    parser.add_argument(
+        "--help-all",
+        action=HelpAll,
+        make=partial(parser_of, study, everything=True),
+        help="show every flag, also those that few people change, and exit",
+    )
     parser.add_argument("--config", metavar="FILE", help="TOML or YAML with the same keys as the flags below")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and its expected cost, and send nothing")
     parser.add_argument("--report", action="store_true", help="print the report when the run is done")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print the result (or the dry run) as JSON")
-    add_flags(parser, find_study(study).Config, f"the study {study}")
-    add_flags(parser, Options, "the run")
+    add_flags(parser, schema, f"the study {study}", everything=everything)
+    add_flags(parser, Options, "the run", everything=everything)
     return parser
 
 
@@ -56,9 +72,8 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if not parsed.study:
         _list_studies()
         return 0 if rest else 2
-    parser = _parser(parsed.study)
-    flags, unknown = parser.parse_known_args(rest)
-    refuse_unknown(unknown, parser)
+    flags, unknown = parser_of(parsed.study, everything=False).parse_known_args(rest)
+    refuse_unknown(unknown, parser_of(parsed.study, everything=True))
     study = find_study(parsed.study)
     config: dict[str, Any] = {}
     options: dict[str, Any] = {}

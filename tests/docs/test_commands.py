@@ -25,7 +25,7 @@ import pytest
 from parley.agents import ConfigError
 from parley.cli import main, parse
 from parley.cli.commands import COMMANDS
-from parley.cli.run import _parser
+from parley.cli.run import parser_of
 from parley.cli.score import VERBS
 from parley.runs.studies import known_studies
 
@@ -195,7 +195,7 @@ def check_flags(words: list[str]) -> None:
     """Raise, or exit as argparse does, if a flag does not exist."""
     parsed, rest = parse(words)
     if parsed.command == "run":
-        _parser(parsed.study).parse_args(rest)
+        parser_of(parsed.study, everything=True).parse_args(rest)
 
 
 def check_other_program(command: Typed) -> None:
@@ -303,7 +303,7 @@ def every_flag() -> set[str]:
             with redirect_stdout(io.StringIO()), suppress(SystemExit):
                 parse([*words, "--help"])
         for study in known_studies():
-            _parser(study).parse_known_args([])
+            parser_of(study, everything=True).parse_known_args([])
     root = Path(__file__).parents[2]
     for path in [*root.glob("benchmarks/**/*.py"), *root.glob("docs/*.py")]:
         known.update(re.findall(r'"(--[a-z-]+)"', path.read_text("utf-8")))

@@ -22,7 +22,7 @@ from parley.analysis.reporting import figures, render
 from parley.analysis.reporting.figures import save
 from parley.cli import main
 from parley.cli.commands import COMMANDS, add_commands
-from parley.cli.run import _parser
+from parley.cli.run import parser_of
 from parley.execute import Options
 from parley.runs.studies import STUDIES, find_study
 from tests.fuzz import mutation
@@ -81,7 +81,9 @@ def all_commands() -> tuple[Command, ...]:
     commands: list[Command] = []
     for name in COMMANDS:
         if name == "run":
-            commands += [Command(("run", study), tuple(_parser(study)._actions)) for study in STUDIES]
+            commands += [
+                Command(("run", study), tuple(parser_of(study, everything=True)._actions)) for study in STUDIES
+            ]
         elif name == "score":
             from parley.cli.score import VERBS
 

@@ -20,7 +20,7 @@ from parley.agents import load_personas
 from parley.agents.models.registry import client_class, split_name
 from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
-from parley.cli.run import _parser
+from parley.cli.run import parser_of
 from parley.cli.score_squad import _read_table
 from parley.execute import Options, make_study
 from parley.imports.predictions import read_predictions
@@ -246,7 +246,7 @@ def pairs(path: Path) -> None:
 
 
 _MALIBU = make_study("malibu", {"suite": "quick"}).Config
-_PARSER = _parser("malibu")
+_PARSER = parser_of("malibu", everything=True)
 
 TARGETS = (
     target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml),

@@ -16,7 +16,8 @@ import pytest
 
 import parley
 from parley.judging import Unit
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 
 SUITE = """
 schema = 1

@@ -15,7 +15,8 @@ import pytest
 
 from parley.agents import Models, Turn
 from parley.judging import Unit
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
 Command = Callable[..., Any]

@@ -14,7 +14,8 @@ import pytest
 
 import parley
 from parley.agents import ConfigError
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 from parley.scenarios import ALL, identity_words
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]

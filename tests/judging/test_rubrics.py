@@ -11,7 +11,8 @@ import pytest
 
 import parley
 from parley.agents import ConfigError, ParleyError
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 from parley.judging.scoring.rubrics import load_rubric
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]

@@ -11,7 +11,8 @@ import pytest
 
 from parley.agents import ConfigError
 from parley.judging import Unit
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 from parley.judging.malibu.wording import JUDGING, PARAPHRASES, PROMPTS
 from parley.scenarios import ScenarioError, identity_words
 

@@ -14,7 +14,8 @@ import pytest
 import parley
 from parley.agents import ConfigError
 from parley.judging import Unit
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 from parley.judging.malibu.yardstick import is_yardstick
 from parley.scenarios import load_suite
 

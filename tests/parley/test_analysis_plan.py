@@ -15,7 +15,8 @@ import pytest
 
 from parley.agents import ConfigError
 from parley.judging.malibu.analysis_plan import MARGIN, SPREAD
-from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
 from parley.runs import RunFile, stored_plan
 from parley.runs.analysis_plan import describe_plan

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.judging.malibu.study import Malibu, MalibuConfig
-from parley.runs.studies import STUDIES
+from parley.execute import Options
+from parley.judging.malibu.config import MalibuConfig
+from parley.judging.malibu.study import Malibu
+from parley.runs.studies import STUDIES, find_study
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
@@ -191,22 +193,45 @@ def test_several_models_in_one_run(parley: Callable[..., Any], run_file: Any) ->
     assert [line.rpartition("/@")[2] for line in listed] == ["sim/one", "sim/two?female=+0.4"] * 9
 
 
-def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
-    result = parley("run", "malibu", "--help")
+def flags_in(text: str) -> set[str]:
+    """The flags that a help text explains; `--[no-]x` counts as `--x`."""
+    return set(re.findall(r"^  (?:-h, )?(--[a-z-]+)", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_all_of_the_help_names_every_setting(parley: Callable[..., Any], study: str) -> None:
+    result = parley("run", study, "--help-all")
     assert result.status == 0
-    for name in (*MalibuConfig.model_fields, "out", "budget_calls", "config", "dry_run"):
-        assert "--" + name.replace("_", "-") in result.out
+    fields = (*find_study(study).Config.model_fields, *Options.model_fields, "config", "dry_run", "help_all")
+    assert {"--" + name.replace("_", "-") for name in fields} <= flags_in(result.out)
+    assert "more flags" not in result.out
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_help_has_the_settings_that_people_change(parley: Callable[..., Any], study: str) -> None:
+    result = parley("run", study, "--help")
+    flags, every = flags_in(result.out), flags_in(parley("run", study, "--help-all").out)
+    assert flags < every
+    assert {"--model", "--limit", "--out", "--help-all"} <= flags
+    assert len(flags & {"--" + name.replace("_", "-") for name in find_study(study).Config.model_fields}) <= 13
+    assert result.out.endswith(f"{len(every - flags)} more flags: parley run {study} --help-all\n")
+
+
+def test_a_flag_that_help_leaves_out_works_and_is_suggested(parley: Callable[..., Any]) -> None:
+    assert "--remark-chars" not in parley("run", "malibu", "--help").out
+    assert parley(*RUN, "--model", "sim/judge", "--remark-chars", "40", "--dry-run").status == 0
+    assert "did you mean --remark-chars? `parley run malibu --help-all`" in parley(*RUN, "--remark-char5", "40").err
 
 
 @pytest.mark.parametrize("command", [*(("run", name) for name in STUDIES), ("export",), ("score", "rubric")])
 def test_help_shows_defaults(parley: Callable[..., Any], command: tuple[str, ...]) -> None:
-    result = " ".join(parley(*command, "--help").out.split())
+    result = " ".join(parley(*command, "--help-all" if command[0] == "run" else "--help").out.split())
     assert "Undefined" not in result
     assert "(default: )" not in result
 
 
 def test_help_lists_the_choices_of_a_setting(parley: Callable[..., Any]) -> None:
-    result = " ".join(parley("run", "malibu", "--help").out.split())
+    result = " ".join(parley("run", "malibu", "--help-all").out.split())
     assert "--executor {auto,asyncio,processes,ray,batch} what runs" in result
     assert "--phases {1,2},… 1: single candidates, 2: pairs (default: 1,2)" in result
     assert "--per-base N maximum" in result
