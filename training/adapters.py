@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.training.base_model import load_model
 from parley.training.stage import explain_write_errors, read_manifest, require_free_space
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.transformers_weights import set_special_tokens, transformers_folder
+from parley.base.errors import ConfigError
 from parley.training.config import TrainConfig
 
 MISSING = "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"

@@ -16,7 +16,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from parley.agents import ParleyError
+from parley.base.errors import ParleyError
 from parley.training.device import is_main
 from parley.training.stage import sign_checkpoint
 

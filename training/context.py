@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.training import device
 from parley.training.base_model import base_folder, load_tokenizer, require_packages
 from parley.training.config import TrainConfig

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural
 from parley.training.config import RewardSettings, RlSettings, SftSettings, TrainConfig
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ParleyError
+from parley.base.errors import ParleyError
 from parley.training.base_model import require_matching_eos
 
 FILE_NAME = "model.gguf"

@@ -16,7 +16,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from parley.agents import ConfigError, seed_from
+from parley.agents import seed_from
+from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.statements import SPLITS, split_topics

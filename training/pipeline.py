@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext
 from parley.training.reward import train_reward

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.judging.rldf.answers import NEUTRAL
 from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.scenarios import BIASES, load_topics, normal

@@ -6,7 +6,7 @@ Loss −log σ(R(x, y_good) − R(x, y_bad)), as in the paper; TRL's RewardTrain
 
 from __future__ import annotations
 
-from parley.agents import ParleyError
+from parley.base.errors import ParleyError
 from parley.training import device
 from parley.training.adapters import new_reward_model
 from parley.training.context import TrainingContext

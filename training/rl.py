@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.training import device
 from parley.training.adapters import load_policy
 from parley.training.callbacks import KlLimit, SampleProbe

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.training.pairs import PreferencePair
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ParleyError
+from parley.base.errors import ParleyError
 from parley.training import device
 from parley.training.adapters import adapter_facts, save_adapter
 from parley.training.base_model import require_matching_eos

@@ -7,21 +7,98 @@ Exit status: 0 if all is done, 1 if something failed or is left to do, 2 if the 
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from parley import __version__
+from parley.base.errors import ConfigError, ParleyError, ScenarioError
 from parley.base.text import visible
-from parley.cli.commands import COMMANDS, add_commands
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
 ANALYSES = {"report", "compare", "view", "export", "audit", "calibrate", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
+
+
+class Command(NamedTuple):
+    """A command: where its flags are added, its line in the list of commands, and its subcommands, if it has any.
+
+    A module is imported only when its command is typed, so that `--help` is quick. Its function (`add_to` if none is
+    named) takes `add_parser`, adds the flags and sets a `handler`.
+    """
+
+    module: str
+    help: str
+    verbs: Mapping[str, Command] = {}
+
+
+COMMANDS: dict[str, Command] = {
+    "run": Command("parley.cli.run", "run a study, or resume it"),
+    "plan": Command("parley.cli.plan", "simulate a large run: hours, cost, disk space"),
+    "report": Command("parley.cli.report", "tables, figures and a page for one run, or for several runs of one study"),
+    "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
+    "show": Command("parley.cli.show", "print a transcript in the terminal"),
+    "view": Command("parley.cli.view", "read runs in the browser"),
+    "export": Command("parley.cli.export", "make a dataset from runs, or write any run for Inspect or as JSON lines"),
+    "audit": Command(
+        "parley.cli.audit", "what a reward model could learn from preference pairs instead of their content"
+    ),
+    "train": Command("parley.cli.train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
+    "score": Command(
+        "",
+        "score answers or texts from a file, or audit toxicity scorers",
+        verbs={
+            "bbq": Command("parley.cli.score:add_bbq", "accuracy and bias of answers to BBQ, by category"),
+            "squad": Command(
+                "parley.cli.score:add_squad", "exact match and F1 of answers to SQuAD v2, by the official rules"
+            ),
+            "rubric": Command(
+                "parley.cli.score_texts:add_rubric",
+                "score texts by a rubric (BS, CE, LS by default), with several judges",
+            ),
+            "toxicity": Command(
+                "parley.cli.score_texts:add_toxicity",
+                "score the toxicity of texts, with one scorer or several side by side",
+            ),
+            "audit": Command(
+                "parley.cli.audit_scorers:add_audit",
+                "measure how much toxicity scores depend on the identity named in a sentence",
+            ),
+            "calibrate": Command(
+                "parley.cli.audit_scorers:add_calibrate",
+                "thresholds of a toxicity scorer for a stated miss rate, on labelled texts",
+            ),
+        },
+    ),
+    "detox": Command("parley.cli.detox", "judge one text and revise it until it is neither toxic nor badly written"),
+    "attention": Command(
+        "parley.cli.attention", "measure attention to the framing's words (needs a framing run and the model's weights)"
+    ),
+    "scenarios": Command(
+        "parley.cli.scenarios", "list, show and validate suites of scenarios, or write new ones with a model"
+    ),
+    "topics": Command("parley.cli.topics", "list debate topics, or generate new ones with a model"),
+    "calibrate": Command(
+        "parley.cli.calibrate", "measure the false-positive rate and power of every test on simulated judges"
+    ),
+    "power": Command("parley.cli.power", "number of bases needed to detect an effect, or the reverse"),
+    "models": Command("parley.cli.models", "list models, and fetch embedded ones"),
+    "doctor": Command("parley.cli.doctor", "what is installed, which keys are set, which models can be reached"),
+    "new": Command("parley.cli.new", "start your own study: a small package with a test"),
+    "salvage": Command("parley.cli.pack:add_salvage", "copy what can be read of a damaged run file to a new one"),
+    "pack": Command("parley.cli.pack:add_pack", "compress runs to about a fifth; every command reads them as they are"),
+    "unpack": Command("parley.cli.pack:add_unpack", "restore packed runs"),
+    "import": Command("parley.cli.imports", "make a run file from Inspect's logs or AutoGen's teams"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,9 +143,6 @@ def conflicting_package_warning() -> str | None:
 
 def _report_error(error: Exception) -> int:
     """Print one line for an error that the user can fix; raise any other, which is a bug in Parley."""
-    from parley.agents import ConfigError, ParleyError  # imported late: it loads AutoGen
-    from parley.scenarios import ScenarioError
-
     if isinstance(error, ConfigError | ScenarioError):
         return _print_error(str(error))
     if isinstance(error, ParleyError):
@@ -86,8 +160,6 @@ def _dispatch(arguments: list[str]) -> int:
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     """The parsed arguments, and the rest: the flags of a study, which `parley run` parses itself."""
-    from parley import __version__
-
     parser = argparse.ArgumentParser(
         prog="parley",
         description="Run studies in which language models with personas judge, debate and revise, and read them.",
@@ -99,13 +171,49 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     add_commands(commands, COMMANDS, arguments)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
-        from parley.cli.flags import refuse_unknown
+        from parley.cli.flags import refuse_unknown  # it loads pydantic, which --help and --version do without
 
         refuse_unknown(rest, parsed.parser if parsed.command else parser)
     if not parsed.command:
         parser.print_help()
         parsed.handler = lambda *_: 2
     return parsed, rest
+
+
+def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Sequence[str]) -> None:
+    """Add all commands with their help lines, but flags only for the one that was typed.
+
+    Args:
+        subparsers: What `ArgumentParser.add_subparsers` returned.
+        commands: The commands by name.
+        arguments: What was typed; the first word is the command.
+    """
+    typed = arguments[0] if arguments else ""
+    if typed and not typed.startswith("-") and typed not in commands:
+        _refuse_unknown_command(typed, commands)
+    for name, command in commands.items():
+        description = f"{command.help[0].upper()}{command.help[1:]}."
+        add_parser = partial(subparsers.add_parser, name, help=command.help, description=description)
+        if typed != name:
+            add_parser()
+        elif command.verbs:
+            verbs = add_parser().add_subparsers(dest="verb", required=True, metavar="KIND")
+            add_commands(verbs, command.verbs, arguments[1:])
+        else:
+            module, _, function = command.module.partition(":")
+            getattr(import_module(module), function or "add_to")(add_parser)
+            parser = subparsers.choices[name]
+            parser.set_defaults(parser=parser)
+            for action in parser._actions:  # as the flags that are made from a study's config
+                if action.option_strings and action.metavar is None:
+                    action.metavar = {int: "N", float: "X"}.get(action.type)
+
+
+def _refuse_unknown_command(typed: str, commands: Mapping[str, Command]) -> None:
+    """Raise an error that names the command most like what was typed."""
+    similar = difflib.get_close_matches(typed, commands, n=1)
+    hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(commands)}"
+    raise ConfigError(f"there is no command '{typed}' ({hint})")
 
 
 class _CommandList(argparse.HelpFormatter):

@@ -7,10 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
+from parley.base.errors import ConfigError
 from parley.base.text import visible
-from parley.cli.commands import AddParser
+from parley.cli.shared import AddParser
+from parley.judging.rldf.attention import AttentionWeights
 from parley.runs import RunFile, explain_damage
 
 
@@ -24,8 +25,6 @@ def add_to(add_parser: AddParser) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    from parley.judging.rldf.attention import AttentionWeights
-
     path = Path(parsed.run)
     with explain_damage(path), RunFile.open(path) as file:
         info = file.info()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from parley.agents import ConfigError
-from parley.cli.commands import AddParser
-from parley.cli.needs import need_analysis
+from parley.base.errors import ConfigError
+from parley.cli.report import show
+from parley.cli.shared import AddParser, need_analysis
+from parley.imports.preferences import read_preferences
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -27,8 +28,6 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
     from parley.analysis.preferences.report import preference_report
-    from parley.cli.report import show
-    from parley.imports.preferences import read_preferences
 
     dataset = read_preferences(Path(parsed.dataset))
     instructions = dataset.instructions

@@ -1,22 +1,28 @@
-"""`parley calibrate`: false-positive rate and power of every test, on simulated judges."""
+"""`parley calibrate [--adversarial]`: false-positive rate and power of every test, on simulated judges.
+
+Without --adversarial the judges are as the tests assume; with it they break the assumptions, one after the other.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
+import time
 from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from parley.agents import ConfigError, ParleyError
-from parley.base.text import visible
-from parley.cli import calibrate_adversarial
-from parley.cli.commands import AddParser
-from parley.cli.needs import need_analysis
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.text import plural, visible
+from parley.cli.shared import AddParser, need_analysis
+
+ADVERSARIAL_SIMULATIONS = 200
+"""Studies per cell with --adversarial, which has 85 cells."""
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -48,7 +54,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the simulations (default: 0)")
     parser.add_argument("--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) there")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    calibrate_adversarial.add_flags(parser)
+    _add_adversarial_flags(parser)
     parser.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
 
 
@@ -75,7 +81,7 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     _fill_in(parsed)
     _check(parsed)
     if parsed.adversarial:
-        return calibrate_adversarial.show(parsed)
+        return _calibrate_adversarially(parsed)
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("simulating", total=None)
@@ -132,7 +138,7 @@ def _fill_in(parsed: argparse.Namespace) -> None:
         ("scenarios", [20, 50]),
         ("effects", [0.0, 0.2, 0.4]),
         ("icc", 0.3),
-        ("simulations", calibrate_adversarial.SIMULATIONS if parsed.adversarial else 1000),
+        ("simulations", ADVERSARIAL_SIMULATIONS if parsed.adversarial else 1000),
     ):
         if getattr(parsed, name) is None:
             setattr(parsed, name, value)
@@ -152,3 +158,117 @@ def _check(parsed: argparse.Namespace) -> None:
     ):
         if value < least:
             raise ConfigError(f"{flag} must be at least {least}, got {value}")
+
+
+def _add_adversarial_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("with --adversarial")
+    group.add_argument(
+        "--adversarial",
+        action="store_true",
+        help="simulate judges that break the tests' assumptions, and try every test that a report prints",
+    )
+    group.add_argument("--only", metavar="TEXT", help="only cells with this text in their name or group")
+    group.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
+
+
+def _calibrate_adversarially(parsed: argparse.Namespace) -> int:
+    from parley.analysis.calibration.adversarial import adversarial_figure, calibrate_adversarially
+    from parley.analysis.calibration.cells import cells
+    from parley.analysis.reporting.figures import save
+    from parley.analysis.reporting.report import json_values
+
+    wanted = (parsed.only or "").lower()
+    chosen = [cell for cell in cells() if wanted in f"{cell.group}: {cell.name}".lower()]
+    if not chosen:
+        groups = ", ".join(dict.fromkeys(cell.group for cell in cells()))
+        raise ConfigError(f"--only {parsed.only!r} is in the name of no cell; the groups are {groups}")
+    console, start = Console(stderr=True), time.monotonic()
+    columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("simulating", total=None)
+        table = calibrate_adversarially(
+            chosen,
+            simulations=parsed.simulations,
+            seed=parsed.seed,
+            workers=parsed.workers,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    spent = (
+        f"{plural(len(chosen), 'cell')}, {plural(parsed.simulations, 'study', 'studies')} each, seed {parsed.seed}: "
+        f"{table.cpu_seconds:.0f} s of CPU time, {time.monotonic() - start:.0f} s with "
+        f"{plural(parsed.workers, 'worker')}."
+    )
+    if parsed.out:
+        folder = Path(parsed.out)
+        note = (
+            f"{parsed.simulations} simulated studies per cell, seed {parsed.seed}; bars: 95% Wilson intervals; grey: "
+            "the target, 3 to 7%. Under 6 bases sign flips cannot reject. SIMULATED judges."
+        )
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "adversarial.csv").write_text(table.rows.to_csv(index=False), "utf-8")
+            figure = adversarial_figure(table.rows, "False alarms where assumptions are broken", note)
+            save(figure, folder / "adversarial")
+        except OSError as error:
+            raise ParleyError(f"{folder} cannot be written: {error.strerror}") from None
+    if parsed.json:
+        record = {"rows": json_values(table.rows), "cpu_seconds": round(table.cpu_seconds, 1)}
+        print(json.dumps(record, indent=2, ensure_ascii=False))
+        return 0
+    output = Console()
+    for group, part in table.rows.groupby("group", sort=False):
+        output.print(_table(str(group), part))
+    missed = table.rows[table.rows["finding"] != ""]
+    print("False alarms in % at a nominal 5%; +: power, where there is something to find; <x: the test")
+    print("can attain at most x%. bases, scen.: sign flips over bases, over scenarios; all: labels of all")
+    print("identities, sign flips over bases; F: do effects differ by base; align: stereotype-aligned;")
+    print("cover: how often the 95% interval over bases contains the truth. Targets: 3 to 7, cover 93 to 97.")
+    print(f"Tests that reports rest on and that miss a target: {len(missed)}")
+    for row in missed.itertuples():
+        print(f"  {row.group}: {row.cell} · {row.test} · {_figures(row)}: {row.finding}")
+    print(spent)
+    if parsed.out:
+        print(visible(f"written to {parsed.out}"))
+    return 0
+
+
+def _table(group: str, rows: Any) -> Table:
+    from parley.analysis.calibration import printed
+
+    shown = {
+        "bases": printed.BY_BASE,
+        "scen.": printed.BY_SCENARIO,
+        "χ²": printed.CHI_SQUARE,
+        "units": printed.BINOMIAL,
+        "McNemar": printed.MCNEMAR,
+        "all": printed.OMNIBUS,
+        "F": printed.BETWEEN_BASES,
+        "align": printed.ALIGNED,
+    }
+    shown = {name: test for name, test in shown.items() if test in set(rows["test"])}
+    table = Table(
+        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=f"{group} (SIMULATED judges)", title_justify="left"
+    )
+    table.add_column("cell", width=27)
+    for name in (*shown, "cover"):
+        table.add_column(name, no_wrap=True, justify="right")
+    for cell, part in rows.groupby("cell", sort=False):
+        by_test = part.set_index("test")
+        rates = [_rate(by_test.loc[test]) if test in by_test.index else "–" for test in shown.values()]
+        cover = by_test.loc[printed.BY_BASE, "coverage"]
+        table.add_row(str(cell), *rates, f"{100 * cover:.0f}")
+    return table
+
+
+def _rate(row: Any) -> str:
+    if math.isnan(row["rate"]):
+        return "–"
+    if not row["null"]:
+        return f"{100 * row['rate']:.0f}+"
+    limit = f"<{100 * row['attainable']:.1f}" if row["attainable"] < 0.03 else ""
+    return f"{100 * row['rate']:.1f}{limit}"
+
+
+def _figures(row: Any) -> str:
+    parts = [f"{row.rate:.1%}"] if row.null and not math.isnan(row.rate) else []
+    return ", ".join([*parts, *([f"covers {row.coverage:.1%}"] if not math.isnan(row.coverage) else [])])

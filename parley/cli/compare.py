@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.base.text import visible
-from parley.cli.commands import AddParser
-from parley.cli.needs import need_analysis
-from parley.cli.newest import newest_run, newest_runs, study_of
 from parley.cli.report import plain_table, show
+from parley.cli.shared import AddParser, need_analysis, newest_run, newest_runs, study_of
 from parley.reports import LoadedRun, load_run
 from parley.reports.comparisons import compare_sides
 from parley.runs import RunFile, explain_damage

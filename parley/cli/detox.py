@@ -10,11 +10,12 @@ import textwrap
 from dataclasses import asdict
 from typing import Any
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Models
+from parley.agents import DEFAULT_MODEL, Models
+from parley.base.errors import ConfigError
 from parley.base.text import visible
-from parley.cli.commands import AddParser
 from parley.cli.flags import comma_separated
 from parley.cli.run import fetch_weights
+from parley.cli.shared import AddParser
 from parley.judging.stardtox import Detoxed, Iteration, load_team
 from parley.judging.stardtox import detox as run_loop
 from parley.judging.toxicity import known_scorers

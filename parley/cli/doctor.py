@@ -28,12 +28,13 @@ from urllib.request import getproxies_environment
 import aiohttp
 from rich.console import Console
 
-from parley.agents import Client, ConfigError
+from parley.agents import Client
 from parley.agents.models import PROVIDERS, model
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_sha256
 from parley.agents.models.http import TooLong, open_session, read_body
+from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
-from parley.cli.commands import AddParser
+from parley.cli.shared import AddParser
 
 DISTRIBUTION = "parley-autogen"
 SECONDS = 3.0

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
-from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
+from parley.cli.shared import AddParser
 from parley.execute import explain
+from parley.reports.export import make_dataset, push, to_inspect, to_transcripts, write_dataset
+from parley.reports.export.card import audit_lines, cautions, quality_lines
 from parley.reports.export.settings import Settings
+from parley.reports.export.write import manifest
 from parley.runs.packing import run_stem
 
 WHOLE_RUN = ("inspect", "transcripts")
@@ -39,10 +42,6 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if parsed.format in WHOLE_RUN:
         return _export_whole_run(parsed)
-    from parley.reports.export import make_dataset, push, write_dataset
-    from parley.reports.export.card import audit_lines, cautions, quality_lines
-    from parley.reports.export.write import manifest
-
     try:
         settings = Settings.model_validate(given(parsed, Settings))
     except ValidationError as error:
@@ -77,8 +76,6 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _export_whole_run(parsed: argparse.Namespace) -> int:
-    from parley.reports.export import to_inspect, to_transcripts
-
     if len(parsed.run) > 1:
         raise ConfigError(f"--format {parsed.format} takes one run")
     run = Path(parsed.run[0])

@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.base.toml import parse_toml
 from parley.judging.study import ADVANCED
 

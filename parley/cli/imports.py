@@ -6,8 +6,11 @@ import argparse
 import json
 from pathlib import Path
 
-from parley.base.text import visible
-from parley.cli.commands import AddParser
+from parley.base.errors import ConfigError
+from parley.base.text import plural, visible
+from parley.cli.shared import AddParser
+from parley.imports import read_autogen, read_bbq_predictions, read_inspect, read_mabrf, write_run
+from parley.imports.logs import bare_name
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -30,11 +33,6 @@ def add_to(add_parser: AddParser) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    from parley.agents import ConfigError
-    from parley.base.text import plural
-    from parley.imports import read_autogen, read_bbq_predictions, read_inspect, read_mabrf, write_run
-    from parley.imports.logs import bare_name
-
     source = Path(parsed.file)
     if parsed.kind in ("inspect", "mabrf") and parsed.model:
         raise ConfigError("--model is only for autogen and bbq; this log names its model")

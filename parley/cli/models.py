@@ -15,13 +15,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from parley.agents import ConfigError
 from parley.agents.models import PROVIDERS
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
 from parley.agents.models.prices import Listed, Price, price_list
 from parley.agents.models.registry import Provider
-from parley.cli.commands import AddParser
+from parley.base.errors import ConfigError
 from parley.cli.progress import fetch_with_bar
+from parley.cli.shared import AddParser
 
 _PACKAGES = {"local": "xllamacpp", "hf": "transformers", "gemini": "google.genai", "anthropic": "anthropic"}
 

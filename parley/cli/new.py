@@ -12,8 +12,8 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from parley.agents import ConfigError, ParleyError
-from parley.cli.commands import AddParser
+from parley.base.errors import ConfigError, ParleyError
+from parley.cli.shared import AddParser
 from parley.runs.studies import known_studies
 
 PLACES = {

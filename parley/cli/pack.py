@@ -1,26 +1,74 @@
-"""`parley pack RUN …`: compress run files that are no longer written."""
+"""`parley pack RUN …`, `parley unpack RUN …` and `parley salvage RUN`: run files that are no longer written."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import shlex
+from dataclasses import asdict
 from pathlib import Path
 
-from parley.base.text import visible
-from parley.cli.commands import AddParser
-from parley.runs.packing import pack
+from parley.base.text import plural, visible
+from parley.cli.shared import AddParser
+from parley.runs.packing import pack, run_stem, unpack
+from parley.runs.salvage import salvage
 
 
-def add_to(add_parser: AddParser) -> None:
+def add_pack(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", nargs="+", metavar="RUN", help="a run file; it becomes RUN.gz")
     parser.add_argument("--keep", action="store_true", help="do not remove the run file")
-    parser.set_defaults(handler=handle)
+    parser.set_defaults(handler=_pack)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def _pack(parsed: argparse.Namespace, rest: list[str]) -> int:
     for run in map(Path, parsed.run):
         before = run.stat().st_size if run.is_file() else 0
         packed = pack(run, keep=parsed.keep)
         after = packed.stat().st_size
         print(visible(f"{packed}: {after:,} bytes, {after / before:.0%} of {before:,}"))
     return 0
+
+
+def add_unpack(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("run", nargs="+", metavar="RUN", help="a packed run, RUN.sqlite.gz")
+    parser.add_argument("--keep", action="store_true", help="do not remove the packed run")
+    parser.set_defaults(handler=_unpack)
+
+
+def _unpack(parsed: argparse.Namespace, rest: list[str]) -> int:
+    for packed in map(Path, parsed.run):
+        run = unpack(packed, keep=parsed.keep)
+        print(visible(f"{run}: {run.stat().st_size:,} bytes"))
+    return 0
+
+
+def add_salvage(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("run", help="the damaged run file, which is not changed")
+    parser.add_argument("--to", metavar="FILE", help="the new run file (default: RUN.salvaged.sqlite)")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.set_defaults(handler=_salvage)
+
+
+def _salvage(parsed: argparse.Namespace, rest: list[str]) -> int:
+    damaged = Path(parsed.run)
+    target = Path(parsed.to or damaged.with_name(f"{run_stem(damaged)}.salvaged.sqlite"))
+    found = salvage(damaged, target)
+    status = 1 if found.lost or found.incomplete or not found.has_settings else 0
+    if parsed.json:
+        print(json.dumps({"run": str(target), "lost": found.lost, **asdict(found)}))
+        return status
+    print(f"{plural(found.copied, 'unit')} copied, {found.lost:,} lost: {target}")
+    if found.incomplete:
+        print(f"{plural(found.incomplete, 'unit')} among them lack a text of their prompts, which could not be read")
+    if found.planned:
+        print(f"{plural(found.planned, 'unit')} had not been run")
+    if not found.has_settings:
+        print("its study, models and config could not be read")
+    elif found.gone:
+        print(f"the facets of {plural(found.gone, 'unit')} could not be read: the new file cannot be resumed")
+    elif found.again:
+        print(f"to run what was lost: the command that made the run, with --out {shlex.quote(str(target))}")
+    return status

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
 from parley.agents.models.registry import client_class, split_name
+from parley.base.errors import ConfigError
 from parley.base.text import plural
-from parley.cli.commands import AddParser
+from parley.cli.shared import AddParser
 from parley.jobs.forecast import Forecast, Machine, ProviderLimits, Work, forecast
 
 

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from parley.agents import ConfigError
-from parley.base.errors import ScenarioError
+from parley.base.errors import ConfigError, ScenarioError
 from parley.base.text import plural, visible
-from parley.cli.commands import AddParser
-from parley.cli.needs import need_analysis
+from parley.cli.report import plain_table
+from parley.cli.shared import AddParser, need_analysis
 from parley.reports import load_run
 from parley.runs import explain_damage
 from parley.scenarios.identities import select
@@ -120,7 +119,6 @@ class _Design:
 def _power(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.analysis.reporting.report import json_values
-    from parley.cli.report import plain_table
 
     _check_flags(parsed)
     design = _from_run(parsed) if parsed.run else _from_flags(parsed)

@@ -14,10 +14,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
-from parley.cli.commands import AddParser
-from parley.cli.newest import newest_run
+from parley.cli.shared import AddParser, newest_run
 from parley.reports import make_report
 from parley.runs import explain_damage
 from parley.runs.packing import run_stem

@@ -10,24 +10,27 @@ import sys
 import textwrap
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 from rich.console import Console
 
-from parley.agents import Client, ConfigError
+from parley.agents import Client
 from parley.agents.models import catalogue
 from parley.agents.models.batches import PRICE
 from parley.agents.models.prices import Price
 from parley.agents.models.registry import client_class, split_name
+from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
-from parley.cli.commands import AddParser
 from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.execute import Job, Options, explain
 from parley.runs import Engine, Result
 from parley.runs.studies import find_study, known_studies
+
+if TYPE_CHECKING:
+    from parley.cli.shared import AddParser
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -97,7 +100,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
             print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
     status = execute_job(job, quiet=flags.quiet, as_json=flags.json)
     if flags.report and status in (0, 1) and job.stored_path.exists():
-        from parley.cli.report import print_report
+        from parley.cli.report import print_report  # it loads pandas
 
         print_report([job.stored_path], parsed.study)
     return status

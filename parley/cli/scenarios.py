@@ -18,10 +18,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
-from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
+from parley.cli.run import execute_job
+from parley.cli.shared import AddParser
 from parley.execute import Job, Options, explain
 from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.judging.malibu.respond import Respond, RespondConfig
@@ -196,8 +197,6 @@ def _write(
     study: type[Derive] | type[Respond], parsed: argparse.Namespace, positional: dict[str, Any], suffix: str
 ) -> int:
     """Run the study that writes, and turn what it accepted into a suite file."""
-    from parley.cli.run import execute_job
-
     try:
         options = Options.model_validate(given(parsed, Options))
     except ValidationError as error:

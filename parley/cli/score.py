@@ -1,22 +1,214 @@
-"""`parley score bbq|squad|rubric|toxicity|audit|calibrate`: score answers and texts, audit and calibrate scorers."""
+"""`parley score bbq` and `parley score squad`: the scores of two benchmarks for answers from any source.
+
+This module imports neither agents nor AutoGen, so that scoring all of BBQ takes seconds.
+"""
 
 from __future__ import annotations
 
-from parley.cli.commands import Command
+import argparse
+import csv
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-VERBS: dict[str, Command] = {
-    "bbq": Command("parley.cli.score_bbq", "accuracy and bias of answers to BBQ, by category"),
-    "squad": Command("parley.cli.score_squad", "exact match and F1 of answers to SQuAD v2, by the official rules"),
-    "rubric": Command(
-        "parley.cli.score_rubric", "score texts by a rubric (BS, CE, LS by default), with several judges"
-    ),
-    "toxicity": Command(
-        "parley.cli.score_toxicity", "score the toxicity of texts, with one scorer or several side by side"
-    ),
-    "audit": Command(
-        "parley.cli.score_audit", "measure how much toxicity scores depend on the identity named in a sentence"
-    ),
-    "calibrate": Command(
-        "parley.cli.score_calibrate", "thresholds of a toxicity scorer for a stated miss rate, on labelled texts"
-    ),
-}
+from parley.analysis.squad import scores as squad
+from parley.base.errors import ScenarioError
+from parley.base.text import visible
+from parley.imports.predictions import Predictions, columns, read_predictions
+from parley.scenarios.bbq import Bbq, uncollected
+from parley.scenarios.bbq import load as load_bbq
+from parley.scenarios.squad import load as load_squad
+
+if TYPE_CHECKING:
+    from parley.analysis.bbq.scores import ByContext, Cell, Scores
+    from parley.cli.shared import AddParser
+
+MAX_LISTED = 5
+"""The number of missing questions that are listed on a terminal; --json has them all."""
+MAX_ABSOLUTE = 1e300
+"""Beyond this a value is refused: infinities, 10^400. NaN fails the comparison, too."""
+
+
+def add_bbq(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument(
+        "--data", required=True, metavar="DIR", help="folder of BBQ's JSONL files, or a .csv file (BBQ-Hard)"
+    )
+    parser.add_argument(
+        "--predictions", required=True, metavar="FILE", help="JSONL with category, example_id and prediction"
+    )
+    parser.add_argument(
+        "--templates", metavar="DIR", help="folder of templates or additional_metadata.csv, if not inside --data"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.set_defaults(handler=_bbq)
+
+
+def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
+    try:
+        from parley.analysis.bbq.scores import AnswerTable, score, to_dict
+    except ModuleNotFoundError:
+        raise ScenarioError("this command needs numpy and scipy: pip install 'parley-autogen[analysis]'") from None
+    file = Path(parsed.predictions)
+    with uncollected():
+        bbq = load_bbq(parsed.data, leave_out=[file], beside=parsed.templates)
+        predictions = read_predictions(file, bbq.rows)
+        scores = score(AnswerTable.of(columns(predictions.rows, predictions.answers)))
+    if parsed.json:
+        counts = {"how": dict(predictions.how), "missing": predictions.missing}
+        print(json.dumps({**to_dict(scores), "predictions": counts, "targets": dict(bbq.targets)}))
+        return 0
+    _print_bbq(scores, predictions, bbq)
+    return 0
+
+
+def _print_bbq(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in ("category", "n", "accuracy", "95%", "bias", "95%"):
+        table.add_column(column, no_wrap=True, justify="left" if column == "category" else "right")
+    for context, title in (("ambig", "ambiguous"), ("disambig", "disambiguated")):
+        table.add_section()
+        table.add_row(f"[bold]{title}[/bold]")
+        for name, pair in _rows(scores):
+            table.add_row(escape(visible(name)), *_cells(pair[context]))
+    console.print(table)
+    how = ", ".join(f"{count:,} {way}" for way, count in sorted(predictions.how.items()))
+    targets = ", ".join(f"{count:,} {way}" for way, count in sorted(bbq.targets.items()))
+    unparsed = sum(pair.unparsed for pair in scores.micro.values())
+    for line in (
+        f"Predictions: {len(predictions.rows):,} ({how}); rows without a prediction: {predictions.missing:,}.",
+        f"Unparsed answers: {unparsed:,}, left out here; --json also has the scores with them counted as unknown.",
+        f"Targets: {targets}.",
+        "Accuracy in %; bias from -100 to 100; intervals over question templates.",
+    ):
+        console.print(line, highlight=False, markup=False)
+
+
+def _rows(scores: Scores) -> list[tuple[str, ByContext]]:
+    rows = list(scores.categories.items())
+    rows += [(f"{name} (no names)", pair) for name, pair in scores.labels.items()]
+    return [*sorted(rows), ("macro mean", scores.macro), ("micro mean", scores.micro)]
+
+
+def _cells(cell: Cell) -> tuple[str, ...]:
+    return (
+        f"{cell.n:,}",
+        _number(100 * cell.accuracy),
+        _interval(100 * cell.accuracy_low, 100 * cell.accuracy_high),
+        _number(cell.bias),
+        _interval(cell.low, cell.high),
+    )
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.1f}"
+
+
+def _interval(low: float, high: float) -> str:
+    return "–" if math.isnan(low) else f"{low:.1f} to {high:.1f}"
+
+
+def add_squad(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("--data", required=True, metavar="FILE", help="the official JSON of SQuAD v2")
+    parser.add_argument(
+        "--predictions", required=True, metavar="FILE", help='JSON in the official format: {"id": "text", …}'
+    )
+    parser.add_argument(
+        "--na-prob", metavar="FILE", help='JSON with the probability that there is no answer: {"id": probability, …}'
+    )
+    parser.add_argument(
+        "--na-prob-thresh",
+        metavar="P",
+        type=float,
+        default=1.0,
+        help="a question with a higher probability counts as unanswerable (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--pr-curves", metavar="FILE", help="with --na-prob: write the precision-recall curves to this CSV file"
+    )
+    parser.add_argument("--json", action="store_true", help="print everything as JSON, with the official names")
+    parser.set_defaults(handler=_squad)
+
+
+def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
+    if parsed.pr_curves and not parsed.na_prob:
+        raise ScenarioError("--pr-curves needs --na-prob: a curve follows from the probabilities of no answer")
+    golds = {question.id: question.answers for question in load_squad(parsed.data).questions}
+    table = _read_table(Path(parsed.predictions))
+    predictions = {key: text for key, text in table.items() if isinstance(text, str)}
+    for key, text in table.items():
+        if text is not None and not isinstance(text, str):
+            raise ScenarioError(f"{parsed.predictions}: the prediction for '{key}' must be a text")
+    missing = [key for key in golds if key not in predictions]
+    marks = squad.marks(predictions, golds)
+    if not marks:
+        raise ScenarioError(f"{parsed.predictions}: no prediction for any question of {parsed.data}")
+    no_answer = _read_probabilities(Path(parsed.na_prob), marks) if parsed.na_prob else None
+    final = squad.with_threshold(marks, golds, no_answer, parsed.na_prob_thresh) if no_answer else marks
+    scores: dict[str, Any] = squad.summary(final, golds)
+    if no_answer:
+        scores |= squad.best_thresholds(marks, golds, predictions, no_answer)._asdict()
+        curves = squad.precision_recall(marks, golds, no_answer)
+        scores |= {f"pr_{name}_ap": curve.average for name, curve in curves.items()}
+        if parsed.pr_curves:
+            _write_curves(Path(parsed.pr_curves), curves)
+    unknown = sum(key not in golds for key in table)
+    if parsed.json:
+        print(json.dumps({**scores, "missing": len(missing), "missing_ids": missing, "unknown_ids": unknown}))
+        return 0
+    for name, value in scores.items():
+        print(f"{name:<18}{value:>10,}" if isinstance(value, int) else f"{name:<18}{value:>13.2f}")
+    if missing:
+        listed = ", ".join(missing[:MAX_LISTED]) + (", …" if len(missing) > MAX_LISTED else "")
+        what = "question has no prediction and is" if len(missing) == 1 else "questions have no prediction and are"
+        print(f"{len(missing):,} {what} left out: {listed}")
+    if unknown:
+        what = "prediction is for a question that is" if unknown == 1 else "predictions are for questions that are"
+        print(f"{unknown:,} {what} not in the data")
+    if parsed.pr_curves:
+        print(visible(f"written to {parsed.pr_curves}"))
+    return 0
+
+
+def _write_curves(path: Path, curves: Mapping[str, squad.Curve]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["measure", "threshold", "recall", "precision"])
+            for name, curve in curves.items():
+                points = zip(("", *curve.thresholds), curve.recalls, curve.precisions, strict=True)
+                table.writerows((name, *point) for point in points)
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}") from None
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise ScenarioError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
+    except (ValueError, RecursionError):
+        raise ScenarioError(f"{path}: not JSON in UTF-8") from None
+    if not isinstance(table, dict):
+        raise ScenarioError(f"{path}: expected an object with question ids as keys")
+    return table
+
+
+def _read_probabilities(path: Path, questions: Mapping[str, object]) -> dict[str, float]:
+    table = _read_table(path)
+    for key in questions:
+        value = table.get(key)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_ABSOLUTE < value < MAX_ABSOLUTE:
+            raise ScenarioError(f"{path}: no probability for '{key}'")
+    return {key: float(table[key]) for key in questions}

@@ -14,10 +14,9 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.base.text import plural, visible, without_surrogates
-from parley.cli.commands import AddParser
-from parley.cli.newest import newest_run, newest_runs
+from parley.cli.shared import AddParser, newest_run, newest_runs
 from parley.runs import RunFile, explain_damage, stored_plan
 
 

@@ -9,10 +9,11 @@ from typing import cast
 
 from pydantic import ValidationError
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
-from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
+from parley.cli.run import execute_job
+from parley.cli.shared import AddParser
 from parley.execute import Job, Options, explain
 from parley.judging.rldf.topics import CollectedTopics, TopicsConfig, WriteTopics
 from parley.runs import RunFile
@@ -58,8 +59,6 @@ def _list(parsed: argparse.Namespace) -> int:
 
 
 def _generate(parsed: argparse.Namespace) -> int:
-    from parley.cli.run import execute_job
-
     try:
         options = Options.model_validate(given(parsed, Options))
     except ValidationError as error:

@@ -15,11 +15,11 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.base.toml import parse_toml
-from parley.cli.commands import AddParser
 from parley.cli.flags import read_config
+from parley.cli.shared import AddParser
 from parley.execute import Job, explain
 from parley.training.config import TABLES, TrainConfig
 

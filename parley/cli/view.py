@@ -12,12 +12,15 @@ from pathlib import Path
 from multidict import MultiDict
 from yarl import URL
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import visible
-from parley.cli.commands import AddParser
-from parley.cli.newest import FOLDER, newest_run
+from parley.cli.shared import FOLDER, AddParser, newest_run
 from parley.runs import explain_damage
+from parley.viewer.api import read_query
+from parley.viewer.export import export_page
+from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
+from parley.viewer.server import serve
 
 PORT = 7575
 
@@ -64,8 +67,6 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 
 async def _serve(path: Path, newest: str | None, host: str, port: int, *, browser: bool) -> None:
-    from parley.viewer.server import serve
-
     task = asyncio.current_task()
     assert task is not None
     for name in (signal.SIGINT, signal.SIGTERM):
@@ -85,10 +86,6 @@ async def _serve(path: Path, newest: str | None, host: str, port: int, *, browse
 
 
 def _export(run_path: Path, target: Path, where: list[str]) -> int:
-    from parley.viewer.api import read_query
-    from parley.viewer.export import export_page
-    from parley.viewer.open_run import OpenRun
-
     if run_path.is_dir():
         raise ConfigError("--export needs one run file, got a folder")
     filters: MultiDict[str] = MultiDict()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.training.ablation import ablation_levels
 from parley.training.config import TrainConfig
 

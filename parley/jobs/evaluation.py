@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from parley.agents import ConfigError, ParleyError, seed_from
+from parley.agents import seed_from
+from parley.base.errors import ConfigError, ParleyError
 from parley.execute import Job, Options
 from parley.reports import cautions
 from parley.runs import RunFile

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.execute import Job, Options
 from parley.jobs.evaluation import RunJob, model_name, run_job
 from parley.judging.rldf.answers import NEUTRAL

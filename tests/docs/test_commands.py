@@ -23,10 +23,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from parley.agents import ConfigError
-from parley.cli import main, parse
-from parley.cli.commands import COMMANDS
+from parley.cli import COMMANDS, main, parse
 from parley.cli.run import parser_of
-from parley.cli.score import VERBS
 from parley.runs.studies import known_studies
 
 MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local|hf)/([^\s,?]+)[^\s,]*")
@@ -299,7 +297,7 @@ def every_flag() -> set[str]:
         patch.setattr(
             argparse.ArgumentParser, "parse_known_args", lambda self, *a, **k: (walk(self), real(self, *a, **k))[1]
         )
-        for words in (*([name] for name in COMMANDS), *(["score", kind] for kind in VERBS)):
+        for words in (*([name] for name in COMMANDS), *(["score", kind] for kind in COMMANDS["score"].verbs)):
             with redirect_stdout(io.StringIO()), suppress(SystemExit):
                 parse([*words, "--help"])
         for study in known_studies():

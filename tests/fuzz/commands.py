@@ -20,8 +20,7 @@ from unittest import mock
 
 from parley.analysis.reporting import figures, render
 from parley.analysis.reporting.figures import save
-from parley.cli import main
-from parley.cli.commands import COMMANDS, add_commands
+from parley.cli import COMMANDS, add_commands, main
 from parley.cli.run import parser_of
 from parley.execute import Options
 from parley.runs.studies import STUDIES, find_study
@@ -85,9 +84,7 @@ def all_commands() -> tuple[Command, ...]:
                 Command(("run", study), tuple(parser_of(study, everything=True)._actions)) for study in STUDIES
             ]
         elif name == "score":
-            from parley.cli.score import VERBS
-
-            for verb in VERBS:
+            for verb in COMMANDS[name].verbs:
                 parser = argparse.ArgumentParser()
                 add_commands(parser.add_subparsers(), COMMANDS, [name, verb])
                 commands += [command for command in walk((), parser) if command.words == (name, verb)]

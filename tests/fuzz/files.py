@@ -21,7 +21,7 @@ from parley.agents.models.registry import client_class, split_name
 from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import parser_of
-from parley.cli.score_squad import _read_table
+from parley.cli.score import _read_table
 from parley.execute import Options, make_study
 from parley.imports.predictions import read_predictions
 from parley.imports.texts import read_lines

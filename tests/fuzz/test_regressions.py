@@ -21,7 +21,7 @@ from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
 from parley.cli import main
 from parley.cli.flags import read_config
-from parley.cli.score_squad import _read_table
+from parley.cli.score import _read_table
 from parley.imports.predictions import read_predictions
 from parley.imports.texts import read_lines
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from parley.cli.score_audit import figure_note
+from parley.cli.audit_scorers import figure_note
 from parley.jobs.toxicity import ScorerColumn
 
 pytest.importorskip("profanity_check")

@@ -1,4 +1,4 @@
-"""`parley score toxicity FILE`: toxicity scores for the texts of a file, and how far several scorers agree."""
+"""`parley score rubric FILE` and `parley score toxicity FILE`: judges and scorers on the texts of a file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.base.text import visible
-from parley.cli.commands import AddParser
-from parley.cli.needs import need_analysis
+from parley.cli.flags import add_flags, given
+from parley.cli.run import execute_job
+from parley.cli.shared import AddParser, need_analysis
+from parley.execute import Job, Options, explain
 from parley.imports.texts import Line, read_lines
 from parley.jobs.toxicity import ScorerColumn, score_texts
+from parley.judging.scoring.study import RubricScores, ScoringConfig
 
 SCORERS = (
     "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, "
@@ -32,16 +37,79 @@ MAX_TEXTS_SHOWN = 20
 TABLE_STYLE: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
 
 
-def add_to(add_parser: AddParser) -> None:
-    toxicity = add_parser(epilog="Exit status: 1 if a scorer could not score one of the texts.")
-    toxicity.add_argument(
-        "file", help="a .txt file (one text per line), a .jsonl or .csv file, or - for standard input"
-    )
-    toxicity.add_argument("--field", help="the field with the text, such as continuation.text (default: text)")
-    toxicity.add_argument("--against", metavar="FIELD", help="a field with scores from elsewhere, to compare with")
-    toxicity.add_argument("--out", metavar="FILE", help="write every text with its scores, as JSON lines")
-    add_scorer_flags(toxicity)
-    toxicity.set_defaults(handler=lambda parsed, rest: _toxicity(parsed))
+def add_rubric(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("file", help="a .jsonl file, or a .txt file with one text per line")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_flags(parser, ScoringConfig, "scoring", leave_out={"file"})
+    add_flags(parser, Options, "run")
+    parser.set_defaults(handler=lambda parsed, rest: _rubric(parsed))
+
+
+def _rubric(parsed: argparse.Namespace) -> int:
+    try:
+        options = Options.model_validate(given(parsed, Options))
+    except ValidationError as error:
+        raise ConfigError(explain(error, Options)) from None
+    job = Job.make(RubricScores.name, {**given(parsed, ScoringConfig), "file": parsed.file}, options)
+    need_analysis()
+    status = execute_job(job, quiet=parsed.quiet, as_json=False) if not parsed.json else _run_silently(job)
+    if status in (0, 1):
+        _print_rubric(job.path, as_json=parsed.json)
+    return status
+
+
+def _run_silently(job: Job) -> int:
+    return 0 if asyncio.run(job.execute()).complete else 1
+
+
+def _print_rubric(path: Path, *, as_json: bool) -> None:
+    from parley import frames
+    from parley.analysis.rldf import rubrics
+
+    verdicts = frames.verdicts(path)
+    if verdicts.empty:
+        raise ConfigError(f"{path} has no finished units yet")
+    scores, agreement = rubrics.scores(verdicts), rubrics.agreement(verdicts)
+    warning = rubrics.severity_warning(verdicts)
+    if as_json:
+        tables = {"scores": scores, "agreement": agreement}
+        rows = {name: _without_nan(table.to_dict("records")) for name, table in tables.items()}
+        print(json.dumps({"run": str(path), **rows, "warning": warning or None}, indent=2))
+        return
+    style = {**TABLE_STYLE, "box": SIMPLE_HEAD}
+    table = Table(title="Scores, 0 to 100 (BS is severity: lower is better)", **style)
+    for column in ("group", "metric", "mean", "95% interval", "texts", "unreadable"):
+        table.add_column(column)
+    for row in scores.itertuples():
+        cells = (row.group or "all", row.metric, number(row.estimate, 1), _interval(row), row.clusters, row.unreadable)
+        table.add_row(*(escape(visible(str(cell))) for cell in cells))
+    console = Console()
+    console.print(table)
+    table = Table(title="Agreement between judges", **style)
+    for column in ("metric", "coefficient", "value", "95% interval", "note"):
+        table.add_column(column)
+    for row in agreement.itertuples():
+        agreed = (row.metric, row.coefficient, number(row.estimate), _interval(row, 2), row.note)
+        table.add_row(*(escape(visible(str(cell))) for cell in agreed))
+    console.print(table)
+    if warning:
+        console.print(escape(warning))
+
+
+def _interval(row: Any, digits: int = 1) -> str:
+    return "–" if math.isnan(row.low) else f"{row.low:.{digits}f} to {row.high:.{digits}f}"
+
+
+def add_toxicity(add_parser: AddParser) -> None:
+    parser = add_parser(epilog="Exit status: 1 if a scorer could not score one of the texts.")
+    parser.add_argument("file", help="a .txt file (one text per line), a .jsonl or .csv file, or - for standard input")
+    parser.add_argument("--field", help="the field with the text, such as continuation.text (default: text)")
+    parser.add_argument("--against", metavar="FIELD", help="a field with scores from elsewhere, to compare with")
+    parser.add_argument("--out", metavar="FILE", help="write every text with its scores, as JSON lines")
+    add_scorer_flags(parser)
+    parser.set_defaults(handler=lambda parsed, rest: _toxicity(parsed))
 
 
 def add_scorer_flags(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +170,7 @@ def _toxicity(parsed: argparse.Namespace) -> int:
         tables = {"cautions": cautions_of(columns), "scorers": summary, "agreement": agreed, "texts": texts}
         print(json.dumps(_without_nan(tables), indent=2))
     else:
-        _print(lines, columns, summary, agreed, parsed.threshold)
+        _print_toxicity(lines, columns, summary, agreed, parsed.threshold)
         print_cautions(columns)
         if parsed.out:
             print(visible(f"written to {parsed.out}"))
@@ -157,7 +225,7 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _print(
+def _print_toxicity(
     lines: Sequence[Line],
     columns: Sequence[ScorerColumn],
     summary: Sequence[dict[str, Any]],
@@ -200,5 +268,5 @@ def _print(
         console.print(table)
 
 
-def number(value: float | None) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.2f}"
+def number(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"

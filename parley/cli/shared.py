@@ -1,16 +1,30 @@
-"""Which run a command reads if none is named: the newest in the folder `runs`."""
+"""What several commands share: the type of `add_to`'s argument, a check for packages, and which run is the newest."""
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from parley.agents import ConfigError, ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import visible
 from parley.runs import RunFile
 from parley.viewer.run_folder import RunFolder
 
+AddParser = Callable[..., argparse.ArgumentParser]
+"""`add_parser` of the subparsers, with the command's name and help filled in."""
 FOLDER = Path("runs")
+"""Where a command looks for runs if none is named."""
+
+
+def need_analysis() -> None:
+    """Raise an error if the extra `analysis` is not installed."""
+    try:
+        import pandas  # noqa: F401
+        import scipy  # noqa: F401
+    except ModuleNotFoundError:
+        raise ConfigError("this command needs the extra 'analysis': pip install 'parley-autogen[analysis]'") from None
 
 
 def newest_runs() -> list[Path]:
