@@ -250,7 +250,7 @@ def test_the_study_of_the_docs_runs(tmp_path: Path) -> None:
     assert '"done": 2' in done.stdout
 
 
-@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.runs"])
+@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.runs", "parley.imports"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
     """Neither the linter nor the type checker sees a wrong module in these tables."""
     module = import_module(package)
