@@ -270,3 +270,30 @@ def rlaif_config(config: TrainConfig, sft: str, folder: str) -> TrainConfig:
             **dict.fromkeys(("pairs", "topics", "rounds", "roles")),
         }
     )
+
+
+CONTROL_DEFAULTS: dict[str, Any] = {
+    "max_length": 256,
+    "gguf": False,
+    "sft": {"learning_rate": 1e-4, "batch_size": 32, "num_train_epochs": 3.0},
+    "reward": {"learning_rate": 1e-4, "batch_size": 32},
+    "rl": {
+        "learning_rate": 5e-5,
+        "batch_size": 32,
+        "beta": 0.3,
+        "max_steps": 24,
+        "updates_per_generation": 2,
+        "max_completion_length": 32,
+        "probe_steps": 12,
+        "probe_prompts": 16,
+    },
+}
+"""Settings of the control unless the config has others; chosen for SmolLM2 on one GPU."""
+
+
+def control_config(config: dict[str, Any]) -> dict[str, Any]:
+    """A config file's settings over the control's defaults; its data is always generated."""
+    tables = {
+        key: {**value, **config.get(key, {})} for key, value in CONTROL_DEFAULTS.items() if isinstance(value, dict)
+    }
+    return {**CONTROL_DEFAULTS, **config, **tables, "data": "generated", "min_pairs": 2}

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from parley.analysis.reporting.figures import save
 from parley.base.errors import ConfigError
+from parley.training.callbacks import read_log
 from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext
-from parley.training.reward import train_reward
+from parley.training.device import is_main
+from parley.training.figures import training_curves
 from parley.training.rl import check_rl, train_rl
-from parley.training.sft import train_sft
-from parley.training.stage import read_manifest
+from parley.training.stage import LOG, read_manifest
+from parley.training.supervised import train_reward, train_sft
 
 STAGES: dict[str, Callable[[TrainingContext], None]] = {"sft": train_sft, "reward": train_reward, "rl": train_rl}
 
@@ -60,12 +63,6 @@ def run_stages(
 
 
 def _draw_curves(context: TrainingContext) -> None:
-    from parley.analysis.reporting.figures import save
-    from parley.training.callbacks import read_log
-    from parley.training.device import is_main
-    from parley.training.figures import training_curves
-    from parley.training.stage import LOG
-
     folder, config = context.finished_folder("rl"), context.config
     if is_main() and not (folder / "curves.svg").is_file():
         figure = training_curves(read_log(folder / LOG), f"{config.rl.algorithm} on {config.base}")

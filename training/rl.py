@@ -1,32 +1,35 @@
 """Reinforcement learning: reward − β·KL(policy ‖ SFT), by RLOO (the default), GRPO, DPO (on the pairs), or PPO.
 
 RLOO has the paper's objective, with the mean reward of a prompt's other completions in place of a critic. PPO with a
-critic, as in the paper, was last in trl 1.12.0 (see `ppo`). Completions are sampled: the published script turns
+critic, as in the paper, was last in trl 1.12.0. Completions are sampled: the published script turns
 sampling off, and then all completions of a prompt are equal and there is nothing to learn from.
 """
 
 from __future__ import annotations
 
 import shutil
+import sys
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError
 from parley.training import device
-from parley.training.adapters import load_policy
-from parley.training.callbacks import KlLimit, SampleProbe
+from parley.training.adapters import load_policy, load_reward_model
+from parley.training.callbacks import KlLimit, SampleProbe, TrainingStopped
 from parley.training.config import RlSettings
 from parley.training.context import TrainingContext
 from parley.training.evaluation.reward_metrics import better_than_chance, held_out_accuracy
-from parley.training.evaluation.reward_quality import QUALITY, assess_reward_model
+from parley.training.evaluation.reward_quality import QUALITY, RewardScorer, assess_reward_model
 from parley.training.generation import sample_completions, use_cuda_graphs
 from parley.training.pairs import shuffled
-from parley.training.scorer import RewardScorer
-from parley.training.trainer import run_trainer, save_model, stage_callbacks, to_dataset
+from parley.training.stage import WeakReward
+from parley.training.trainer import run_trainer, save_model, stage_callbacks, to_dataset, without_printing
 
 PPO_TRL = "1.12.0"
 
@@ -120,10 +123,6 @@ class HeldOutProbe:
         }
 
 
-class WeakReward(ParleyError):
-    """The reward model ranks pairs of other topics no better than chance, so RL has nothing to follow."""
-
-
 def refuse_weak_reward(context: TrainingContext) -> None:
     """Raises `WeakReward` if the reward model ranks held-out pairs no better than chance, unless that is allowed.
 
@@ -173,9 +172,7 @@ def train_rl(context: TrainingContext) -> None:
     callbacks += [kl_limit, SampleProbe(log, settings.probe_steps, probe)]
     set_seed(config.seed)  # adapters are drawn at random
     if settings.algorithm == "ppo":
-        from parley.training.ppo import train_ppo
-
-        trainer, seconds = train_ppo(context, model, sft_folder, callbacks)
+        trainer, seconds = _train_ppo(context, model, sft_folder, callbacks)
     else:
         if settings.algorithm == "dpo":
             trainer = _dpo_trainer(context, stage.checkpoints, model, callbacks)
@@ -267,3 +264,62 @@ def _dpo_trainer(context: TrainingContext, checkpoints: Path, model: Any, callba
         peft_config=device.lora_config(config),
         callbacks=callbacks,
     )
+
+
+def _train_ppo(context: TrainingContext, model: Any, sft_folder: Path, callbacks: list[Any]) -> tuple[Any, float]:
+    """Trains with a critic, as in the paper; gives the trainer with the seconds it took.
+
+    The critic starts as the reward model. The trainer is trl 1.12.0's experimental one, which cannot resume from a
+    checkpoint, so none is saved; it ignores bf16, and logs KL summed over a completion.
+
+    Args:
+        context: The config, data and tokenizer.
+        model: The policy to train.
+        sft_folder: The reference model of the KL penalty (with LoRA, it is the model without adapters).
+        callbacks: For the trainer.
+    """
+    from trl.experimental.ppo import PPOConfig, PPOTrainer
+
+    config, settings, chat = context.config, context.config.rl, context.chat
+    prompts = context.train_prompts()
+    arguments = device.training_arguments(config, settings, context.stage("rl").checkpoints)
+    del arguments["max_steps"]  # PPO counts episodes
+    batch = device.batch_arguments(settings.batch_size, config, "rl.batch_size")
+    args = PPOConfig(
+        **(arguments | {"bf16": False, "save_strategy": "no"}),
+        **batch,
+        total_episodes=settings.max_steps * settings.batch_size
+        if settings.max_steps
+        else int(settings.num_train_epochs * len(prompts)),
+        num_mini_batches=1,
+        local_rollout_forward_batch_size=batch["per_device_train_batch_size"],
+        response_length=settings.max_completion_length,
+        temperature=settings.temperature,
+        stop_token="eos",
+        missing_eos_penalty=settings.missing_eos_penalty or None,
+        kl_coef=settings.beta,
+        num_sample_generations=0,
+    )
+    reward_model, critic = (
+        load_reward_model(context.finished_folder("reward"), context.base, chat.tokenizer) for _ in range(2)
+    )
+    chat.tokenizer.padding_side = "left"
+    dataset = to_dataset([{"input_ids": chat.prompt(prompt)} for prompt in prompts])
+    trainer = PPOTrainer(
+        args=args,
+        processing_class=chat.tokenizer,
+        model=model,
+        ref_model=None if config.use_peft else load_policy(sft_folder, context.base, chat.tokenizer),
+        reward_model=reward_model,
+        value_model=critic,
+        train_dataset=dataset,
+        eval_dataset=dataset.select(range(1)),
+        peft_config=device.lora_config(config),
+        callbacks=callbacks,
+    )
+    # The trainer splits batches itself: accelerate must not divide the gradients a second time.
+    trainer.accelerator.gradient_accumulation_steps = 1
+    start = time.perf_counter()
+    with device.explain_out_of_memory(), redirect_stdout(sys.stderr), suppress(TrainingStopped):
+        without_printing(trainer).train()
+    return trainer, time.perf_counter() - start

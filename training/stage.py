@@ -25,6 +25,10 @@ CHECKPOINT_MANIFEST = "whole.json"
 LOG = "log.jsonl"
 
 
+class WeakReward(ParleyError):
+    """The reward model ranks pairs of other topics no better than chance, so RL has nothing to follow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One of sft, reward and rl, with its folder under the config's `out`."""

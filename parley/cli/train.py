@@ -19,11 +19,13 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.flags import read_config
+from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
 from parley.execute import Job, explain
-from parley.training.config import TABLES, TrainConfig
+from parley.training.base_model import MISSING
+from parley.training.config import TABLES, TrainConfig, control_config
+from parley.training.device import is_main
 
-TRAINED_STAGES = ("sft", "reward", "rl")
 HELP = {
     "sft": "fine-tune the base model on low-bias statements",
     "reward": "train the reward model on pairs, and assess it on held-out ones",
@@ -35,8 +37,6 @@ HELP = {
     "ablate": "train and evaluate at each value of the lists in [ablate]",
     "all": "sft, reward, rl, rlaif if rlaif.labeller is set, evaluate if evaluate.bbq or evaluate.judges is set",
 }
-Report = Callable[[str], None]
-"""Takes a line about the progress."""
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -123,8 +123,6 @@ def make_config(parsed: argparse.Namespace) -> TrainConfig:
         config["out"] = parsed.out
     _refuse_unknown_keys(config)
     if parsed.stage == "control":
-        from parley.jobs.control import control_config
-
         config = control_config(config)
     try:
         return TrainConfig.model_validate(config)
@@ -178,8 +176,12 @@ def _refuse_unknown_keys(config: dict[str, Any]) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     config = make_config(parsed)
     report = (lambda line: None) if parsed.quiet else _print_progress
-    results = run_training(parsed.stage, config, report, quiet=parsed.quiet or parsed.json)
-    if not _is_main():
+    try:
+        from parley.jobs.training import run_training  # it loads pandas, which --help does without
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{MISSING} ('{error.name}' is missing)") from None
+    results = run_training(parsed.stage, config, report, _run_job(parsed.quiet or parsed.json))
+    if not is_main():
         return 0
     if parsed.json:
         print(json.dumps(results, ensure_ascii=False))
@@ -189,85 +191,16 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     return 0 if results.get("control", {}).get("passed", True) else 1
 
 
-def run_training(stage: str, config: TrainConfig, report: Report, *, quiet: bool) -> dict[str, Any]:
-    """Runs one stage, or all; the results by stage.
-
-    Args:
-        stage: A key of `HELP`.
-        config: The whole config.
-        report: Takes lines about the progress.
-        quiet: Whether the runs of an evaluation show no progress.
-    """
-    if config.seeds > 1 and stage != "control":  # which has seeds of its own
-        from parley.jobs.seeds import run_seeds
-
-        return run_seeds(config, lambda one: run_training(stage, one, report, quiet=quiet), report)
-    if stage == "ablate":
-        from parley.jobs.ablation import ablate
-        from parley.training.ablation import ablation_summary
-
-        def train(level: TrainConfig) -> dict[str, Any]:
-            return ablation_summary(run_training("all", level, report, quiet=quiet))
-
-        return {"ablate": ablate(config, train, report)}
-    if stage == "control":
-        from parley.jobs.control import run_control
-        from parley.training.base_model import require_packages
-
-        require_packages()
-        return {"control": run_control(config, report)}
-    if stage == "merge":
-        from parley.jobs.evaluation import merge
-
-        return {"merge": merge(config)}
-    results: dict[str, Any] = {}
-    stages = [name for name in TRAINED_STAGES if stage in (name, "all")]
-    if config.sft_model_path and stage == "all":
-        stages.remove("sft")
-    measured = bool(config.evaluate.bbq or config.evaluate.judges)
-    evaluates = stage == "evaluate" or (stage == "all" and measured)
-    if stages:
-        results |= _train(config, stages, report, will_evaluate=evaluates)
-    if stage == "rlaif" or (stage == "all" and config.rlaif.labeller):
-        from parley.jobs.rlaif import label_pairs
-
-        results["rlaif"] = _train(label_pairs(config, _run_job(quiet)), ["reward", "rl"], report)
-    if _is_main() and evaluates:
-        from parley.jobs.evaluation import evaluate
-
-        results["evaluate"] = evaluate(config, _run_job(quiet)).data()
-    return results
-
-
-def _train(config: TrainConfig, stages: list[str], report: Report, *, will_evaluate: bool = False) -> dict[str, Any]:
-    from parley.training.base_model import require_packages
-    from parley.training.pairs import read_pairs
-
-    read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
-    require_packages()
-    from parley.training.pipeline import run_stages
-
-    return dict(run_stages(config, stages, report, will_evaluate=will_evaluate))
-
-
 def _run_job(quiet: bool) -> Callable[[Job], None]:
-    from parley.cli import run
-
     def run_job(job: Job) -> None:
-        if run.execute_job(job, quiet=quiet, as_json=True, last=False):
+        if execute_job(job, quiet=quiet, as_json=True, last=False):
             raise ParleyError(f"{job.path} is not complete; the same command resumes it")
 
     return run_job
 
 
-def _is_main() -> bool:
-    from parley.training.device import is_main
-
-    return is_main()
-
-
 def _print_progress(line: str) -> None:
-    if _is_main():
+    if is_main():
         print(visible(line), file=sys.stderr, flush=True)
 
 

@@ -17,33 +17,14 @@ from typing import Any
 import pandas as pd
 
 from parley.base.text import plural
+from parley.training import device
+from parley.training.adapters import load_policy
 from parley.training.config import TrainConfig, seed_configs
+from parley.training.context import TrainingContext
 from parley.training.control import PLANTED, SHUFFLED, compare, write_control_data
-from parley.training.seeds import mean_over_seeds
-
-DEFAULTS: dict[str, Any] = {
-    "max_length": 256,
-    "gguf": False,
-    "sft": {"learning_rate": 1e-4, "batch_size": 32, "num_train_epochs": 3.0},
-    "reward": {"learning_rate": 1e-4, "batch_size": 32},
-    "rl": {
-        "learning_rate": 5e-5,
-        "batch_size": 32,
-        "beta": 0.3,
-        "max_steps": 24,
-        "updates_per_generation": 2,
-        "max_completion_length": 32,
-        "probe_steps": 12,
-        "probe_prompts": 16,
-    },
-}
-"""Settings of the control unless the config has others; chosen for SmolLM2 on one GPU."""
-
-
-def control_config(config: dict[str, Any]) -> dict[str, Any]:
-    """A config file's settings over the control's defaults; its data is always generated."""
-    tables = {key: {**value, **config.get(key, {})} for key, value in DEFAULTS.items() if isinstance(value, dict)}
-    return {**DEFAULTS, **config, **tables, "data": "generated", "min_pairs": 2}
+from parley.training.generation import sample_completions
+from parley.training.repeats import mean_over_seeds
+from parley.training.stage import WeakReward
 
 
 def run_control(config: TrainConfig, report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
@@ -97,8 +78,7 @@ def _in_folder(config: TrainConfig) -> TrainConfig:
 
 
 def _run_seed(config: TrainConfig, report: Callable[[str], None]) -> list[dict[str, Any]]:
-    from parley.training.pipeline import run_stages
-    from parley.training.rl import WeakReward
+    from parley.training.pipeline import run_stages  # it loads torch and transformers
 
     out = Path(config.out)
     data = out / "data"
@@ -129,11 +109,6 @@ def _run_seed(config: TrainConfig, report: Callable[[str], None]) -> list[dict[s
 
 def _sampled(system: str, folder: Path, config: TrainConfig) -> list[dict[str, str]]:
     """Answers of a trained model to the held-out topics."""
-    from parley.training import device
-    from parley.training.adapters import load_policy
-    from parley.training.context import TrainingContext
-    from parley.training.generation import sample_completions
-
     context = TrainingContext.open(config)
     tokenizer = context.chat.tokenizer
     model = load_policy(folder, context.base, tokenizer).to(device.device(), device.inference_dtype(config))

@@ -15,23 +15,31 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from parley import frames
 from parley.agents import seed_from
+from parley.analysis.reporting.optimism import gap_sentences, gap_table
+from parley.analysis.reporting.render import write
+from parley.analysis.reporting.report import Report, Table
+from parley.analysis.rldf.rubrics import severity_warning
 from parley.base.errors import ConfigError, ParleyError
 from parley.execute import Job, Options
 from parley.reports import cautions
 from parley.runs import RunFile
 from parley.scenarios import normal, topic_id
+from parley.training.adapters import is_adapter, merged_folder
+from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import SYSTEMS, TrainConfig
+from parley.training.context import TrainingContext
+from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
+from parley.training.evaluation.reward_quality import RewardScorer
+from parley.training.gguf_file import write_gguf
 from parley.training.pairs import read_pairs
 from parley.training.prompts import biases_of, read_prompts
 from parley.training.stage import read_manifest
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from parley.analysis.reporting.report import Report, Table
 
 DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
@@ -74,11 +82,6 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         config: Its table [evaluate] says what to run.
         run: Runs a study.
     """
-    from parley.analysis.reporting.optimism import gap_sentences, gap_table
-    from parley.analysis.reporting.render import write
-    from parley.analysis.rldf.rubrics import severity_warning
-    from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
-
     settings = config.evaluate
     if settings.bbq is None and not settings.judges:
         raise ConfigError("nothing to evaluate: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
@@ -167,9 +170,6 @@ def model_name(folder: Path, config: TrainConfig) -> str:
     """A trained folder's name as a model. Merges adapters, and writes model.gguf, if they are needed and missing."""
     folder = whole_model(folder, config)
     if config.inference_backend == "local" and not (folder / "model.gguf").is_file():
-        from parley.training.base_model import require_packages
-        from parley.training.gguf_file import write_gguf
-
         require_packages()
         write_gguf(folder, f16=config.gguf_type == "f16")
     return f"hf/{folder}?engine=vllm" if config.inference_backend == "vllm" else f"{config.inference_backend}/{folder}"
@@ -177,12 +177,8 @@ def model_name(folder: Path, config: TrainConfig) -> str:
 
 def whole_model(folder: Path, config: TrainConfig) -> Path:
     """The folder with a stage's whole model: FOLDER, or FOLDER/merged for an adapter."""
-    from parley.training.adapters import is_adapter, merged_folder
-
     if not is_adapter(folder):
         return folder
-    from parley.training.base_model import base_folder, load_tokenizer, require_packages
-
     require_packages()
     base = base_folder(config.base)
     return merged_folder(folder, base, load_tokenizer(base, config))
@@ -190,8 +186,6 @@ def whole_model(folder: Path, config: TrainConfig) -> Path:
 
 def merge(config: TrainConfig) -> list[str]:
     """Writes the whole model of every finished stage that is an adapter; their names as models, with the backend."""
-    from parley.training.adapters import is_adapter
-
     folders = [Path(config.out) / name for name in ("sft", "rl", "rlaif/rl")]
     adapters = [folder for folder in folders if is_adapter(folder) and read_manifest(folder) is not None]
     if not adapters:
@@ -203,8 +197,6 @@ def base_name(config: TrainConfig) -> str:
     """The untrained model's name, saved as the trained ones are: quantized weights would be a second difference."""
     folder = Path(config.out) / "base"
     if not (folder / "tokenizer_config.json").is_file():
-        from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
-
         require_packages()
         source = base_folder(config.base)
         tokenizer = load_tokenizer(source, config)
@@ -225,16 +217,12 @@ def _run_path(folder: Path, study: str, system: EvaluatedSystem, settings: dict[
 
 
 def _verdicts(file: RunFile, system: EvaluatedSystem) -> pd.DataFrame:
-    from parley import frames
-
     with file:
         frame = frames.verdicts(file)
     return frame.assign(system=system.name)
 
 
 def _bbq_verdicts(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, run: RunJob) -> pd.DataFrame:
-    import pandas as pd
-
     settings = config.evaluate
     categories = None if settings.categories in (None, ["all"]) else settings.categories
     verdicts = []
@@ -263,8 +251,6 @@ def held_out_topics(config: TrainConfig) -> list[str]:
 
 def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, run: RunJob) -> pd.DataFrame:
     """The answers of each system about the held-out topics: system, topic, text."""
-    import pandas as pd
-
     settings = config.evaluate
     topics = folder / "topics.txt"
     topics.write_text("".join(f"{topic}\n" for topic in held_out_topics(config)), "utf-8")
@@ -287,9 +273,6 @@ def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, 
 
 def _rewards(config: TrainConfig, answers: pd.DataFrame) -> pd.DataFrame:
     """The reward model's score of each answer that is not empty: system, topic, reward."""
-    from parley.training.context import TrainingContext
-    from parley.training.scorer import RewardScorer
-
     context = TrainingContext.open(config)
     scorer = RewardScorer.load(context)
     written = answers[answers["text"] != ""]
@@ -299,8 +282,6 @@ def _rewards(config: TrainConfig, answers: pd.DataFrame) -> pd.DataFrame:
 
 def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, run: RunJob) -> pd.DataFrame:
     """The judges' verdicts. Empty answers cannot be scored: their topics are missing for that system."""
-    from parley import frames
-
     rows = [
         {"id": f"{row.system}/{topic_id(str(row.topic))}", "topic": row.topic, "system": row.system, "text": row.text}
         for row in answers.itertuples()

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from parley import frames
 from parley.base.errors import ConfigError, ParleyError
 from parley.execute import Job, Options
 from parley.jobs.evaluation import RunJob, model_name, run_job
@@ -61,8 +62,6 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
 
 def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: PromptSplits) -> None:
     """The pairs that the labeller had a preference in, as TRL's rows, with the topics of RLDF's policy."""
-    from parley import frames
-
     with RunFile.open(path) as file:
         verdicts = frames.verdicts(file)
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}

@@ -1,19 +1,27 @@
-"""Toxicity scores of texts from several scorers, side by side.
+"""Toxicity of texts that are in no run: scores from several scorers side by side, and STARDTOX's critique loop.
 
 columns = asyncio.run(score_texts(["embedded", "judge:openai/gpt-6-luna"], texts))
 columns[0].results[0].score
+result = parley.detox("What a stupid idea, you idiot.", model="openai/gpt-6-luna")
+result = await parley.detox_async(text, models=models)      # inside an event loop, and for many texts
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from parley.agents import ConfigError, Models
+from parley.agents import Models
+from parley.base.errors import ConfigError
+from parley.judging.stardtox import Detoxed
+from parley.judging.stardtox import detox as detox_async
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.reports import cautions
 
+__all__ = ["BATCH_SIZE", "ScorerColumn", "detox", "detox_async", "score_texts"]
 BATCH_SIZE = 64
 """Texts per request to a scorer, and so per step of the progress bar."""
 
@@ -82,3 +90,17 @@ async def _column(
     model = name.removeprefix("judge:")
     caution = " ".join(cautions([model])) if model != name else ""
     return ScorerColumn(scorer.name, scorer.version, tuple(results), caution)
+
+
+def detox(text: str, **settings: Any) -> Detoxed:
+    """Judge a text and revise it until all criteria are met.
+
+    Args:
+        text: The text.
+        settings: Those of `detox_async`, such as `model`, `judge`, `scorer`, `criteria` and `max_iterations`.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(detox_async(text, **settings))
+    raise ConfigError("an event loop is already running: use await parley.detox_async(...) instead")

@@ -14,7 +14,7 @@ import pytest
 from parley.training.config import TrainConfig
 from parley.training.control import PLANTED, SHUFFLED, compare, kind_of, statement, write_control_data
 from parley.training.pairs import read_pairs
-from parley.training.seeds import mean_over_seeds
+from parley.training.repeats import mean_over_seeds
 
 CONFIG = """
 base = "{base}"

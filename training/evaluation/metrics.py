@@ -22,6 +22,7 @@ from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.resampling import DRAWS
 from parley.training.evaluation.paper_tables import bbq_pooled_table, rubric_by_bias_table
+from parley.training.figures import differences_figure
 
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
 
@@ -215,8 +216,6 @@ def report(
 
 
 def _figures(tables: tuple[Table, ...], title: str) -> Iterator[Figure]:
-    from parley.training.figures import differences_figure
-
     for table in tables:
         if table.name.endswith("_paired"):
             note = f"{table.title}. Points of 100 with 95% intervals, not adjusted for multiple testing."

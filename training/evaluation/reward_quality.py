@@ -1,11 +1,16 @@
-"""Assesses a reward model after training: scores the held-out pairs, as they are and with persona words masked, and
-writes tables, a figure and conclusions beside it. The metrics are in `reward_metrics`."""
+"""A trained reward model as a scorer of texts, and its assessment after training.
+
+It scores the held-out pairs, as they are and with persona words masked; tables, a figure and conclusions are written
+beside it. The metrics are in `reward_metrics`.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import pandas as pd
 
@@ -14,6 +19,7 @@ from parley.analysis.reporting.report import json_values
 from parley.judging.rldf.roles import load_bias
 from parley.scenarios import BIASES
 from parley.training import device
+from parley.training.adapters import load_reward_model
 from parley.training.context import TrainingContext
 from parley.training.evaluation.reward_metrics import (
     calibration_error,
@@ -23,12 +29,49 @@ from parley.training.evaluation.reward_metrics import (
     reliability_figure,
 )
 from parley.training.pairs import PreferencePair, with_texts
-from parley.training.scorer import RewardScorer
 from parley.training.stage import add_facts
+from parley.training.tokenization import ChatTokenizer, pad
 
 MASK = "someone"
 QUALITY = "quality.csv"
 """The table of accuracies, in the folder of the reward model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardScorer:
+    """A reward model on its device, with the tokenizer it was trained with."""
+
+    model: Any
+    chat: ChatTokenizer
+    batch_size: int = 32
+
+    @classmethod
+    def load(cls, context: TrainingContext) -> RewardScorer:
+        """The reward model of a context's finished stage."""
+        model = load_reward_model(context.finished_folder("reward"), context.base, context.chat.tokenizer)
+        return cls(model.to(device.device(), device.inference_dtype(context.config)).eval(), context.chat)
+
+    def score_texts(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
+        """Scores of answers, each to the prompt at its place."""
+        return self.score_tokens(
+            [self.chat.conversation(prompt, text) for prompt, text in zip(prompts, answers, strict=True)]
+        )
+
+    def score_tokens(self, sequences: Sequence[Sequence[int]]) -> list[float]:
+        """Scores of token sequences. Sorted by length for batching, which saves padding; returned in their order."""
+        import torch
+
+        order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))
+        scores = [0.0] * len(sequences)
+        for start in range(0, len(order), self.batch_size):
+            indices = order[start : start + self.batch_size]
+            ids, mask = pad([sequences[index] for index in indices], self.chat.tokenizer.pad_token_id, side="right")
+            place = next(self.model.parameters()).device
+            with torch.no_grad():
+                logits = self.model(input_ids=ids.to(place), attention_mask=mask.to(place)).logits
+            for index, score in zip(indices, logits.float().squeeze(-1).tolist(), strict=True):
+                scores[index] = score
+        return scores
 
 
 def assess_reward_model(context: TrainingContext) -> None:

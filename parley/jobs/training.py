@@ -1,0 +1,165 @@
+"""Runs a stage of training, or all: once, once per seed, or at each level of an ablation.
+
+OUT/STAGE                 the result of a stage
+OUT/seed-N/STAGE          with several seeds; OUT/seeds has their means
+OUT/ablate/FACTOR-LEVEL   one level of an ablation; OUT/ablate/table.json compares them
+
+Training differs from seed to seed, and so does the split of a dataset that is one file; an export keeps its splits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.render import write
+from parley.analysis.reporting.report import Report, Table, json_values
+from parley.base.errors import ConfigError
+from parley.jobs.control import run_control
+from parley.jobs.evaluation import RunJob, evaluate, merge, run_job
+from parley.jobs.rlaif import label_pairs
+from parley.training.base_model import require_packages
+from parley.training.config import TrainConfig, seed_configs
+from parley.training.device import is_main
+from parley.training.pairs import read_pairs
+from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
+from parley.training.stage import WeakReward
+
+TRAINED_STAGES = ("sft", "reward", "rl")
+NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
+Progress = Callable[[str], None]
+"""Takes a line about the progress."""
+
+
+def run_training(
+    stage: str, config: TrainConfig, report: Progress = lambda line: None, run: RunJob = run_job
+) -> dict[str, Any]:
+    """Runs one stage, or all; the results by stage.
+
+    Args:
+        stage: sft, reward, rl, rlaif, evaluate, control, merge, ablate or all.
+        config: The whole config.
+        report: Takes lines about the progress.
+        run: Runs the studies of RLAIF and of the evaluation.
+    """
+    if config.seeds > 1 and stage != "control":  # which has seeds of its own
+        return run_seeds(config, lambda of_seed: run_training(stage, of_seed, report, run), report)
+    if stage == "ablate":
+        return {
+            "ablate": ablate(config, lambda level: ablation_summary(run_training("all", level, report, run)), report)
+        }
+    if stage == "control":
+        require_packages()
+        return {"control": run_control(config, report)}
+    if stage == "merge":
+        return {"merge": merge(config)}
+    results: dict[str, Any] = {}
+    stages = [name for name in TRAINED_STAGES if stage in (name, "all")]
+    if config.sft_model_path and stage == "all":
+        stages.remove("sft")
+    measured = bool(config.evaluate.bbq or config.evaluate.judges)
+    evaluates = stage == "evaluate" or (stage == "all" and measured)
+    if stages:
+        results |= _train(config, stages, report, will_evaluate=evaluates)
+    if stage == "rlaif" or (stage == "all" and config.rlaif.labeller):
+        results["rlaif"] = _train(label_pairs(config, run), ["reward", "rl"], report)
+    if is_main() and evaluates:
+        results["evaluate"] = evaluate(config, run).data()
+    return results
+
+
+def _train(config: TrainConfig, stages: list[str], report: Progress, *, will_evaluate: bool = False) -> dict[str, Any]:
+    read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
+    require_packages()
+    from parley.training.pipeline import run_stages  # it loads torch and transformers
+
+    return dict(run_stages(config, stages, report, will_evaluate=will_evaluate))
+
+
+def ablate(
+    config: TrainConfig,
+    train: Callable[[TrainConfig], dict[str, Any]],
+    report: Callable[[str], None] = lambda line: None,
+) -> list[dict[str, Any]]:
+    """One row per level, written to OUT/ablate/table.json after each; finished stages of a level are not repeated.
+
+    Args:
+        config: Its table [ablate] has the lists.
+        train: Trains and evaluates one config, and gives the numbers to compare.
+        report: Takes lines about the progress.
+    """
+    levels = list(ablation_levels(config))
+    if not levels:
+        raise ConfigError(
+            "nothing to ablate: set ablate.pairs, ablate.topics, ablate.rounds, ablate.roles or ablate.data"
+        )
+    table = Path(config.out) / "ablate" / "table.json"
+    rows: list[dict[str, Any]] = []
+    for number, (factor, level, level_config) in enumerate(levels, 1):
+        report(f"ablation {number} of {len(levels)}: {factor} = {level}")
+        try:
+            numbers = train(level_config)
+        except WeakReward as error:  # so little data that nothing was learnt is a result too
+            report(str(error))
+            numbers = {"note": "RL not started: the reward model was no better than chance"}
+        rows.append({"factor": factor, "level": level, **numbers})
+        table.write_text(json.dumps(rows, indent=2, ensure_ascii=False), "utf-8")
+    return rows
+
+
+def run_seeds(
+    config: TrainConfig, train: Callable[[TrainConfig], dict[str, Any]], report: Callable[[str], None]
+) -> dict[str, Any]:
+    """Runs a stage once per seed; results by seed, and tables of means over seeds, written to OUT/seeds.
+
+    Args:
+        config: Its `seed` is the first of `seeds`.
+        train: Runs the stage with the config of one seed.
+        report: Takes lines about the progress.
+    """
+    results: dict[int, dict[str, Any]] = {}
+    for of_seed in seed_configs(config):
+        report(f"seed {of_seed.seed}, {len(results) + 1} of {config.seeds}")
+        results[of_seed.seed] = train(of_seed)
+    tables = seed_tables(results)
+    folder = Path(config.out) / "seeds"
+    finished = Report(title=f"RLDF on {config.base}, {config.seeds} seeds", tables=tuple(tables))
+    write(finished, folder)
+    values = {table.name: json_values(table.frame) for table in tables}
+    (folder / "seeds.json").write_text(json.dumps(values, indent=2, ensure_ascii=False), "utf-8")
+    return {"by_seed": {str(seed): result for seed, result in results.items()}, "over_seeds": values}
+
+
+def seed_tables(results: Mapping[int, Mapping[str, Any]]) -> list[Table]:
+    """A table for every table that the results have: of training, of the ablation and of the evaluation."""
+    by_table: dict[str, list[dict[str, Any]]] = {}
+    for seed, result in results.items():
+        tables = {
+            "training": [{"run": "RLDF", **_numbers(ablation_summary(result))}],
+            "ablation": result.get("ablate", []),
+            **{name: rows for name, rows in result.get("evaluate", {}).items() if _is_table(rows)},
+        }
+        for name, rows in tables.items():
+            by_table.setdefault(name, []).extend({"seed": seed, **row} for row in rows)
+    return [
+        Table(name=name, title=name, frame=pd.DataFrame(mean_over_seeds(rows, _keys(rows))), note=NOTE)
+        for name, rows in by_table.items()
+        if rows
+    ]
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _is_table(rows: Any) -> bool:
+    return isinstance(rows, list) and bool(rows) and isinstance(rows[0], dict) and "system" in rows[0]
+
+
+def _keys(rows: list[dict[str, Any]]) -> list[str]:
+    """The columns of text, which say what a row is about."""
+    return [name for name in rows[0] if name != "note" and all(isinstance(row.get(name), str) for row in rows)]
