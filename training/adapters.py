@@ -2,6 +2,9 @@
 
 With `use_peft`, a finished stage has an adapter (a reward model's includes its head) instead of a model. The SFT
 adapter is on the base; those of the reward model and of RL are on the base with the SFT adapter merged into it.
+So the reference of the KL penalty is the policy with its adapter switched off, as TRL expects. A stage's result is
+4.4 MB instead of 6 GB for a model of 1.5 billion parameters, and a stage can continue on another machine.
+
 Adapters are merged when a model is loaded, in memory. To run a trained model elsewhere, `merged_folder` writes it out.
 """
 

@@ -60,6 +60,8 @@ class RewardSettings(SettingsTable):
 class RlSettings(SettingsTable):
     """Reinforcement learning."""
 
+    # RLOO and not the paper's PPO: the same objective, with a leave-one-out mean in place of a critic, and a trainer
+    # that can resume; trl dropped PPO in 1.13.
     algorithm: Algorithm = Field("rloo", description="rloo, grpo, dpo, or the paper's ppo (needs trl 1.12.0)")
     topics_from: str = Field(
         "shipped",
@@ -75,6 +77,8 @@ class RlSettings(SettingsTable):
         1.0, gt=0, description="of sampling; at 0 all completions would be alike, and nothing could be learnt"
     )
     max_completion_length: int = Field(128, ge=4, description="maximum tokens per completion")
+    # Off: at 1.0, 0.44 of a gain of 0.72 in reward came from completions that ended. It changes their length, not the
+    # planted bias of the control.
     missing_eos_penalty: float = Field(
         0.0, ge=0, description="subtracted from the reward of a completion without an end token"
     )
@@ -153,6 +157,8 @@ class ControlSettings(SettingsTable):
     held_out_topics: int = Field(40, ge=8, le=75, description="number of topics that the bias is measured on")
     pairs_per_topic: int = Field(4, ge=2, multiple_of=2, description="pairs per training topic; an even number")
     answers_per_topic: int = Field(4, ge=1, description="answers sampled per held-out topic")
+    # To fall below 0 is not enough: with shuffled labels the share still moved by −0.14 to +0.18 in six runs, and an
+    # interval over topics does not show how much training varies.
     margin: float = Field(
         0.25, ge=0, lt=1, description="the share of biased answers must fall by more than this, and its interval too"
     )
@@ -280,7 +286,7 @@ CONTROL_DEFAULTS: dict[str, Any] = {
     "rl": {
         "learning_rate": 5e-5,
         "batch_size": 32,
-        "beta": 0.3,
+        "beta": 0.3,  # high: what a reward model learnt from noise then shifts the policy by a fraction of a nat
         "max_steps": 24,
         "updates_per_generation": 2,
         "max_completion_length": 32,

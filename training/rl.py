@@ -1,8 +1,8 @@
 """Reinforcement learning: reward − β·KL(policy ‖ SFT), by RLOO (the default), GRPO, DPO (on the pairs), or PPO.
 
 RLOO has the paper's objective, with the mean reward of a prompt's other completions in place of a critic. PPO with a
-critic, as in the paper, was last in trl 1.12.0. Completions are sampled: the published script turns
-sampling off, and then all completions of a prompt are equal and there is nothing to learn from.
+critic, as in the paper, was last in trl 1.12.0. Completions are sampled: the published script turns sampling off, and
+then all completions of a prompt are equal and there is nothing to learn from.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ class HeldOutProbe:
 def refuse_weak_reward(context: TrainingContext) -> None:
     """Raises `WeakReward` if the reward model ranks held-out pairs no better than chance, unless that is allowed.
 
-    A reward model that was trained on noise has preferences too, and RL follows them as far as any others.
+    A reward model that was trained on noise has preferences too, and RL follows them as far as any others: with SmolLM2
+    and shuffled labels the share of biased answers fell from 0.72 to 0.01. Not how far a policy moves, but whether
+    pairs of unseen topics are ranked better than chance, tells signal from noise.
     """
     settings = context.config.rl
     path = context.finished_folder("reward") / QUALITY

@@ -45,7 +45,7 @@ def train_sft(context: TrainingContext) -> None:
     base = {"base_digest": base_digest(model)} if config.use_peft else {}
     checkpoint = stage.begin()
     _, callbacks = stage_callbacks(context, stage, checkpoint)
-    set_seed(config.seed)  # adapters are drawn at random
+    set_seed(config.seed)  # adapters are drawn at random: a stage in a new process must give the same weights
     trainer = SFTTrainer(
         model=model,
         args=SFTConfig(

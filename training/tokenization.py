@@ -1,7 +1,8 @@
 """Prompts and answers as tokens, the same in every stage: an answer ends on the end token, in training as in sampling.
 
 A chat template may add more after that token (a line break, say), which a policy never writes; a reward model trained
-on it would score policies on texts unlike any it has seen. So the answer's tokens are appended to the prompt's here.
+on it would score policies on texts unlike any it has seen. So the answer's tokens are appended to the prompt's here,
+and TRL is given tokens only: its reward trainer drops pairs that are too long.
 """
 
 from __future__ import annotations

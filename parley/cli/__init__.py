@@ -32,8 +32,9 @@ take ten times the processor time."""
 class Command(NamedTuple):
     """A command: where its flags are added, its line in the list of commands, and its subcommands, if it has any.
 
-    A module is imported only when its command is typed, so that `--help` is quick. Its function (`add_to` if none is
-    named) takes `add_parser`, adds the flags and sets a `handler`.
+    A module is imported only when its command is typed: with all of them, `--help` took 1.3 s of CPU instead of 0.07
+    (`python -X importtime -m parley --help` shows what is loaded). Its function (`add_to` if none is named) takes
+    `add_parser`, adds the flags and sets a `handler`.
     """
 
     module: str

@@ -200,6 +200,7 @@ class _Simulation:
     def __post_init__(self) -> None:
         concurrency = self.machine.concurrency
         search = LimitSearch(START_LIMIT, concurrency, lambda: self.now) if self.machine.find_limit else None
+        # The client's own throttle: a formula is wrong once clients are refused and slow down, and a copy would drift.
         self._throttle = Throttle(concurrency, search=search)
         self._places_free_at = [0.0] * self.provider.capacity
         self._random = random.Random(self.seed)
