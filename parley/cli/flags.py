@@ -23,7 +23,6 @@ def add_flags(
     schema: type[BaseModel],
     title: str,
     leave_out: Collection[str] = (),
-    prefix: str = "",
     everything: bool = True,
 ) -> None:
     """Add a flag for each field of a pydantic model.
@@ -33,14 +32,13 @@ def add_flags(
         schema: The model.
         title: The heading of these flags in --help.
         leave_out: Fields that get no flag.
-        prefix: What the flags begin with, for one part of a config: "rl_" makes `--rl-…`.
         everything: Whether --help shows the flags of `Advanced` fields too; without it they are accepted all the same.
     """
     group = parser.add_argument_group(title)
     for name, info in schema.model_fields.items():
         if name in leave_out:
             continue
-        flag = "--" + (prefix + name).replace("_", "-")
+        flag = "--" + name.replace("_", "-")
         types = {info.annotation, *get_args(info.annotation)}
         shown = everything or ADVANCED not in info.metadata
         about = _help_text(info).replace("%", "%%") if shown else argparse.SUPPRESS
@@ -168,15 +166,14 @@ def comma_separated(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def given(parsed: argparse.Namespace, schema: type[BaseModel], prefix: str = "") -> dict[str, Any]:
+def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]:
     """The values of the flags that were typed, by field name.
 
     Args:
         parsed: The parsed arguments.
         schema: The model that the flags were made from.
-        prefix: The prefix that they were made with.
     """
-    values = {name: getattr(parsed, prefix + name, None) for name in schema.model_fields}
+    values = {name: getattr(parsed, name, None) for name in schema.model_fields}
     typed = {name: value for name, value in values.items() if value is not None}
     for name, value in typed.items():
         types = {schema.model_fields[name].annotation, *get_args(schema.model_fields[name].annotation)}
