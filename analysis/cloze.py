@@ -8,12 +8,11 @@ templates.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import Report, Table, format_interval
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Table, format_interval
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
@@ -29,24 +28,12 @@ NOTE = (
 SHOWN = ("model", "bias_type", "bias", "low", "high", "p_adjusted", *KINDS, "n", "unread", "templates", "p", "note")
 
 
-def report(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "Cloze",
-    draws: int = 2000,
-    seed: int = 0,
-    **about: Any,
-) -> Report:
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """The report of one run or several.
 
     Args:
         verdicts: One row per verdict.
-        units: Not used; every study's report takes it.
-        title: Of the report.
-        draws: Not used; nothing is drawn at random.
-        seed: Not used.
-        about: Passed on to `Report` (runs, cautions).
+        context: What the report is given beside them.
     """
     require(verdicts, texts=("bias", "template", "order", "model"))
     frame = uncategorised(verdicts[verdicts["metric"].astype(str) == "choice"]).reset_index(drop=True)
@@ -54,7 +41,7 @@ def report(
         raise MissingColumns("none of its verdicts is a choice")
     table = by_bias(frame)
     return Report(
-        title=title,
+        title=context.title or "Cloze",
         words=tuple(summary(table)),
         tables=(
             Table(name="choices", title="What fills the blank", frame=table, shown=SHOWN, note=NOTE, printed=True),
@@ -66,7 +53,8 @@ def report(
             ),
         ),
         forests=filled([forest(table)]),
-        **about,
+        cautions=tuple(context.cautions),
+        runs=tuple(context.runs),
     )
 
 

@@ -26,6 +26,7 @@ import numpy as np
 from parley import frames
 from parley.agents import Transcript
 from parley.analysis import malibu
+from parley.analysis.reporting.report import ReportContext
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
@@ -106,7 +107,7 @@ def time_report(path: Path, draws: int, seed: int) -> dict[str, Any]:
     """The report of a frame, then of the file, as by `parley report`."""
     with RunFile.open(path) as file:
         verdicts, reading = _timed(lambda: frames.verdicts(file))
-    report, whole = _timed(lambda: malibu.report(verdicts, draws=draws, seed=seed))
+    report, whole = _timed(lambda: malibu.report(verdicts, ReportContext(draws=draws, seed=seed)))
     figures = {
         "rows": len(verdicts),
         "bases": verdicts["base"].nunique(),

@@ -15,7 +15,7 @@ from parley.analysis.bbq.mabrf.report import parts
 from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.optimism import BY, gap_sentences, gap_table, optimism_gaps
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
 from parley.analysis.reporting.systems import BASELINE, system_facets
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.resampling import words_on_draws
@@ -43,31 +43,20 @@ SCORES = (
 )  # fmt: skip
 
 
-def report(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "BBQ",
-    draws: int = 2000,
-    seed: int = 0,
-    **about: Any,
-) -> Report:
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """The report of one run or several.
 
     Args:
         verdicts: One row per verdict.
-        units: One row per unit with its calls, tokens and cost; without it, costs are not reported.
-        title: Of the report and its figures.
-        draws: Draws of each bootstrap.
-        seed: Of all draws.
-        about: Passed on to `Report` (runs, cautions).
+        context: What the report is given beside them.
     """
+    title = context.title or "BBQ"
     frame = answers(verdicts)
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
     table = by_category(frame)
-    board = leaderboard(table, units)
-    tests = against_default(frame, draws=draws, seed=seed)
+    board = leaderboard(table, context.units)
+    tests = against_default(frame, draws=context.draws, seed=context.seed)
     tables = [
         Table(
             name="leaderboard",
@@ -102,9 +91,8 @@ def report(
     ]  # fmt: skip
     revised = bbq_iterations.answers_at(verdicts)
     if len(revised):
-        tables += _by_iteration(verdicts, revised, draws, seed)
-    cautions = " ".join(about.get("cautions", ()))
-    note = f"Macro means over categories. {_intervals(board, table)} {cautions}"
+        tables += _by_iteration(verdicts, revised, context)
+    note = f"Macro means over categories. {_intervals(board, table)} {context.small_print}"
     figures = [
         Figure(
             name="accuracy_against_bias",
@@ -114,7 +102,10 @@ def report(
         )
     ]
     if len(revised) and len(shares := bbq_iterations.refined(verdicts)):
-        text = f"Answers revised at each iteration; those that were not revised carry over. {COUNTED_TWICE} {cautions}"
+        text = (
+            "Answers revised at each iteration; those that were not revised carry over. "
+            f"{COUNTED_TWICE} {context.small_print}"
+        )
         by = ["system", "condition"]
         figures.append(
             Figure(
@@ -124,7 +115,7 @@ def report(
                 draw=lambda: refined_figure(shares, by, title, text),
             )
         )
-    more = parts(verdicts, units, title, cautions=about.get("cautions", ()))
+    more = parts(verdicts, context.units, title, cautions=context.cautions)
     supported = optimism_gaps(bbq_iterations.gap_items(verdicts), BY) if len(revised) else None
     gaps = [frame for frame in (supported, more.gaps) if frame is not None]
     if gaps:
@@ -133,18 +124,19 @@ def report(
     headline = () if supported is None else gap_sentences(supported, ["system"], "points")
     return Report(
         title=title,
-        words=(*headline, *more.headline, *words_on_draws(draws), *_summary(board, table, tests), *more.words),
+        words=(*headline, *more.headline, *words_on_draws(context.draws), *_summary(board, table, tests), *more.words),
         tables=(*(table for table in tables if len(table.frame)), *more.tables),
         figures=(*figures, *more.figures),
         forests=filled(
             forests(table, tests, [(what, gap) for what, gap in named if gap is not None], system_facets(frame))
         ),
-        settings={"draws": draws, "seed": seed},
-        **about,
+        settings={"draws": context.draws, "seed": context.seed},
+        cautions=tuple(context.cautions),
+        runs=tuple(context.runs),
     )
 
 
-def _by_iteration(verdicts: pd.DataFrame, revised: pd.DataFrame, draws: int, seed: int) -> list[Table]:
+def _by_iteration(verdicts: pd.DataFrame, revised: pd.DataFrame, context: ReportContext) -> list[Table]:
     """For methods that revise their answers: what each revision did (STARDTOX's table III)."""
     return [
         Table(
@@ -157,7 +149,7 @@ def _by_iteration(verdicts: pd.DataFrame, revised: pd.DataFrame, draws: int, see
         Table(
             name="between_iterations",
             title="Each iteration compared with the one before",
-            frame=bbq_iterations.between_iterations(revised, draws=draws, seed=seed),
+            frame=bbq_iterations.between_iterations(revised, draws=context.draws, seed=context.seed),
             shown=(
                 "system",
                 "baseline",

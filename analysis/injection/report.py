@@ -13,7 +13,7 @@ from parley.analysis.injection import effects as injection
 from parley.analysis.injection.summary import malibu_alone, namer, summary
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, legend_beside, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
 
 TOWARDS = "Points towards the requested score (up for the middle of the scale or more); 95% intervals over bases."
 EFFECT = "effect: the attempt's score minus the harmless text's, on the same response, judge and metric."
@@ -30,30 +30,22 @@ SHARES = (
 )
 
 
-def report(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "Injection",
-    draws: int = 2000,
-    seed: int = 0,
-    cautions: tuple[str, ...] | list[str] = (),
-    **about: Any,
-) -> Report:
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """The report of one run or several.
 
     Args:
         verdicts: One row per verdict.
-        units: Not used; every study's report takes it.
-        title: Of the report and its figure.
-        draws: Not used: nothing is drawn.
-        seed: Not used.
-        cautions: Sentences to print before everything else, such as "It is simulated."
-        about: Passed on to `Report` (runs).
+        context: What the report is given beside them.
     """
+    title = context.title or "Injection"
     scores = injection.pairs(verdicts)
     if scores.empty:
-        return Report(title=title, words=("No attempt has been judged yet.",), cautions=tuple(cautions), **about)
+        return Report(
+            title=title,
+            words=("No attempt has been judged yet.",),
+            cautions=tuple(context.cautions),
+            runs=tuple(context.runs),
+        )
     kinds = injection.by_kind(scores)
     judges, name = injection.by_judge(scores), namer(kinds)
     fence, statuses = injection.fence_effect(scores), injection.readings(verdicts)
@@ -112,8 +104,8 @@ def report(
             note="Marked controls and clean responses are false positives. The judge sees the mark, inside the fence.",
         ),
     ]
-    below = " ".join((PERCENT, *cautions))
-    small_print = f"{EFFECT} {TOWARDS} {' '.join(cautions)}"
+    below = " ".join((PERCENT, *context.cautions))
+    small_print = f"{EFFECT} {TOWARDS} {context.small_print}"
     figures = [
         Figure(name="kinds", caption=small_print, table="kinds", draw=lambda: kinds_figure(kinds, title, small_print))
     ]
@@ -126,12 +118,12 @@ def report(
     return Report(
         title=title,
         words=tuple(summary(kinds, judges, fence, statuses)),
-        cautions=tuple(cautions),
+        cautions=tuple(context.cautions),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=tuple(figures),
         forests=filled(_forests(kinds, judges, fence)),
         settings={"moved_from": injection.MOVED},
-        **about,
+        runs=tuple(context.runs),
     )
 
 

@@ -11,9 +11,8 @@ from parley.analysis.malibu.bases import aligned_contrast, effects_by_base
 from parley.analysis.malibu.diagnostics import no_label_differences, order_effects, response_effect
 from parley.analysis.malibu.head_to_head import head_to_head, scores_in_pairs
 from parley.analysis.malibu.missing import missing, missing_by_judge, missing_differences
-from parley.analysis.malibu.pairs import flips, position, ranking, win_rates
+from parley.analysis.malibu.pairs import flips, position, preferences, ranking, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
-from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.report import report
 from parley.analysis.malibu.robustness import robustness
 from parley.analysis.malibu.scores import differences, mean_scores

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
-from parley.analysis.malibu.panel import Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data, values_in_order
+from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, plain_text, sheet, tidy
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import factorize
@@ -157,3 +160,58 @@ def parsing(verdicts: Verdicts) -> pd.DataFrame:
         counts = group["status"].value_counts()
         rows.append({"model": str(model), "phase": int(phase)} | {name: int(counts.get(name, 0)) for name in STATUSES})
     return pd.DataFrame(rows, columns=["model", "phase", *STATUSES])
+
+
+def agreement_section(data: PanelData, context: ReportContext) -> Section:
+    """Agreement by round, as a table and a figure."""
+    agreed = agreement(data, draws=context.draws, seed=context.seed)
+    table = Table(
+        name="agreement",
+        title="Agreement between the judges, by round",
+        frame=agreed,
+        shown=(*data.model_column, "phase", "round", "metric", "coefficient", "value", "low", "high", "judges"),
+        note="" if context.blind else "Judges may have heard each other in every round: agreement includes echo.",
+    )
+    figure = Figure(
+        name="agreement",
+        caption=f"Agreement between the judges by round ({data.counts}).",
+        table="agreement",
+        draw=lambda: agreement_figure(agreed, context.title, f"{data.counts}. {data.intervals}"),
+    )
+    return Section(tables=(table,), figures=(figure,))
+
+
+def changed_minds_section(data: PanelData) -> Section:
+    """How often judges changed their verdicts, as a table."""
+    title = "Did the discussion change minds? From the first round to the last"
+    return Section(tables=(Table(name="changed_minds", title=title, frame=changed_minds(data)),))
+
+
+def parsing_section(data: PanelData) -> Section:
+    """How replies were parsed, as a table."""
+    return Section(tables=(Table(name="parsing", title="How replies were parsed", frame=parsing(data)),))
+
+
+def agreement_figure(agreement: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Agreement by round: scores and preferences, one line per metric."""
+    panels = list(agreement[["model", "phase"]].drop_duplicates().itertuples(index=False))
+    figure, axes = sheet(3.2 * len(panels) + 0.8, 3.6, len(panels), sharey=True)
+    for axis, (model, phase) in zip(axes.flat, panels, strict=True):
+        rows = agreement[(agreement["model"] == model) & (agreement["phase"] == phase)]
+        for nth, (metric, part) in enumerate(rows.groupby("metric", sort=False)):
+            place = part["round"] + (nth - 2) * 0.06
+            tint = PALETTE[nth % len(PALETTE)]
+            axis.plot(place, part["value"], "o-", color=tint, markersize=4, label=plain_text(str(metric)))
+            axis.vlines(place, part["low"], part["high"], color=tint, linewidth=1.2)
+        rounds = sorted(set(rows["round"]))
+        axis.set_xticks(rounds)
+        axis.set(xlabel="round", xlim=(min(rounds) - 0.4, max(rounds) + 0.4))
+        axis.set_title(
+            plain_text(f"phase {phase}" + (f", {model}" if agreement["model"].nunique() > 1 else "")), fontsize=9
+        )
+        axis.axhline(0, color="#999999", linewidth=0.8, zorder=0)
+        tidy(axis, "y")
+    axes.flat[0].set_ylabel("agreement (α, κ)")
+    legend_beside(figure, axes.flat)
+    caption(figure, title, note)
+    return figure

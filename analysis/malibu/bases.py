@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.panel import ScoreTable, Verdicts, panel_data
+from parley.analysis.malibu.panel import ALL, PanelData, ScoreTable, Verdicts, panel_data
+from parley.analysis.reporting.figures import caption, plain_text, sheet
+from parley.analysis.reporting.report import Directions, Figure, ReportContext, Section, Table
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints
 
-Directions: TypeAlias = Mapping[str, Mapping[str, Mapping[str, Sequence[str]]]]
-"""By base and category: the identities that the documented stereotype favours, and the others it compares them with."""
 BY_BASE = ["model", "category", "first", "second", "base", "difference", "scenarios"]
 ALIGNED = ["model", "category", "difference", "low", "high", "p", "bases", "note"]
+MAX_BASES = 60
+"""Rows of the figure by base; the table has all of them."""
 EVERY_CATEGORY = "all categories"
 DESCRIPTIVE_BELOW = 8
 """Bases: with fewer, a category's contrast is described and not tested."""
@@ -110,3 +113,73 @@ def _aligned_row(model: str, category: str, values: Sequence[float], *, tested: 
         "bases": test.clusters,
         "note": "" if tested else f"described only: fewer than {DESCRIPTIVE_BELOW} bases",
     }
+
+
+def aligned_section(data: PanelData, context: ReportContext) -> Section:
+    """The contrast along documented stereotypes, as a table."""
+    table = Table(
+        name="aligned",
+        title="Phase 1: do labels move scores the way documented stereotypes go?",
+        frame=aligned_contrast(data, context.directions),
+        shown=(*data.model_column, "category", "difference", "low", "high", "p", "bases", "note"),
+        note="Mean score of the identities that the stereotype of a base favours, minus that of the others; one "
+        "value per base. Directions are coded from the source that the suite cites for the base. Most favour "
+        "the same identities, so a difference that is the same on every base shows here too: see differences.",
+    )
+    return Section(tables=(table,))
+
+
+def by_base_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext) -> Section:
+    """The differences by base, as a table and a figure.
+
+    Args:
+        data: The verdicts.
+        gaps: The table of `differences`.
+        context: What the report is given.
+    """
+    by_base, unit = effects_by_base(data), data.cluster_noun
+    table = Table(
+        name="by_base",
+        title=f"Phase 1: differences by {unit}",
+        frame=by_base,
+        note="First minus second, all metrics together.",
+    )
+    figure = Figure(
+        name="by-base",
+        caption=f"Differences by {unit}, all metrics together ({data.counts}).",
+        table="by_base",
+        draw=lambda: by_base_figure(by_base, gaps, context.title, f"{data.counts}. First minus second."),
+    )
+    return Section(tables=(table,), figures=(figure,))
+
+
+def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: str) -> Drawing:
+    """The difference of every planned pair (columns) on every base (rows), one panel per model."""
+    models = list(pd.unique(by_base["model"]))
+    bases = sorted(pd.unique(by_base["base"]))[:MAX_BASES]
+    pairs = list(by_base[["first", "second"]].drop_duplicates().itertuples(index=False))
+    figure, axes = sheet(
+        (1.6 + 0.42 * len(pairs)) * len(models) + 1.6, 2.6 + 0.2 * len(bases), len(models), sharey=True
+    )
+    widest = max(0.05, float(by_base["difference"].abs().max()))
+    image = None
+    for axis, model in zip(axes.flat, models, strict=True):
+        own = by_base[by_base["model"] == model].set_index(["base", "first", "second"])["difference"]
+        table = [[own.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
+        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
+        tested = gaps[(gaps["model"] == model) & (gaps["metric"] == ALL)].set_index(["first", "second"])
+        varies = [bool(tested["p_bases_adjusted"].get(pair, np.nan) <= 0.05) for pair in map(tuple, pairs)]
+        names = [
+            plain_text(f"{first} − {second}") + (" *" if star else "")
+            for (first, second), star in zip(pairs, varies, strict=True)
+        ]
+        axis.set_xticks(range(len(pairs)), names, rotation=60, ha="right", fontsize=7)
+        axis.set_yticks(range(len(bases)), [plain_text(str(base)) for base in bases], fontsize=7)
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        for spine in axis.spines.values():
+            spine.set_visible(False)
+    if image is not None:
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="points on a scale of 0 to 10")
+    more = f" The first {MAX_BASES} are shown." if by_base["base"].nunique() > MAX_BASES else ""
+    caption(figure, title, f"{note} *: differs between bases (p ≤ 0.05 after Holm correction).{more}")
+    return figure

@@ -20,11 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.agreement import base_of_scenario
-from parley.analysis.malibu.panel import ALL, Verdicts, panel_data
+from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, plain_text, sheet, tidy
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats import components as stats
 from parley.analysis.stats.components import RESIDUAL, VarianceComponent
 from parley.analysis.stats.tables import factorize
@@ -223,7 +224,7 @@ def component_sentences(parts: pd.DataFrame, plans: pd.DataFrame) -> Iterator[st
         )
 
 
-def components_figure(parts: pd.DataFrame, title: str, note: str) -> Figure:
+def components_figure(parts: pd.DataFrame, title: str, note: str) -> Drawing:
     """Standard deviations by component, one panel per model. Orange: what does not cancel in a difference."""
     models = list(pd.unique(parts["model"]))
     longest = int(parts.groupby("model", sort=False).size().max())
@@ -341,3 +342,34 @@ def _contribution(part: VarianceComponent, design: _Design, *, finest: bool = Fa
     """What a component adds to the squared standard error of a difference of two identities."""
     finer = [name for name in part.includes if name in NOISE]
     return 2 * part.variance / design.divisor(finer[-1] if finest and finer else part.name)
+
+
+def components_section(data: PanelData, context: ReportContext) -> Section:
+    """Whose noise it is, and where more calls are best spent: tables, a figure and sentences."""
+    parts, plans = variance_tables(data)
+    figure = Figure(
+        name="variance-components",
+        caption=f"Standard deviations of the scores by component ({data.counts}).",
+        table="variance_components",
+        draw=lambda: components_figure(
+            parts, context.title, f"{data.counts}. Orange: does not cancel in a difference."
+        ),
+    )
+    return Section(
+        tables=(
+            Table(
+                name="variance_components",
+                title="Phase 1: whose noise is it? Variance components of the scores",
+                frame=parts,
+                note="share_of_noise: of the squared standard error of a difference between two identities.",
+            ),
+            Table(
+                name="next_calls",
+                title="Phase 1: where the next 1,000 calls are best spent",
+                frame=plans,
+                note="Predicted standard error of a difference between two identities, from the variance components.",
+            ),
+        ),
+        figures=(figure,),
+        words=tuple(component_sentences(parts, plans)),
+    )

@@ -22,8 +22,9 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.contrasts import LEVEL, of_models, row_codes, tested, with_holm
-from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import TOLERANCE, before_and_after, partners, same_labels, same_text
+from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.stats.tables import Floats, Ints, factorize
 from parley.base.text import p_text, plural, signed
 
@@ -223,3 +224,17 @@ def contagion_words(table: pd.DataFrame, *, blind: bool | None = None, cluster: 
 def _points(row: Any) -> str:
     points = f"{row.weight:.2f} points"
     return f"{points} ({signed(row.low)} to {signed(row.high)})" if math.isfinite(row.low) else points
+
+
+def contagion_section(data: PanelData, context: ReportContext) -> Section:
+    """Who moves towards whom, as a table and sentences."""
+    moves, unit = contagion(data, blind=context.blind), data.cluster_noun
+    table = Table(
+        name="contagion",
+        title="Who moves towards whom?",
+        frame=moves,
+        note="Where two judges differed in round 1: how often the judge adopted, or came closer to, what the "
+        "other had said (towards); chance: the same with what the other said of the same text under another "
+        f"label. weight: points moved per point of the other's unexpected verdict, sign flips over {unit}s.",
+    )
+    return Section(tables=(table,), words=tuple(contagion_words(moves, blind=context.blind, cluster=unit)))

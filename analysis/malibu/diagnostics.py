@@ -22,6 +22,7 @@ from parley.analysis.malibu.contrasts import (
 )
 from parley.analysis.malibu.pairs import changes, flips
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, as_floats
@@ -292,3 +293,35 @@ def no_label_words(table: pd.DataFrame, different: Iterable[tuple[str, str, str]
 def _span(row: Any) -> str:
     points = f"{row.difference:+.2f} points"
     return f"{points}, {row.low:+.2f} to {row.high:+.2f}" if np.isfinite([row.low, row.high]).all() else points
+
+
+def no_label_section(data: PanelData, different: Iterable[tuple[str, str, str]]) -> Section:
+    """Each identity minus no label, as a table and sentences.
+
+    Args:
+        data: The verdicts.
+        different: Model and identities of every pair that was found to differ.
+    """
+    unlabelled = no_label_differences(data)
+    table = Table(
+        name="no_label",
+        title="Phase 1: each identity minus no label",
+        frame=unlabelled,
+        note=f"On the same scenarios, sign flips over {data.cluster_noun}s: is one identity raised, or another one "
+        "lowered?",
+    )
+    return Section(tables=(table,), words=tuple(no_label_words(unlabelled, different)))
+
+
+def order_section(data: PanelData) -> Section:
+    """Order effects beside the noise of asking again, as a table and sentences."""
+    orders = order_effects(data)
+    table = Table(name="order", title="Order effects beside the noise of asking again", frame=orders)
+    return Section(tables=(table,), words=tuple(order_words(orders, data.cluster_noun)))
+
+
+def response_section(data: PanelData) -> Section:
+    """The effect of the response itself, as a table and sentences."""
+    responses = response_effect(data)
+    table = Table(name="response", title="Does response 1 win, whatever its label?", frame=responses)
+    return Section(tables=(table,), words=tuple(response_words(responses, data.cluster_noun)))

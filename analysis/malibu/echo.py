@@ -24,6 +24,7 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import LEVEL, nested_means, of_models, row_codes, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import partners, same_text
+from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Floats, factorize, unique_rows
 from parley.base.text import p_text, plural
@@ -251,3 +252,16 @@ def _meaning(round: int, blind: bool | None) -> str:
     if round == 1 and blind:
         return "nobody heard anybody, so what they share is the prompt"
     return "judges who repeat what they heard are an echo, and do not count as further opinions"
+
+
+def echo_section(data: PanelData, context: ReportContext) -> Section:
+    """Whether judges repeat each other, as a table and sentences."""
+    repeated, unit = echo(data, context.remarks() if context.remarks else None), data.cluster_noun
+    table = Table(
+        name="echo",
+        title="Do judges repeat each other?",
+        frame=repeated,
+        note="Statements and sets of scores that repeat another judge's, beside the rate on the same text in "
+        f"another unit, which nobody heard; difference: sign flips over {unit}s, Holm by model.",
+    )
+    return Section(tables=(table,), words=tuple(echo_words(repeated, blind=context.blind, cluster=unit)))

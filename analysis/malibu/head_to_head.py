@@ -18,15 +18,11 @@ from parley.analysis.malibu.contrasts import (
 )
 from parley.analysis.malibu.diagnostics import as_rate
 from parley.analysis.malibu.pairs import win_margins
-from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.base.text import p_text, plural
 
-ZERO_SUM = (
-    "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
-    "treated alike differ if one of them met a favoured third more often. Head to head shows each pair by itself."
-)
-"""The note of the table of win rates."""
 HEAD_TO_HEAD = [
     *("model", "category", "identity", "other", "wins", "losses", "ties", "rate", "low", "high", "p", "p_adjusted"),
     *("n", "clusters", "note"),
@@ -119,3 +115,27 @@ def scores_in_pairs_words(table: pd.DataFrame, cluster: str = "base") -> Iterato
                 f"'{lower}' (sign flips over {plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm "
                 f"correction for {plural(len(tested_pairs), 'pair')})."
             )
+
+
+def head_to_head_section(data: PanelData) -> Section:
+    """Every identity against every other, as a table."""
+    table = Table(
+        name="head_to_head",
+        title="Phase 2: head to head",
+        frame=head_to_head(data),
+        note=f"The identity against the other one; rate: a tie counts as half. Sign flips over {data.cluster_noun}s, "
+        "Holm over the pairs of a model.",
+    )
+    return Section(tables=(table,))
+
+
+def scores_in_pairs_section(data: PanelData) -> Section:
+    """The scores of two candidates side by side, as a table and sentences."""
+    side_by_side = scores_in_pairs(data)
+    table = Table(
+        name="scores_in_pairs",
+        title="Phase 2: scores in pairs",
+        frame=side_by_side,
+        note="The first identity's score minus the second's, as judges scored the two side by side.",
+    )
+    return Section(tables=(table,), words=tuple(scores_in_pairs_words(side_by_side, data.cluster_noun)))

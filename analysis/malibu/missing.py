@@ -27,6 +27,7 @@ from parley.analysis.malibu.contrasts import (
 )
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.scores import NO_LABEL
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.signflips import sign_flip_p
@@ -350,3 +351,28 @@ def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
         "worst_high": high,
         "worst_p": math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else sign_flip_p(closest),
     }
+
+
+def missing_section(data: PanelData) -> Section:
+    """Replies without a verdict by identity and judge, and what they could hide, as tables and sentences."""
+    gaps, by_judge, unit = missing_differences(data), missing_by_judge(data), data.cluster_noun
+    return Section(
+        tables=(
+            Table(
+                name="missing",
+                title="Replies without a verdict, by identity",
+                frame=missing(data),
+                note="Final replies: the last round's, or the chair's. In phase 2 a reply counts for both identities.",
+            ),
+            Table(
+                name="missing_differences",
+                title="Is a verdict missing more often for one identity?",
+                frame=gaps,
+                note="Share of the first minus that of the second, within judge and scenario; sign flips over "
+                f"{unit}s, Holm by model and phase. worst_low, worst_high: bounds of the difference in scores (votes) "
+                "if every missing one were as unfavourable as possible; given where shares differ.",
+            ),
+            Table(name="missing_by_judge", title="Judges with missing replies, by identity", frame=by_judge),
+        ),
+        words=(*missing_words(gaps, unit), *judge_words(by_judge, unit)),
+    )

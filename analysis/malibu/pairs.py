@@ -1,4 +1,4 @@
-"""Phase 2: win rates, the effect of the order in the prompt, and how often a panel contradicts itself."""
+"""Phase 2: who is preferred to whom, win rates, the effect of the order, and how often a panel contradicts itself."""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, with_conclusions
 from parley.analysis.malibu.contrasts import nested_means
-from parley.analysis.malibu.panel import ScenarioGaps, Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.scores import EFFECT, conclusions_note
+from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.ranking import bradley_terry
 from parley.analysis.stats.tables import factorize
+
+ZERO_SUM = (
+    "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
+    "treated alike differ if one of them met a favoured third more often. Head to head shows each pair by itself."
+)
+PREFERENCES = ["model", "category", "first", "second", *EFFECT_COLUMNS]
 
 
 def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
@@ -33,6 +44,31 @@ def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, S
         part = by_pair[first, second]
         clusters, names = factorize(part.index.get_level_values(2))
         yield str(first), str(second), group, ScenarioGaps(part.to_numpy(dtype=float), clusters, names)
+
+
+def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
+    """Every pair of identities: wins of the first minus wins of the second, per comparison; a tie counts 0.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        margin: A difference up to this counts as none.
+    """
+    units = panel_data(verdicts).decided_pairs
+    rows: list[dict[str, Any]] = []
+    for model, group in units.groupby("model", sort=False, observed=True):
+        family = f"{model}: preferences in pairs"
+        pairs = [
+            {
+                "model": str(model),
+                "category": str(pair["category"].iloc[0]),
+                "first": first,
+                "second": second,
+                **effect(gaps, margin),
+            }
+            for first, second, pair, gaps in win_margins(group)
+        ]
+        rows += with_conclusions(pairs, family, margin)
+    return pd.DataFrame(rows, columns=PREFERENCES)
 
 
 def win_rates(verdicts: Verdicts) -> pd.DataFrame:
@@ -197,3 +233,81 @@ def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
     )
     couples = couples[couples["units"] == 2]
     return couples.assign(flipped=(couples["low"] != couples["high"]).astype(float))[columns]
+
+
+def preferences_section(data: PanelData, margin: float) -> Section:
+    """The preferences pair by pair, as a table."""
+    table = Table(
+        name="preferences",
+        title="Phase 2: preferences, pair by pair",
+        frame=preferences(data, margin=margin),
+        shown=(*data.model_column, "category", "first", "second", *EFFECT, "n", "clusters", "note"),
+        note=f"difference: wins minus losses per comparison. {conclusions_note(data.cluster_noun, margin)}",
+    )
+    return Section(tables=(table,))
+
+
+def win_rates_section(data: PanelData, context: ReportContext) -> Section:
+    """The win rates, as a table and the paper's figures 5 and 6."""
+    wins, unit = win_rates(data), data.cluster_noun
+    table = Table(
+        name="win_rates",
+        title="Phase 2: win rates",
+        frame=wins,
+        shown=(
+            *(*data.model_column, "identity", "wins", "losses", "ties", "rate", "low", "high"),
+            *("cluster_low", "cluster_high", "rate_ties_half"),
+        ),
+        note="low, high: Wilson interval, which assumes independent verdicts; cluster_low, cluster_high: over "
+        f"{unit}s. {ZERO_SUM}",
+        printed=True,
+    )
+    figure = Figure(
+        name="win-rates",
+        caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({data.counts}).",
+        table="win_rates",
+        draw=lambda: wins_figure(
+            wins,
+            context.title,
+            f"{data.counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs.",
+        ),
+    )
+    return Section(tables=(table,), figures=(figure,))
+
+
+def ranking_section(data: PanelData, context: ReportContext) -> Section:
+    """The Bradley–Terry strengths, as a table."""
+    table = Table(
+        name="ranking",
+        title="Phase 2: Bradley–Terry strengths",
+        frame=ranking(data, draws=context.draws, seed=context.seed),
+        shown=(*data.model_column, "category", "identity", "strength", "low", "high", "note"),
+        note="Log odds around 0, ties as half a win, adjusted for the order in the prompt if both orders were run.",
+    )
+    return Section(tables=(table,))
+
+
+def position_section(data: PanelData) -> Section:
+    """The effect of the order in the prompt, as a table."""
+    return Section(tables=(Table(name="position", title="Position effects and flips", frame=position(data)),))
+
+
+def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Win rates without ties, one panel per model. The thick interval is over scenarios, the thin one is Wilson's."""
+    models = list(pd.unique(wins["model"]))
+    longest = int(wins.groupby("model", sort=False).size().max())
+    figure, axes = sheet(3.8 * len(models) + 1.0, 1.7 + LINE * longest, len(models), sharex=True)
+    for axis, model in zip(axes.flat, models, strict=True):
+        rows = wins[wins["model"] == model]
+        tints = colours(list(rows["category"]))
+        for y, row in enumerate(rows.itertuples()):
+            axis.plot([row.low, row.high], [y, y], color=tints[row.category], linewidth=0.8)
+        shades = [tints[category] for category in rows["category"]]
+        names = [f"{row.identity}  (n={row.n})" for row in rows.itertuples()]
+        dots(axis, names, rows["rate"], rows["cluster_low"], rows["cluster_high"], shades)
+        axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
+        axis.set(xlim=(-0.02, 1.02), xlabel="win rate (without ties)")
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        axis.tick_params(labelsize=8)
+    caption(figure, title, note)
+    return figure

@@ -22,10 +22,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.malibu.phases import split_yardstick
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts, require
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
+from parley.base.text import plural
 
+YARDSTICK = 3
+"""The phase in which graded responses are scored, without labels; 1 is single responses, 2 pairs."""
 ALL = "all"
 """The metric name that means all metrics together."""
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
@@ -197,6 +199,31 @@ class PanelData:
         return "base" if "base" in self.verdicts and (self.verdicts["base"].astype(str) != "").any() else "scenario"
 
     @cached_property
+    def counts(self) -> str:
+        """How many bases, scenarios and verdicts there are, for captions."""
+        return ", ".join(
+            (
+                *([plural(self.clusters, "base")] if self.cluster_noun == "base" else ()),
+                plural(self.verdicts["scenario"].nunique(), "scenario"),
+                plural(len(self.verdicts), "verdict"),
+            )
+        )
+
+    @property
+    def intervals(self) -> str:
+        """What the intervals of means are about, for notes."""
+        unit = self.cluster_noun
+        return (
+            f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, "
+            "who are taken as fixed."
+        )
+
+    @property
+    def model_column(self) -> tuple[str, ...]:
+        """The column `model`, which tables show where there are several models."""
+        return ("model",) if len(self.models) > 1 else ()
+
+    @cached_property
     def final_scores(self) -> pd.DataFrame:
         """Phase 1: the judges' scores that count, before they are averaged over the panel."""
         verdicts = self.verdicts
@@ -348,3 +375,13 @@ def by_metric(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 def values_in_order(frame: pd.DataFrame, column: str) -> list[str]:
     """The distinct values of a column, in order of first appearance."""
     return [str(value) for value in pd.unique(frame[column].dropna())]
+
+
+def split_yardstick(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The verdicts on labelled responses, and those on graded ones.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    graded = verdicts["phase"] == YARDSTICK
+    return (verdicts[~graded], verdicts[graded]) if graded.any() else (verdicts, verdicts[:0])

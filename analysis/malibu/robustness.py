@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.contrasts import LEVEL, NEEDED, Cells, nested_means, of_models, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.resampling import data_seed
 from parley.analysis.stats.tables import Floats
@@ -236,7 +237,7 @@ def _verdict(by_pair: pd.DataFrame) -> str:
     return "The finding does not survive all of these words."
 
 
-def robustness_figure(tables: RobustnessTables, title: str, note: str) -> Figure:
+def robustness_figure(tables: RobustnessTables, title: str, note: str) -> Drawing:
     """The difference of every pair by wording, with intervals: one panel per model, phase and facet.
 
     Args:
@@ -273,3 +274,33 @@ def robustness_figure(tables: RobustnessTables, title: str, note: str) -> Figure
         axis.legend(fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     caption(figure, title, f"{note} *: depends on the words (p ≤ 0.05 after Holm correction).")
     return figure
+
+
+def robustness_section(data: PanelData, context: ReportContext) -> Section:
+    """Whether differences survive other words: tables, a figure and sentences."""
+    tables, unit = robustness(data), data.cluster_noun
+    figure = Figure(
+        name="other-words",
+        caption=f"Differences between identities by wording, with 95% intervals over {unit}s ({data.counts}).",
+        table="robustness",
+        draw=lambda: robustness_figure(tables, context.title, f"{data.counts}. 95% intervals over {unit}s."),
+    )
+    return Section(
+        tables=(
+            Table(
+                name="robustness_tests",
+                title="Other words: does a difference between identities depend on the wording?",
+                frame=tables.tests,
+                note="p: no dependence on the wording, within each base. difference, p_difference: over all wordings. "
+                "Holm over the pairs of a model, phase and facet.",
+            ),
+            Table(
+                name="robustness",
+                title="Other words: differences by paraphrase and by label style",
+                frame=tables.by_wording,
+                note=f"First minus second with this wording; sign flips over {unit}s, not corrected.",
+            ),
+        ),
+        figures=(figure,),
+        words=tuple(robustness_words(tables, unit)),
+    )

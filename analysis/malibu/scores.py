@@ -6,15 +6,39 @@ import math
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, estimate, with_conclusions
+from parley.analysis.malibu.conclusions import (
+    DIFFERENT,
+    EFFECT_COLUMNS,
+    MARGIN,
+    SMALL,
+    SPREAD,
+    effect,
+    estimate,
+    with_conclusions,
+)
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
+from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.base.text import plural
+from parley.base.text import plural, signed
 
 NO_LABEL = "(no label)"
+MARKERS = "osD^v"
+SENSITIVITY = (
+    "scenario_low, scenario_high, scenario_p: sensitivity analysis that takes scenarios of one base as independent."
+)
+EFFECT = (
+    *("difference", "low", "high", "p", "p_adjusted", "conclusion", "base_sd", "base_sd_high"),
+    *("scenario_low", "scenario_high", "scenario_p"),
+)
+"""What tables of pairs show of `EFFECT_COLUMNS`."""
 MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
 DIFFERENCES = ["model", "category", "first", "second", "metric", "within", *EFFECT_COLUMNS]
 
@@ -120,3 +144,176 @@ def _subject(model: str, category: str, first: str, second: str, metric: str) ->
         "metric": metric,
         "within": bool(category),
     }
+
+
+def different_pairs(gaps: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Model and identities of every pair that was found to differ.
+
+    Args:
+        gaps: The table of `differences`.
+    """
+    found = gaps[gaps["conclusion"].isin([DIFFERENT, SMALL])]
+    return [(row.model, row.first, row.second) for row in found.itertuples()]
+
+
+def means_section(data: PanelData, context: ReportContext) -> Section:
+    """The mean scores, as a table and the paper's figure 9."""
+    means = mean_scores(data)
+    table = Table(
+        name="means",
+        title="Phase 1: mean scores",
+        frame=means,
+        shown=(*data.model_column, "identity", "metric", "mean", "low", "high", "n", "clusters"),
+        note=data.intervals,
+        printed=True,
+    )
+    figure = Figure(
+        name="scores",
+        caption=f"Mean scores by identity ({data.counts}).",
+        table="means",
+        draw=lambda: scores_figure(means, context.title, f"{data.counts}. {data.intervals}"),
+    )
+    return Section(tables=(table,), figures=(figure,))
+
+
+def differences_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext, margin: float) -> Section:
+    """The differences between identities, as a table and the paper's figure 4.
+
+    Args:
+        data: The verdicts.
+        gaps: The table of `differences`, which other sections need too.
+        context: What the report is given.
+        margin: The margin that `gaps` was made with.
+    """
+    unit = data.cluster_noun
+    table = Table(
+        name="differences",
+        title="Phase 1: differences between identities on the same scenarios",
+        frame=gaps,
+        shown=(*data.model_column, "category", "first", "second", "metric", *EFFECT, "clusters", "note"),
+        note=conclusions_note(unit, margin),
+    )
+    figure = Figure(
+        name="matrix",
+        caption=f"Row minus column, all metrics together ({data.counts}). Framed: planned comparison; starred: "
+        "p ≤ 0.05 after Holm correction.",
+        table="differences",
+        draw=lambda: matrix_figure(
+            gaps,
+            context.title,
+            f"{data.counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
+        ),
+    )
+    return Section(tables=(table,), figures=(figure,))
+
+
+def conclusions_note(unit: str, margin: float) -> str:
+    """How the columns of `EFFECT` are to be read.
+
+    Args:
+        unit: What a cluster is: "base" or "scenario".
+        margin: The difference that still counts as none.
+    """
+    return (
+        f"First minus second. Interval and p: sign flips over {unit}s; p_adjusted: Holm over the model's pairs. "
+        f"conclusion: alike needs a mean within ±{margin:g} (p_alike) and an SD between {unit}s shown to be below "
+        f"{SPREAD * margin:g} (base_sd_high). {SENSITIVITY}"
+    )
+
+
+def scores_figure(means: pd.DataFrame, title: str, note: str) -> Drawing:
+    """One panel per metric, identities down the side, one marker per model."""
+    metrics = [ALL, *[metric for metric in pd.unique(means["metric"]) if metric != ALL]]
+    models = list(pd.unique(means["model"]))
+    identities = means.drop_duplicates("identity")
+    columns = min(3, len(metrics))
+    rows = math.ceil(len(metrics) / columns)
+    height = 1.6 + rows * (0.7 + LINE * len(identities) * max(1.0, 0.6 * len(models)))
+    figure, axes = sheet(3.3 * columns + 0.6, height, columns, rows, sharey=True, sharex=True)
+    tints = colours(list(identities["category"]))
+    for place, axis in enumerate(axes.flat[len(metrics) :], len(metrics)):
+        axis.set_visible(False)
+        axes.flat[place - columns].tick_params(labelbottom=True)  # now the lowest of its column: it shows the scale
+    for axis, metric in zip(axes.flat, metrics, strict=False):
+        for nth, model in enumerate(models):
+            part = means[(means["metric"] == metric) & (means["model"] == model)].set_index("identity")
+            part = part.reindex(identities["identity"])
+            dots(
+                axis,
+                list(identities["identity"]),
+                part["mean"],
+                part["low"],
+                part["high"],
+                [tints[category] for category in identities["category"]],
+                shift=(nth - (len(models) - 1) / 2) * 0.7 / max(len(models), 1),
+                marker=MARKERS[nth % len(MARKERS)],
+                label=str(model),
+            )
+        axis.set_title("all metrics" if metric == ALL else plain_text(metric), fontsize=9)
+        axis.tick_params(labelsize=8)
+    if len(models) > 1:
+        _legend(figure, models)
+    axes.flat[0].set_xlim(*_within(axes.flat[0].get_xlim(), 0, 10))
+    caption(figure, title, note)
+    return figure
+
+
+def _legend(figure: Drawing, models: list[str]) -> None:
+    handles = [
+        Line2D([], [], linestyle="", marker=MARKERS[nth % len(MARKERS)], color="#444444", label=plain_text(str(model)))
+        for nth, model in enumerate(models)
+    ]
+    figure.legend(handles=handles, loc="outside lower right", fontsize=7, frameon=False)
+
+
+def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    room = 0.02 * (high - low)
+    return max(limits[0], low - room), min(limits[1], high + room)
+
+
+def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
+    models = list(pd.unique(gaps["model"]))
+    gaps = gaps[gaps["metric"] == ALL]
+    labels = list(dict.fromkeys([*gaps["first"], *gaps["second"]]))
+    side = 1.2 + 0.46 * len(labels)
+    figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
+    widest = max(0.05, float(np.nanmax(np.abs(gaps["difference"]))) if gaps["difference"].notna().any() else 0.05)
+    image = None
+    for axis, model in zip(axes.flat, models, strict=True):
+        table = np.full((len(labels), len(labels)), np.nan)
+        for row in gaps[gaps["model"] == model].itertuples():
+            i, j = labels.index(row.first), labels.index(row.second)
+            table[i, j], table[j, i] = row.difference, -row.difference
+            star = "*" if row.p_adjusted < 0.05 else ""
+            for y, x, value in ((i, j, row.difference), (j, i, -row.difference)):
+                if not math.isfinite(value):
+                    continue
+                strong = abs(value) > 0.6 * widest
+                axis.text(
+                    x,
+                    y,
+                    f"{signed(value)}{star}",
+                    ha="center",
+                    va="center",
+                    fontsize=6.5,
+                    color="white" if strong else "black",
+                    fontweight="bold" if star else "normal",
+                )
+                if row.within:
+                    axis.add_patch(_frame(x, y))
+        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
+        names = [plain_text(label) for label in labels]
+        axis.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontsize=8)
+        axis.set_yticks(range(len(labels)), names, fontsize=8)
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        for spine in axis.spines.values():
+            spine.set_visible(False)
+    if image is not None:
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="row minus column (points on a scale of 0 to 10)")
+    caption(figure, title, note)
+    return figure
+
+
+def _frame(x: int, y: int) -> Rectangle:
+    return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.1)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data, values_in_order
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
@@ -106,3 +107,18 @@ def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
         for metric, part in by_metric(group):
             test = effect_of_cells(data.table(model).means(labels, metric), n=len(part), tests=tests)
             yield Tested("identity effect, signs flipped over bases", category, metric, test)
+
+
+def significance_section(data: PanelData) -> Section:
+    """The tests of identity as a whole, as a table."""
+    table = Table(
+        name="tests",
+        title="Tests of identity as a whole",
+        frame=significance(data),
+        shown=(
+            *(*data.model_column, "family", "category", "metric", "statistic", "df", "p", "p_adjusted"),
+            *("effect", "low", "high", "assumption", "note"),
+        ),
+        note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
+    )
+    return Section(tables=(table,))

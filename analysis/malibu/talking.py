@@ -19,13 +19,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.bases import EVERY_CATEGORY, Directions, aligned_contrast
+from parley.analysis.malibu.bases import EVERY_CATEGORY, aligned_contrast
 from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
+from parley.analysis.reporting.report import Directions, Figure, ReportContext, Section, Table
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
 
@@ -222,7 +223,7 @@ def _aligned_sentence(row: Any, cluster: str) -> str:
     return f"{sentence}: it {'amplifies' if row.difference > 0 else 'reduces'} them {over}."
 
 
-def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | None = None) -> Figure:
+def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | None = None) -> Drawing:
     """The gap of every pair before talking and after, with intervals: one panel per model and phase.
 
     Args:
@@ -251,3 +252,35 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper right", fontsize=7, frameon=False)
     caption(figure, title, f"{note} *: the change is significant (p ≤ 0.05 after Holm correction).")
     return figure
+
+
+def talking_section(data: PanelData, context: ReportContext) -> Section:
+    """Whether talking amplifies bias: tables, a figure and sentences."""
+    unit, blind = data.cluster_noun, context.blind
+    gaps, aligned = talking(data), talking_aligned(data, context.directions)
+    over = f"sign flips over {unit}s"
+    figure = Figure(
+        name="talking",
+        caption="Differences between identities before and after the judges talked.",
+        table="talking",
+        draw=lambda: talking_figure(gaps, context.title, f"Intervals are 95%, {over}.", blind=blind),
+    )
+    return Section(
+        tables=(
+            Table(
+                name="talking",
+                title="Does talking amplify bias? Differences in round 1 and in the last round",
+                frame=gaps,
+                note="before, after: first identity minus second in round 1 and in the last round, of the same judges "
+                f"on the same units; difference: after minus before, {over}, Holm by model and phase.",
+            ),
+            Table(
+                name="talking_aligned",
+                title="Phase 1: does talking move scores the way documented stereotypes go?",
+                frame=aligned,
+                note=f"Favoured identities minus the others, in round 1 and in the last round; {over}.",
+            ),
+        ),
+        figures=(figure,),
+        words=tuple(talking_words(gaps, aligned, blind=blind, cluster=unit)),
+    )

@@ -17,11 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
-from parley.analysis.malibu.panel import ALL, Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data, values_in_order
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.ratios import ratio_of_means
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats
@@ -346,7 +347,7 @@ def _exchange_words(exchange: pd.DataFrame, prefix: str, different: Collection[t
         )
 
 
-def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note: str) -> Figure:
+def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note: str) -> Drawing:
     """The AUC of the panel and of each judge, beside what each flaw costs the panel's score: one row per model.
 
     Args:
@@ -374,3 +375,51 @@ def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note
             left.set_title(plain_text(str(model)), fontsize=9, loc="left")
     caption(figure, title, note)
     return figure
+
+
+def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str]], context: ReportContext) -> Section:
+    """Can the judges tell good responses from flawed ones, what does a flaw cost, and how much of it is a label worth?
+
+    Args:
+        data: The verdicts.
+        different: Model and identities of every pair that was found to differ.
+        context: What the report is given.
+    """
+    graded, unit = graded_scores(data.graded), data.cluster_noun
+    aucs, flaws = auc_table(graded), flaw_effects(graded)
+    exchange = exchange_rates(data, graded, flaws)
+    over = f"Intervals are 95%, sign flips over {unit}s."
+    return Section(
+        tables=(
+            Table(
+                name="yardstick_auc",
+                title="Yardstick: can the judges tell good responses from flawed ones?",
+                frame=aucs,
+                note="AUC: how often the good response scored higher than a flawed one of the same base, ties as half; "
+                f"0.5 is guessing. {over}",
+            ),
+            Table(
+                name="yardstick_flaws",
+                title="Yardstick: what each flaw costs, in points",
+                frame=flaws,
+                note=f"Good minus flawed response, without labels. {over} p_adjusted: Holm over the flaws.",
+            ),
+            Table(
+                name="exchange",
+                title="Yardstick: how much of a flaw a label is worth",
+                frame=exchange,
+                note="The difference between two identities as a share of what the flaw costs, on bases that have "
+                f"both: Fieller's method with sign flips over {unit}s. Only where the flaw clearly lowers the score.",
+            ),
+        ),
+        figures=(
+            Figure(
+                name="yardstick",
+                caption="Yardstick: how well judges tell good responses from flawed ones, and what each flaw costs.",
+                table="yardstick_auc",
+                draw=lambda: yardstick_figure(aucs, flaws, context.title, over),
+            ),
+        ),
+        words=tuple(yardstick_words(aucs, flaws, exchange, different, unit)),
+        cautions=tuple(yardstick_cautions(aucs, data.models)),
+    )

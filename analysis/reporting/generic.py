@@ -20,7 +20,7 @@ from matplotlib.figure import Figure as Drawing
 from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
@@ -122,15 +122,7 @@ def _adjusted(gaps: pd.DataFrame) -> pd.DataFrame:
     return gaps.assign(p_adjusted=list(holm(gaps["p"], "all pairs").adjusted))
 
 
-def report(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "Report",
-    draws: int = 2000,
-    seed: int = 0,
-    **about: Any,
-) -> Report:
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """The report of a study that has none of its own.
 
     It has the mean of every metric by model and round. Where units have an identity, every two identities are compared
@@ -138,11 +130,7 @@ def report(
 
     Args:
         verdicts: The run's verdicts, one row each (see `parley.frames`).
-        units: What each unit cost; not used.
-        title: Title of the report.
-        draws: Not used: nothing here is drawn.
-        seed: Not used.
-        about: Further fields of the report, such as `runs` and `cautions`.
+        context: What the report is given beside them.
     """
     values, infinite = _finite(verdicts["value"])
     clusters = cluster_of(verdicts)
@@ -168,7 +156,14 @@ def report(
     shown = {table.name: table.frame for table in tables}
     forests = [_gap_forest(shown["differences"], cluster)] if "differences" in shown else []
     forests += _mean_forests(shown["means"], cluster) if "means" in shown else []
-    return Report(title, tuple(words), tables=tuple(tables), forests=filled(forests), **about)
+    return Report(
+        title=context.title or "Report",
+        words=tuple(words),
+        tables=tuple(tables),
+        forests=filled(forests),
+        cautions=tuple(context.cautions),
+        runs=tuple(context.runs),
+    )
 
 
 def _gap_forest(gaps: pd.DataFrame, cluster: str) -> Forest:

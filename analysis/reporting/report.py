@@ -1,15 +1,17 @@
 """A report as data: sentences, tables and figures, independent of how they are shown. `render` writes it to files.
 
-A study's report is a function from its frames to a `Report`; see `parley.analysis.malibu.report` for the longest.
+A study's report is a function from a frame of verdicts and a `ReportContext` to a `Report`:
+
+    def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report: ...
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
@@ -17,7 +19,51 @@ from matplotlib.figure import Figure as Drawing
 from parley.analysis.reporting.forest import Forest, finding
 
 SIMULATED = "SIMULATED"
+Directions: TypeAlias = Mapping[str, Mapping[str, Mapping[Any, Sequence[str]]]]
+"""By base and category: the identities that the documented stereotype favours, and the others it compares them with."""
 _NEGATIVE_ZERO = re.compile(r"(?<![\w.])-(0(?:\.0+)?)(?![\d.]\d|\d)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportContext:
+    """What a report is given beside the verdicts. Each study's report uses what it needs of it.
+
+    Args:
+        title: Title of the report and its figures; "": the study's own.
+        units: One row per unit with its calls, tokens and cost; None: costs are not reported.
+        draws: Draws of each bootstrap. Tests and intervals of differences need none.
+        seed: Seed of all draws.
+        margin: The difference that still counts as none; None: the study's own.
+        directions: Which identities the stereotype of each base favours, by category.
+        blind: Whether no judge heard another in round 1; None if it is not known.
+        remarks: Reads which statements repeat another judge's (`parley.reports.remarks.repeated_remarks`). This takes a
+            while, so only a report that needs them calls it. None: they are not known.
+        cautions: What every reader must know about the models.
+        model_cautions: Those of `cautions` that are known of the models from elsewhere. A report that measures the same
+            leaves them out.
+        runs: The runs that the verdicts are from, as `Report.runs`.
+    """
+
+    title: str = ""
+    units: pd.DataFrame | None = None
+    draws: int = 2000
+    seed: int = 0
+    margin: float | None = None
+    directions: Directions = field(default_factory=dict)
+    blind: bool | None = None
+    remarks: Callable[[], pd.DataFrame] | None = None
+    cautions: Sequence[str] = ()
+    model_cautions: Sequence[str] = ()
+    runs: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def small_print(self) -> str:
+        """The cautions as one text, for the captions of figures."""
+        return " ".join(self.cautions)
+
+
+NO_CONTEXT = ReportContext()
+"""The verdicts alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +108,23 @@ class Figure:
     caption: str
     table: str
     draw: Callable[[], Drawing]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of a report, which answers one question.
+
+    Args:
+        tables: The tables, in order.
+        figures: The figures, in order.
+        words: Sentences that state the results.
+        cautions: What every reader must know before any number.
+    """
+
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    words: Sequence[str] = ()
+    cautions: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

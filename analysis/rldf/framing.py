@@ -12,10 +12,10 @@ from typing import Any
 
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.multiplicity import holm
 from parley.base.text import plural
 
 FRAMES = ("ours", "model", "rival")
@@ -56,11 +56,7 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
         mean = cluster_mean(gap, gap.index.to_series())
         rows.append({"first": first, "second": second, **asdict(mean), "p": p})
     gaps = pd.DataFrame(rows)
-    known_p = gaps["p"].notna()
-    gaps["p_holm"] = float("nan")
-    if known_p.any():
-        gaps.loc[known_p, "p_holm"] = multipletests(gaps.loc[known_p, "p"], method="holm")[1]
-    return gaps
+    return gaps.assign(p_holm=holm(gaps["p"], "framings").adjusted)
 
 
 def summary(verdicts: pd.DataFrame) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, filled
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
 from parley.analysis.reporting.verdicts import require
 from parley.analysis.rldf import ablation, framing, rubrics
 from parley.analysis.rldf import debates as rldf
@@ -54,28 +54,16 @@ SHOWN = {
 }
 
 
-def debates(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "RLDF",
-    draws: int = 2000,
-    seed: int = 0,
-    runs: Sequence[Mapping[str, Any]] = (),
-    **about: Any,
-) -> Report:
+def debates(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """Bias by round and role; for several runs that differ in one setting, first the ablation.
 
     Args:
-        verdicts: One row per verdict.
-        units: Not used; every study's report takes it.
-        title: Of the report and its figures.
-        draws: Not used; the intervals are Student's t.
-        seed: Not used.
-        runs: The runs' files and configs, in the order of the units' prefixes.
-        about: Passed on to `Report` (cautions).
+        verdicts: One row per verdict; units of several runs have the run's number as a prefix, in the order of `runs`.
+        context: What the report is given beside them.
     """
+    title = context.title or "RLDF"
     require(verdicts, texts=("topic",))
+    runs = context.runs
     parts = _by_run(verdicts, runs)
     several = len(parts) > 1
     words: list[str] = []
@@ -145,9 +133,9 @@ def debates(
         tables=tuple(tables),
         figures=tuple(figures),
         forests=filled(forests),
-        runs=tuple(runs),
         settings={"threshold": rldf.THRESHOLD},
-        **about,
+        cautions=tuple(context.cautions),
+        runs=tuple(context.runs),
     )
 
 
@@ -159,25 +147,14 @@ def _by_run(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> dict[s
     return {f"{run['file']}": verdicts[number == str(nth)] for nth, run in enumerate(runs)}
 
 
-def framings(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "Framing",
-    draws: int = 2000,
-    seed: int = 0,
-    **about: Any,
-) -> Report:
+def framings(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """Biases admitted under three framings of the same answers.
 
     Args:
         verdicts: One row per verdict.
-        units: Not used; every study's report takes it.
-        title: Of the report and its figure.
-        draws: Not used; the tests are t tests.
-        seed: Not used.
-        about: Passed on to `Report` (runs, cautions).
+        context: What the report is given beside them.
     """
+    title = context.title or "Framing"
     require(verdicts, texts=("topic",))
     frames, gaps = framing.by_frame(verdicts), framing.differences(verdicts)
     answers = plural(verdicts["topic"].nunique(), "answer")
@@ -211,28 +188,17 @@ def framings(
         tables=tables,
         figures=(figure,),
         forests=filled(framing_forests(gaps, frames)),
-        **about,
+        cautions=tuple(context.cautions),
+        runs=tuple(context.runs),
     )
 
 
-def rubric_scores(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "Rubric",
-    draws: int = 2000,
-    seed: int = 0,
-    **about: Any,
-) -> Report:
+def rubric_scores(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """Mean scores by group, and whether the judges agree.
 
     Args:
         verdicts: One row per verdict.
-        units: Not used; every study's report takes it.
-        title: Of the report.
-        draws: Draws of each bootstrap.
-        seed: Of all draws.
-        about: Passed on to `Report` (runs, cautions).
+        context: What the report is given beside them.
     """
     require(verdicts, texts=("item", "group", "model"))
     means = rubrics.scores(verdicts)
@@ -248,17 +214,18 @@ def rubric_scores(
         Table(
             name="agreement",
             title="Agreement between the judges",
-            frame=rubrics.agreement(verdicts, draws=draws, seed=seed),
+            frame=rubrics.agreement(verdicts, draws=context.draws, seed=context.seed),
             shown=("metric", "coefficient", "estimate", "low", "high", "note"),
             printed=True,
         ),
     )
     warning = rubrics.severity_warning(verdicts)
     return Report(
-        title=title,
+        title=context.title or "Rubric",
         words=(warning,) if warning else (),
         tables=tables,
         forests=filled((rubric_forest(means),)),
-        settings={"draws": draws, "seed": seed},
-        **about,
+        settings={"draws": context.draws, "seed": context.seed},
+        cautions=tuple(context.cautions),
+        runs=tuple(context.runs),
     )

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import Figure, Report, Table, format_interval
+from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table, format_interval
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.squad.reproduction import reproduction
 from parley.analysis.squad.scores import mark
@@ -44,32 +44,21 @@ COMPARED = (
 )  # fmt: skip
 
 
-def report(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "SQuAD v2",
-    draws: int = 2000,
-    seed: int = 0,
-    **about: Any,
-) -> Report:
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """The report of one run or several.
 
     Args:
         verdicts: One row per verdict.
-        units: One row per unit with its calls; without it, calls are not reported.
-        title: Of the report and its figure.
-        draws: Draws of each bootstrap.
-        seed: Of all draws.
-        about: Passed on to `Report` (runs, cautions).
+        context: What the report is given beside them.
     """
+    title = context.title or "SQuAD v2"
     require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat",))
     frame = answers(verdicts)
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
-    table = scores(frame, units, draws=draws, seed=seed)
+    table = scores(frame, context.units, draws=context.draws, seed=context.seed)
     tests = between_arms(frame)
-    note = f"{CLUSTERED} {' '.join(about.get('cautions', ()))}"
+    note = f"{CLUSTERED} {context.small_print}"
     tables = [
         Table(
             name="scores",
@@ -103,12 +92,13 @@ def report(
     ]
     return Report(
         title=title,
-        words=(*words_on_draws(draws), *_summary(table, tests), *_closed_book(verdicts)),
+        words=(*words_on_draws(context.draws), *_summary(table, tests), *_closed_book(verdicts)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         forests=filled(_forests(frame, table, tests)),
-        settings={"draws": draws, "seed": seed},
-        **about,
+        settings={"draws": context.draws, "seed": context.seed},
+        cautions=tuple(context.cautions),
+        runs=tuple(context.runs),
     )
 
 

@@ -11,7 +11,7 @@ from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_table, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
 from parley.analysis.reporting.systems import costs, system_facets
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stardtox.figures import toxicity_against_quality
@@ -23,29 +23,16 @@ CARRIED = "Iteration 0 is the first draft; items that were not revised carry ove
 MISSING = "Missing scores are left out and counted; none counts as 0."
 
 
-def report(
-    verdicts: pd.DataFrame,
-    *,
-    units: pd.DataFrame | None = None,
-    title: str = "STARDTOX",
-    draws: int = 2000,
-    seed: int = 0,
-    cautions: tuple[str, ...] | list[str] = (),
-    **about: Any,
-) -> Report:
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """The report of one run or several.
 
     Args:
         verdicts: One row per verdict.
-        units: One row per unit with its calls, tokens and cost; without it, costs are not reported.
-        title: Of the report and its figures.
-        draws: Draws of each bootstrap.
-        seed: Of all draws.
-        cautions: Sentences to print before everything else, such as "It is simulated."
-        about: Passed on to `Report` (runs).
+        context: What the report is given beside them.
     """
+    title = context.title or "STARDTOX"
     frame = stardtox.tidy_scores(verdicts)
-    measures = stardtox.table_two(frame, draws=draws, seed=seed)
+    measures = stardtox.table_two(frame, draws=context.draws, seed=context.seed)
     tests = stardtox.comparisons(frame)
     paper, shares = stardtox.wide(measures), stardtox.refined(verdicts)
     qualities = stardtox.qualities(frame)
@@ -82,11 +69,11 @@ def report(
             note="One row per scorer or judge; every draft is counted once.",
         ),
     ]
-    if units is not None:
+    if context.units is not None:
         note = "Cached calls cost nothing. Scorers other than LLM judges make no calls."
-        tables.append(Table(name="cost", title="Cost per completion", frame=costs(units), note=note))
-    small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {' '.join(cautions)}"
-    revised = f"Revisions made at each iteration. {COUNTED_TWICE} {' '.join(cautions)}"
+        tables.append(Table(name="cost", title="Cost per completion", frame=costs(context.units), note=note))
+    small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
+    revised = f"Revisions made at each iteration. {COUNTED_TWICE} {context.small_print}"
     figures = []
     if len(shares):
         figures.append(
@@ -110,16 +97,16 @@ def report(
         title=title,
         words=(
             *gap_sentences(gaps, ["set", "system"], "points of toxicity"),
-            *words_on_draws(draws),
+            *words_on_draws(context.draws),
             *_summary(measures, tests, shares, statuses),
             *sentences(changes, ["set", "system"]),
         ),
-        cautions=(*cautions, *_scorers(statuses)),
+        cautions=(*context.cautions, *_scorers(statuses)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=tuple(figures),
         forests=filled(_forests(frame, measures, tests, gaps)),
-        settings={"draws": draws, "seed": seed, "toxic_from": stardtox.TOXIC},
-        **about,
+        settings={"draws": context.draws, "seed": context.seed, "toxic_from": stardtox.TOXIC},
+        runs=tuple(context.runs),
     )
 
 

@@ -2,7 +2,7 @@
 
 A study names its report: built-in ones are listed in `parley.runs.studies`, an installed package registers an entry
 point in the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of
-verdicts (see `parley.frames`) and returns a `parley.analysis.reporting.report.Report`.
+verdicts (see `parley.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
 
 A run file names the study it was made with, but that never causes code to be loaded: the report of a user's own study
 is used only if the user names the study (`--study mine.py:Mine`); otherwise the run gets the generic report.
@@ -10,10 +10,9 @@ is used only if the user names the study (`--study mine.py:Mine`); otherwise the
 
 from __future__ import annotations
 
-import inspect
 import math
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,6 +129,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     import pandas as pd
 
     from parley.analysis.reporting.plan import with_analysis_plan
+    from parley.analysis.reporting.report import ReportContext
     from parley.analysis.reporting.verdicts import MissingColumns
 
     studies = {run.study for run in runs}
@@ -144,34 +144,27 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     name = studies.pop()
     function = find_report(name, study)
     directions, conflicts = _directions(runs)
-    planned = _accepted(
-        function,
+    context = ReportContext(
+        title=_title(runs, models),
+        units=pd.concat([run.units for run in runs], ignore_index=True),
+        draws=draws,
+        seed=seed,
         margin=_planned_margin(runs) if margin is None else margin,
         directions=directions,
         blind=_blind(runs),
-        remarks=_remarks(runs) if _takes(function, "remarks") else None,
+        remarks=lambda: _remarks(runs),
+        cautions=(*cautions(models), *conflicts, *cut_cautions(runs)),
         model_cautions=catalogue_cautions(models),
+        runs=tuple(run.record() for run in runs),
     )
-    if margin is not None and "margin" not in planned:
-        raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
+    verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:
-        report: Report = function(
-            pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts,
-            units=pd.concat([run.units for run in runs], ignore_index=True),
-            title=_title(runs, models),
-            draws=draws,
-            seed=seed,
-            runs=tuple(run.record() for run in runs),
-            cautions=(
-                *(simulated(models) if "model_cautions" in planned else cautions(models)),
-                *conflicts,
-                *cut_cautions(runs),
-            ),
-            **planned,
-        )
+        report: Report = function(verdicts, context)
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
+    if margin is not None and "margin" not in report.settings:
+        raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
     report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
@@ -190,15 +183,6 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
 def all_models(runs: Sequence[LoadedRun]) -> list[str]:
     """The models of several runs, each once."""
     return list(dict.fromkeys(model for run in runs for model in run.models))
-
-
-def _accepted(function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
-    """Those arguments that a report function has parameters for: most studies plan neither margin nor directions."""
-    return {name: value for name, value in arguments.items() if value is not None and _takes(function, name)}
-
-
-def _takes(function: Callable[..., Any], name: str) -> bool:
-    return name in inspect.signature(function).parameters
 
 
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:

@@ -12,6 +12,7 @@ import pytest
 from parley.analysis.bbq.leaderboard import against_default, answers, bias_difference, by_category, leaderboard
 from parley.analysis.bbq.report import report
 from parley.analysis.bbq.scores import AnswerTable
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.systems import costs
 from parley.analysis.reporting.verdicts import MissingColumns
 
@@ -213,7 +214,7 @@ def test_costs_are_on_the_leaderboard_and_an_unknown_price_is_not_zero() -> None
 
 
 def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
-    whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), draws=50, cautions=("It is simulated.",))
+    whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50, cautions=("It is simulated.",)))
     assert [table.name for table in whole.tables] == ["leaderboard", "in_short", "categories", "against_default"]
     drawn = whole.figures[0].draw()
     labels = [text.get_text() for text in drawn.legends[0].get_texts()]
@@ -224,10 +225,10 @@ def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
 
 
 def test_an_undefined_interval_is_reported_with_its_reason() -> None:
-    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), draws=50)  # one template per category
+    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), ReportContext(draws=50))  # one template per category
     assert "No intervals are drawn: too few templates." in one_each.figures[0].caption
     assert "Intervals are 95%" not in one_each.figures[0].caption
     assert all(line.count("(no interval: too few templates)") == 2 for line in one_each.words)
-    constant = report(frame(default=(0.0, 1.0)), draws=50)
+    constant = report(frame(default=(0.0, 1.0)), ReportContext(draws=50))
     assert all(line.count("(no interval: all templates score the same)") == 2 for line in constant.words)
-    assert "Intervals are 95%" in report(frame(default=(0.3, 0.6)), draws=50).figures[0].caption
+    assert "Intervals are 95%" in report(frame(default=(0.3, 0.6)), ReportContext(draws=50)).figures[0].caption

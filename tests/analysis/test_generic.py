@@ -15,6 +15,7 @@ from scipy import stats
 from parley.analysis.reporting import generic
 from parley.analysis.reporting.generic import identities
 from parley.analysis.reporting.render import write
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 
 NAN = math.nan
@@ -194,7 +195,7 @@ def verdicts(**columns: Any) -> pd.DataFrame:
 
 
 def test_any_study_gets_the_mean_of_every_metric_over_scenarios() -> None:
-    report = generic.report(verdicts(), title="mine")
+    report = generic.report(verdicts(), ReportContext(title="mine"))
     table = report.table("means").set_index("metric")
     assert (table.loc["M", "mean"], table.loc["M", "n"], table.loc["M", "clusters"]) == ((2.0 + 6.0) / 2, 3, 2)
     assert (table.loc["N", "mean"], table.loc["N", "n"]) == (8.0, 1)

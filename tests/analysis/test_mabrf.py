@@ -24,6 +24,7 @@ from parley.analysis.bbq.mabrf.tables import (
 )
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
 from parley.analysis.bbq.report import report
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.correlation import pearson
 
@@ -118,7 +119,7 @@ def test_the_same_units_in_two_files_stay_apart_and_a_verdict_given_twice_is_tol
 def test_methods_without_the_loop_are_not_among_the_items() -> None:
     other = [row for row in unit(0, "self-debias-reprompting") if row["metric"] in ("first_answer", "answer")]
     assert len(items(verdicts(other, unit(2)))) == 1
-    assert "mabrf_contexts" not in {table.name for table in report(verdicts(other), draws=20).tables}
+    assert "mabrf_contexts" not in {table.name for table in report(verdicts(other), ReportContext(draws=20)).tables}
 
 
 def test_unreadable_replies_are_counted_and_neither_wrong_nor_unbiased() -> None:
@@ -167,7 +168,7 @@ def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence
     assert (row["p"], row["p_adjusted"], row["clusters"]) == (1 / 8, 1 / 8, 4)
     assert row["p_mcnemar"] == pytest.approx(2 / 2**24)
     assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
-    words = report(verdicts(*units), draws=50).words
+    words = report(verdicts(*units), ReportContext(draws=50)).words
     assert any("24 fixed and 0 worsened (p = 0.12 after Holm correction)" in line for line in words)
 
 
@@ -256,7 +257,7 @@ def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
     scores = [5.0, 3.0, 1.0]
     methods = ("mabrf", "mabrf-search")
     given_units = [unit(n, method, bias=scores[: 1 + n % 3]) for n in range(12) for method in methods]
-    whole = report(verdicts(*given_units), draws=50)
+    whole = report(verdicts(*given_units), ReportContext(draws=50))
     names = [table.name for table in whole.tables]
     assert names[:4] == ["optimism_gap", "leaderboard", "in_short", "categories"]
     assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_search", "mabrf_relevancy"} <= set(names)

@@ -10,6 +10,7 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu.panel import differ_in_one_part
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.signflips import clusters_to_reject
 
 GENDER = ("female", "male")
@@ -67,7 +68,7 @@ def pair(frame: pd.DataFrame, margin: float = 0.1) -> pd.Series:
 
 
 def words(frame: pd.DataFrame) -> str:
-    return "\n".join(malibu.report(frame, draws=20).words)
+    return "\n".join(malibu.report(frame, ReportContext(draws=20)).words)
 
 
 def test_opposite_stereotypes_are_not_alike() -> None:

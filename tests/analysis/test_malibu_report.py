@@ -17,7 +17,7 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.malibu import panel
 from parley.analysis.reporting.render import html, markdown
-from parley.analysis.reporting.report import Report
+from parley.analysis.reporting.report import Report, ReportContext
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "they/them": "x", "he/him": "x"}
 METRICS = ("Accuracy", "Creativity")
@@ -81,7 +81,7 @@ def only(frame: pd.DataFrame, phase: int) -> pd.DataFrame:
 
 def reported(frame: pd.DataFrame, draws: int = 100) -> Report:
     """The report, which must also serialise as strict JSON."""
-    whole = malibu.report(frame, draws=draws)
+    whole = malibu.report(frame, ReportContext(draws=draws))
     json.dumps(whole.data(), allow_nan=False)
     return whole
 
@@ -210,7 +210,7 @@ def test_a_report_computes_every_reduction_once(monkeypatch: pytest.MonkeyPatch)
     for name in ("final_verdicts", "panel_preferences", "cell_sums"):
         count(panel, name)
     both = pd.concat([study(FOUR, model=model) for model in ("one", "two")])
-    malibu.report(both.assign(unit=both["model"] + "/" + both["unit"]), draws=20)
+    malibu.report(both.assign(unit=both["model"] + "/" + both["unit"]), ReportContext(draws=20))
     assert calls == {"final_verdicts": 2, "panel_preferences": 1, "cell_sums": len(("one", "two"))}
 
 
@@ -224,7 +224,7 @@ def test_functions_give_the_same_for_a_frame_and_for_its_reductions() -> None:
     for name in ("ranking", "agreement"):
         table = getattr(malibu, name)
         pd.testing.assert_frame_equal(table(frame, draws=50), table(data, draws=50))
-    assert malibu.report(frame, draws=50).data() == malibu.report(data, draws=50).data()
+    assert malibu.report(frame, ReportContext(draws=50)).data() == malibu.report(data, ReportContext(draws=50)).data()
 
 
 # The order of rows, and the seed
@@ -240,7 +240,7 @@ def test_the_order_of_scenarios_changes_no_number() -> None:
 
 def test_the_same_seed_gives_the_same_report_and_is_recorded() -> None:
     frame = study(scenarios=18, noise=2.0)
-    once, again, other = (malibu.report(frame, draws=100, seed=seed).data() for seed in (7, 7, 8))
+    once, again, other = (malibu.report(frame, ReportContext(draws=100, seed=seed)).data() for seed in (7, 7, 8))
     assert once == again
     assert once["settings"] == {"draws": 100, "seed": 7, "margin": 0.1}
     assert once["ranking"] != other["ranking"], "the bootstrap's"
@@ -332,7 +332,7 @@ def test_every_promised_key_is_there_even_if_empty(cell: str) -> None:
     frame = study(scenarios=3)
     kept = frame[frame["phase"] == 2] if cell == "one phase" else study(("female",), scenarios=3)
     keys = ("means", "differences", "win_rates", "tests", "agreement", "position", "parsing")
-    present = set(malibu.report(kept, draws=50).data())
+    present = set(malibu.report(kept, ReportContext(draws=50)).data())
     assert [key for key in keys if key not in present] == []
 
 
@@ -341,5 +341,5 @@ def test_every_promised_key_is_there_even_if_empty(cell: str) -> None:
 )
 def test_the_page_says_why_there_is_no_number(cell: str, why: str) -> None:
     frame = study(("female",), scenarios=3) if cell == "one identity" else study(scenarios=3).assign(value=7.0)
-    page = html(replace(malibu.report(frame, draws=50), figures=()), {})
+    page = html(replace(malibu.report(frame, ReportContext(draws=50)), figures=()), {})
     assert page.count(why) > 0

@@ -25,6 +25,7 @@ from parley.analysis.malibu.robustness import (
     robustness_words,
 )
 from parley.analysis.reporting.figures import save
+from parley.analysis.reporting.report import ReportContext
 from parley.runs import RunFile
 
 STUDIES = int(os.environ.get("STUDIES", "60"))
@@ -139,7 +140,7 @@ def test_a_run_with_one_wording_has_empty_tables_and_no_sentence() -> None:
         tables = robustness(old)
         assert len(tables.by_wording) == len(tables.tests) == 0
         assert list(robustness_words(tables)) == []
-        assert "robustness" not in {figure.table for figure in malibu.report(old, draws=50).figures}
+        assert "robustness" not in {figure.table for figure in malibu.report(old, ReportContext(draws=50)).figures}
 
 
 def test_paraphrases_are_numbers_even_where_some_units_have_none() -> None:
@@ -212,7 +213,7 @@ def test_a_judge_who_reacts_to_one_word_only_is_found_out() -> None:
         low, high, difference = (scores.loc[wording, name] for name in ("low", "high", "difference"))
         # One draw, of which the 95% interval misses in one of twenty (27 of the seeds 0 to 29 cover each of the two).
         assert abs(difference - planted) < 0.75 * (high - low)
-    report = malibu.report(actual, draws=50)
+    report = malibu.report(actual, ReportContext(draws=50))
     said = [line for line in report.words if "other words" in line]
     assert len(said) == 2
     assert all("The finding does not survive all of these words." in line for line in said)

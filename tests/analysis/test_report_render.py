@@ -21,7 +21,15 @@ from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.forest import finding
 from parley.analysis.reporting.forest_figure import draw_forest
 from parley.analysis.reporting.render import html, latex, markdown, write
-from parley.analysis.reporting.report import Figure, Report, Table, format_cell, format_interval, json_values
+from parley.analysis.reporting.report import (
+    Figure,
+    Report,
+    ReportContext,
+    Table,
+    format_cell,
+    format_interval,
+    json_values,
+)
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
 LABELS = ('"><img src=x onerror=alert(2)>', "a|b & c_d", "${price} 100%")
@@ -50,7 +58,9 @@ def hostile() -> pd.DataFrame:
 def report() -> Report:
     run = {"file": "a<b>.sqlite", "seed": 3, "models": [MODEL], "versions": {"parley": "0.1"}, "cost": None}
     caution = "<script>alert(3)</script> is SIMULATED."
-    return malibu.report(hostile(), title=f"malibu · {MODEL}", draws=50, seed=11, runs=(run,), cautions=(caution,))
+    return malibu.report(
+        hostile(), ReportContext(title=f"malibu · {MODEL}", draws=50, seed=11, runs=(run,), cautions=(caution,))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -304,13 +314,13 @@ FORMULAS = {"a label": LABELS[0], "a metric": "Accuracy"}
 def test_a_formula_in_a_name_is_text_in_every_figure(place: str, tmp_path: Path) -> None:
     """Two dollar signs would make mathematics of what lies between them, and a broken formula cannot be drawn."""
     frame = hostile().replace({FORMULAS[place]: r"$\broken{$"})
-    for figure in malibu.report(frame, title=r"$\title$", draws=10).figures:
+    for figure in malibu.report(frame, ReportContext(title=r"$\title$", draws=10)).figures:
         save(figure.draw(), tmp_path / figure.name, ["svg"])
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
 def test_a_control_character_in_a_name_does_not_break_the_svg(tmp_path: Path) -> None:
-    figure = malibu.report(hostile(), title="a\x1b[31mb", draws=10).figures[0]
+    figure = malibu.report(hostile(), ReportContext(title="a\x1b[31mb", draws=10)).figures[0]
     ElementTree.parse(save(figure.draw(), tmp_path / "f", ["svg"])[0])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.rldf import ablation, framing, rubrics
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf.report import debates as debates_report
@@ -170,7 +171,7 @@ def test_sentences_claim_no_more_than_the_intervals() -> None:
 
 
 def test_a_report_of_one_run_has_its_tables_sentences_and_figure() -> None:
-    whole = debates_report(THREE, title="RLDF $1")
+    whole = debates_report(THREE, ReportContext(title="RLDF $1"))
     assert [table.name for table in whole.tables] == ["by_round", "change"], "nothing is shown that was not measured"
     assert "run" not in whole.table("by_round")
     assert any("fell by 2.67" in line for line in whole.words)
@@ -182,14 +183,14 @@ def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
     frames = [THREE.assign(unit=f"{number}:" + THREE["unit"]) for number in (0, 1)]
     frames[1]["value"] = frames[1]["value"] + 1
     runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
-    whole = debates_report(pd.concat(frames), runs=runs)
+    whole = debates_report(pd.concat(frames), ReportContext(runs=runs))
     table = whole.table("ablation")
     assert list(table["run"]) == ["b.sqlite", "a.sqlite"]
     assert table.iloc[1]["against_first"] == -1
     assert set(whole.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
     assert [len(figure.draw().axes) for figure in whole.figures] == [1, 2, 2]
     other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
-    words = debates_report(pd.concat(frames), runs=other).words
+    words = debates_report(pd.concat(frames), ReportContext(runs=other)).words
     assert words[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
 
 
@@ -197,7 +198,7 @@ def test_framings_and_rubrics_have_reports_too() -> None:
     whole = framings(framed({"x": (0, 1, 2), "y": (1, 1, 3)}))
     assert [table.name for table in whole.tables] == ["frames", "differences"]
     assert len(whole.figures[0].draw().axes) == 1
-    assert len(rubric_scores(rated({"a": [1, 2], "b": [8, 9]}), draws=50).table("agreement")) == 3
+    assert len(rubric_scores(rated({"a": [1, 2], "b": [8, 9]}), ReportContext(draws=50)).table("agreement")) == 3
 
 
 # Framing
@@ -256,7 +257,7 @@ def test_rubric_scores_run_from_0_to_100_and_each_text_counts_once() -> None:
 
 def test_the_forest_plot_has_the_groups_of_a_metric_together() -> None:
     before, after = (scored([1.0, 2, 3], [7.0, 8, 9], group=name) for name in ("before", "after"))
-    forest = rubric_scores(pd.concat([before, after]), draws=50).forests[0]
+    forest = rubric_scores(pd.concat([before, after]), ReportContext(draws=50)).forests[0]
     named = [(line.group, line.label) for line in forest.estimates]
     assert named == [("BS", "before"), ("BS", "after"), ("CE", "before"), ("CE", "after")]
 
@@ -292,7 +293,7 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
     assert rubrics.severity_warning(rated({"a": [1, 2], "b": [8, 9]})) == "", "there is no CE and no LS"
     of_topics = scored(*thrice).assign(topic=lambda frame: [int(item[1:]) % 5 for item in frame["item"]])
     assert rubrics.severity_warning(of_topics) == "", "five topics, not fifteen"
-    assert rubric_scores(scored(*thrice), draws=50).words[0].startswith("BS is higher where CE")
+    assert rubric_scores(scored(*thrice), ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
 
 
 def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis.reporting.iterations import at_each_iteration, shares_refined
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stardtox.report import report
 
@@ -108,15 +109,15 @@ def many(drop: float) -> pd.DataFrame:
 
 
 def test_sentences_claim_no_more_than_the_tests() -> None:
-    words = " ".join(report(many(0.3), draws=500).words)
+    words = " ".join(report(many(0.3), ReportContext(draws=500)).words)
     assert "high, stardtox, iteration 1: toxicity differs from iteration 0 by -30.0 points" in words
     assert "fluency differs" not in words
-    null = " ".join(report(many(0.0), draws=500).words)
+    null = " ".join(report(many(0.0), ReportContext(draws=500)).words)
     assert "This shows neither that methods or iterations differ nor that they are equal" in null
 
 
 def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
-    whole = report(SMALL, draws=100)
+    whole = report(SMALL, ReportContext(draws=100))
     assert "Scores left out: 0 unparsed, 0 refused, 0 cut, 1 unscored." in whole.words
     assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
     assert whole.table("readings")["unscored"].sum() == 1
@@ -124,7 +125,7 @@ def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
 
 
 def test_every_figure_can_be_drawn() -> None:
-    whole = report(many(0.3), draws=100, cautions=("It is simulated.",))
+    whole = report(many(0.3), ReportContext(draws=100, cautions=("It is simulated.",)))
     assert [figure.name for figure in whole.figures] == ["refined", "toxicity_against_quality"]
     for figure in whole.figures:
         drawn = figure.draw()

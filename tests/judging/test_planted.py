@@ -15,6 +15,7 @@ from scipy import stats
 import parley
 from parley import frames
 from parley.analysis import malibu
+from parley.analysis.reporting.report import ReportContext
 from parley.runs import RunFile
 
 PLANTED = {"female": 0.6, "black": -0.5, "muslim": 0.4}
@@ -71,7 +72,7 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
 
 def test_the_report_says_so_in_words() -> None:
     actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1)
-    words = malibu.report(actual, draws=300).words
+    words = malibu.report(actual, ReportContext(draws=300)).words
     replies = [line for line in words if "was scored" in line and "on the same answers" in line]
     assert len(replies) == 2
     assert "gender: 'female' was scored" in replies[0]
@@ -88,7 +89,7 @@ def test_without_a_planted_effect_nothing_is_significant(judge: str) -> None:
 
 
 def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
-    words = " ".join(malibu.report(verdicts(NULLS[0], identities=["gender"], rounds=1), draws=300).words)
+    words = " ".join(malibu.report(verdicts(NULLS[0], identities=["gender"], rounds=1), ReportContext(draws=300)).words)
     assert "was scored" not in words
     assert "no difference between identities is significant after Holm correction" in words
     assert "That is not evidence of no bias." in words

@@ -214,9 +214,10 @@ def test_runs_with_and_without_a_plan_in_one_report(parley: Parley, place: Path)
 OWN_REPORT = """
 from parley.analysis.reporting.report import Report
 
-def report(verdicts, *, margin=0.1, directions=None, units=None, draws=0, seed=0, **about):
-    words = (f"margin {margin:g}", f"bases {sorted(directions or ())}")
-    return Report(words=words, settings={"margin": margin}, **about)
+def report(verdicts, context):
+    margin = 0.1 if context.margin is None else context.margin
+    words = (f"margin {margin:g}", f"bases {sorted(context.directions)}")
+    return Report(context.title, words, context.cautions, runs=context.runs, settings={"margin": margin})
 """
 
 

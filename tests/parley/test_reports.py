@@ -330,9 +330,9 @@ class Panel:
         score = {"tea": 2.0, "milk": 4.0}[unit.id]
         return Outcome(await table.converse(unit.id), (Verdict.from_turn(said, "taste", value=score),))
 
-def mine(verdicts, *, title, **about):
+def mine(verdicts, context):
     from parley.analysis.reporting.report import Report
-    return Report(f"mine: {title}", (f"{len(verdicts)} verdicts",), runs=about["runs"])
+    return Report(f"mine: {context.title}", (f"{len(verdicts)} verdicts",), runs=context.runs)
 """
 PANEL = ("run", "panel.py:Panel", "--quiet", "--out", "panel.sqlite")
 
@@ -358,7 +358,7 @@ def test_the_terminal_shows_each_mean_with_its_interval(parley: Parley, place: P
 
 
 def test_a_study_may_have_its_own_report(parley: Parley, place: Path) -> None:
-    (place / "panel.py").write_text(STUDY.replace("# report", "report = staticmethod(lambda *a, **k: mine(*a, **k))"))
+    (place / "panel.py").write_text(STUDY.replace("# report", "report = staticmethod(lambda *given: mine(*given))"))
     assert parley(*PANEL).status == 0
     data = strict(parley("report", "panel.sqlite", "--study", "panel.py:Panel", "--json", *FEW).out)
     assert data["title"].startswith("mine: panel")
