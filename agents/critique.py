@@ -158,6 +158,97 @@ class Critique(Conversation, Component[CritiqueConfig]):
             seat.agent.options = dict(evaluator.options)
         return seat, evaluator
 
+    def _begin(self, task: Sequence[BaseChatMessage]) -> None:
+        self._generator.inbox += task
+
+    async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
+        question = self._evaluator_task or "\n\n".join(message.to_model_text() for message in task)
+        if self._draft is None:
+            spoken = await self._speak(self._generator, 0, token, self._draft_type)
+        else:
+            seat = self._generator
+            turn = Turn(speaker=seat.name, role="generator", round=0, text=self._draft, persona=seat.persona)
+            spoken = Spoken(turn, narrate(self._draft, seat.name))
+            seat.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
+        yield spoken
+        if await self._is_over([*spoken.inner, spoken.message]):
+            return
+        for iteration in range(self.max_iterations + 1):
+            draft = self._show_draft(spoken.turn)
+            evaluated = await gather_or_cancel(
+                self._evaluate(label, question, draft, iteration, token) for label in self._evaluators
+            )
+            over = False
+            verdicts: dict[str, EvaluatorVerdict] = {}
+            for label, evaluation in zip(self._evaluators, evaluated, strict=True):
+                unscored = evaluation.turn.parse_status == "unscored"
+                verdicts[label] = Unscored(evaluation.turn.text) if unscored else evaluation.turn.verdict
+                yield evaluation
+                over = over or await self._is_over([*evaluation.inner, evaluation.message])
+            if over:
+                return
+            counted = {label: verdict for label, verdict in verdicts.items() if label not in self._measure_only}
+            decision, ends = self._decide(counted, iteration)
+            self._stop_reason = decision
+            coordination = Turn(speaker="coordinator", role="coordinator", round=iteration, text=decision)
+            message = narrate(decision, "coordinator")
+            yield Spoken(coordination, message)
+            if ends or await self._is_over([message]):
+                return
+            feedback = "\n".join(feedback_line(label, verdict, self.criteria) for label, verdict in counted.items())
+            self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
+            spoken = await self._speak(self._generator, iteration + 1, token, self._draft_type)
+            yield spoken
+            if await self._is_over([*spoken.inner, spoken.message]):
+                return
+
+    async def _evaluate(self, label: str, task: str, draft: str, iteration: int, token: CancellationToken) -> Spoken:
+        """One evaluator's turn on one draft. Its agent is reset first: no draft is compared with an earlier one."""
+        evaluator = self._evaluators[label]
+        if not isinstance(evaluator, tuple):
+            return await self._score(evaluator, label, task, draft, iteration)
+        seat, settings = evaluator
+        await seat.agent.on_reset(token)
+        seat.inbox = [narrate(settings.prompt.format(task=task, draft=fence_judged(draft, "DRAFT"), criterion=label))]
+        return await self._speak(seat, iteration, token, settings.reply_type)
+
+    async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> Spoken:
+        """A plain function's turn on one draft."""
+        with record_calls() as calls:
+            returned = function(task, draft)
+            verdict = await returned if inspect.isawaitable(returned) else returned
+        assessment = None if isinstance(verdict, Unscored) else verdict
+        text = verdict.why if isinstance(verdict, Unscored) else verdict.model_dump_json()
+        turn = Turn(
+            speaker=label,
+            role="evaluator",
+            round=iteration,
+            text=text,
+            verdict=assessment,
+            parse_status="ok" if assessment else "unscored",
+            calls=tuple(calls),
+        )
+        return Spoken(turn, narrate(text, label))
+
+    def _decide(self, verdicts: Mapping[str, EvaluatorVerdict], iteration: int) -> tuple[str, bool]:
+        """The coordinator's decision, and whether it ends the loop."""
+        scores: dict[str, float] = {}
+        for label, verdict in verdicts.items():
+            if not isinstance(verdict, Unscored):
+                scores |= scores_of(label, verdict)
+        missed = [name for name, criterion in self.criteria.items() if not criterion.met(scores.get(name))]
+        unscored = [name for name in missed if isinstance(verdicts.get(name), Unscored)]
+        revisions = plural(iteration, "revision")
+        if not self.criteria:
+            return "no criteria: the draft was scored and is final", True
+        if not missed:
+            return "all criteria are met", True
+        if missed == unscored:
+            return f"stopped after {revisions}, not scored: {', '.join(unscored)}", True
+        if iteration == self.max_iterations:
+            return f"stopped after {revisions}, not met: {', '.join(missed)}", True
+        return f"revise: {', '.join(name for name in missed if name not in unscored)}", False
+
     def _to_config(self) -> CritiqueConfig:
         return CritiqueConfig(
             **self._common_config(),
@@ -207,94 +298,3 @@ class Critique(Conversation, Component[CritiqueConfig]):
             revise_prompt=config.revise_prompt,
             **loaded_arguments(config),
         )._loaded()
-
-    def _begin(self, task: Sequence[BaseChatMessage]) -> None:
-        self._generator.inbox += task
-
-    async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
-        question = self._evaluator_task or "\n\n".join(message.to_model_text() for message in task)
-        if self._draft is None:
-            spoken = await self._speak(self._generator, 0, token, self._draft_type)
-        else:
-            seat = self._generator
-            turn = Turn(speaker=seat.name, role="generator", round=0, text=self._draft, persona=seat.persona)
-            spoken = Spoken(turn, narrate(self._draft, seat.name))
-            seat.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
-        yield spoken
-        if await self._is_over([*spoken.inner, spoken.message]):
-            return
-        for iteration in range(self.max_iterations + 1):
-            draft = self._show_draft(spoken.turn)
-            evaluated = await gather_or_cancel(
-                self._evaluate(label, question, draft, iteration, token) for label in self._evaluators
-            )
-            over = False
-            verdicts: dict[str, EvaluatorVerdict] = {}
-            for label, evaluation in zip(self._evaluators, evaluated, strict=True):
-                unscored = evaluation.turn.parse_status == "unscored"
-                verdicts[label] = Unscored(evaluation.turn.text) if unscored else evaluation.turn.verdict
-                yield evaluation
-                over = over or await self._is_over([*evaluation.inner, evaluation.message])
-            if over:
-                return
-            counted = {label: verdict for label, verdict in verdicts.items() if label not in self._measure_only}
-            decision, ends = self._decide(counted, iteration)
-            self._stop_reason = decision
-            coordination = Turn(speaker="coordinator", role="coordinator", round=iteration, text=decision)
-            message = narrate(decision, "coordinator")
-            yield Spoken(coordination, message)
-            if ends or await self._is_over([message]):
-                return
-            feedback = "\n".join(feedback_line(label, verdict, self.criteria) for label, verdict in counted.items())
-            self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
-            spoken = await self._speak(self._generator, iteration + 1, token, self._draft_type)
-            yield spoken
-            if await self._is_over([*spoken.inner, spoken.message]):
-                return
-
-    def _decide(self, verdicts: Mapping[str, EvaluatorVerdict], iteration: int) -> tuple[str, bool]:
-        """The coordinator's decision, and whether it ends the loop."""
-        scores: dict[str, float] = {}
-        for label, verdict in verdicts.items():
-            if not isinstance(verdict, Unscored):
-                scores |= scores_of(label, verdict)
-        missed = [name for name, criterion in self.criteria.items() if not criterion.met(scores.get(name))]
-        unscored = [name for name in missed if isinstance(verdicts.get(name), Unscored)]
-        revisions = plural(iteration, "revision")
-        if not self.criteria:
-            return "no criteria: the draft was scored and is final", True
-        if not missed:
-            return "all criteria are met", True
-        if missed == unscored:
-            return f"stopped after {revisions}, not scored: {', '.join(unscored)}", True
-        if iteration == self.max_iterations:
-            return f"stopped after {revisions}, not met: {', '.join(missed)}", True
-        return f"revise: {', '.join(name for name in missed if name not in unscored)}", False
-
-    async def _evaluate(self, label: str, task: str, draft: str, iteration: int, token: CancellationToken) -> Spoken:
-        """One evaluator's turn on one draft. Its agent is reset first: no draft is compared with an earlier one."""
-        evaluator = self._evaluators[label]
-        if not isinstance(evaluator, tuple):
-            return await self._score(evaluator, label, task, draft, iteration)
-        seat, settings = evaluator
-        await seat.agent.on_reset(token)
-        seat.inbox = [narrate(settings.prompt.format(task=task, draft=fence_judged(draft, "DRAFT"), criterion=label))]
-        return await self._speak(seat, iteration, token, settings.reply_type)
-
-    async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> Spoken:
-        """A plain function's turn on one draft."""
-        with record_calls() as calls:
-            returned = function(task, draft)
-            verdict = await returned if inspect.isawaitable(returned) else returned
-        assessment = None if isinstance(verdict, Unscored) else verdict
-        text = verdict.why if isinstance(verdict, Unscored) else verdict.model_dump_json()
-        turn = Turn(
-            speaker=label,
-            role="evaluator",
-            round=iteration,
-            text=text,
-            verdict=assessment,
-            parse_status="ok" if assessment else "unscored",
-            calls=tuple(calls),
-        )
-        return Spoken(turn, narrate(text, label))

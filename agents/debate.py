@@ -7,6 +7,9 @@
 Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). In blind rounds nobody hears anybody:
 each debater states its own opinion before the discussion. A debate is an AutoGen `Team`: `run` and
 `run_stream` work too, and it can take part in another conversation.
+
+From a debate to a model call: `Debate._turns` is the loop over rounds and speakers; `Seat.speak` takes one turn and
+records it; `PersonaAgent.speak` makes the prompt and asks the model's client.
 """
 
 from __future__ import annotations
@@ -167,21 +170,22 @@ class Debate(Conversation, Component[DebateConfig]):
     async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         narrated: set[tuple[int, str]] = set()
         for round in range(1, self.rounds + 1):
-            async for group in self._groups(round):
-                if isinstance(group, Spoken):
-                    yield group
-                    continue
-                seats = [self._find(name) for name in group]
+            async for names, choice in self._speakers(round):
+                if choice is not None:
+                    yield choice
+                seats = [self._find(name) for name in names]
                 for seat in seats:
                     instruction = self._instruct(seat, round)
                     # Agents that get the same instruction share one narrator turn in the transcript.
                     if instruction and (round, instruction) not in narrated:
                         narrated.add((round, instruction))
                         yield Spoken(narrator_turn(seat.inbox[-1], round), seat.inbox[-1])
+                turns = (self._turn(seat, round, token) for seat in seats)
+                # One after the other where that is cheaper: the prompt's shared prefix is then in the model's slot.
                 if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
-                    spoken = [await self._turn(seat, round, token) for seat in seats]
+                    spoken = [await turn for turn in turns]
                 else:
-                    spoken = await gather_or_cancel(self._turn(seat, round, token) for seat in seats)
+                    spoken = await gather_or_cancel(turns)
                 over = False
                 for turn, message, inner in spoken:
                     self._deliver(turn, message)
@@ -196,29 +200,94 @@ class Debate(Conversation, Component[DebateConfig]):
             if round == self.blind_rounds:
                 self._deliver_blind_turns()
 
-    async def _groups(self, round: int) -> AsyncGenerator[Group | Spoken, None]:
-        """Who speaks in a round: groups one after the other, the agents of a group concurrently. The calls of a model
-        that chooses the speakers are the narrator's."""
+    async def _speakers(self, round: int) -> AsyncGenerator[tuple[Group, Spoken | None], None]:
+        """Who speaks in a round: groups one after the other, the agents of a group concurrently.
+
+        With a group comes the narrator's turn of choosing it, where a model chose it and its calls must be recorded.
+        """
         blind = round <= self.blind_rounds
         if not isinstance(self._order, NextSpeaker):
             groups = list(self._order(round, list(self._debaters)))
             together = [list(dict.fromkeys(name for group in groups for name in group))]
             for group in together if blind else groups:
-                yield group
+                yield group, None
         elif blind:
-            yield list(self._debaters)
+            yield list(self._debaters), None
         else:
             for _ in self._debaters:
                 with record_calls() as calls:
                     name = await self._order.choose(self._floor())
+                choice = None
                 if calls:
                     turn = Turn(speaker="selector", role="narrator", round=round, text=name, calls=tuple(calls))
-                    yield Spoken(turn, narrate(name, "selector"))
-                yield [name]
+                    choice = Spoken(turn, narrate(name, "selector"))
+                yield [name], choice
         if self._referee is not None:
-            yield [self._referee.name]
+            yield [self._referee.name], None
         if self._chair is not None and round == self.rounds:
-            yield [self._chair.name]
+            yield [self._chair.name], None
+
+    def _floor(self) -> Floor:
+        descriptions = {name: seat.agent.description for name, seat in self._debaters.items()}
+        return Floor(descriptions, self._thread, self._previous, self._client_for)
+
+    def _find(self, name: str) -> Seat:
+        for seat in (self._referee, self._chair):
+            if seat is not None and seat.name == name:
+                return seat
+        try:
+            return self._debaters[name]
+        except KeyError:
+            raise ConfigError(f"the speaking order names '{name}', who does not take part") from None
+
+    def _instruct(self, seat: Seat, round: int) -> str | None:
+        text = self._instructions(Cue(seat.name, seat.role, round)) if self._instructions else None
+        if text:
+            seat.inbox.append(narrate(text))
+        return text
+
+    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
+        """One turn, with the reply type that this debate's policy gives it."""
+        speaks_again = round < self.rounds and seat.role != "chair" and not isinstance(self._order, NextSpeaker)
+        reply_type = self._reply_type(Cue(seat.name, seat.role, round))
+        return await self._speak(seat, round, token, reply_type, speaks_again)
+
+    def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
+        open_to_all = self._sees is everyone  # saves a call per turn and reader
+        blind = turn.round <= self.blind_rounds
+        quoted = message
+        # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
+        if self._fence is True or (self._fence and turn.role != self._fence):
+            longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
+            words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest).text
+            quoted = narrate(words, source=message.source)
+        for seat in self._seats:
+            inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox
+            if seat.name == turn.speaker:
+                # All read the last blind round in the same order, their own turn included: a shared prefix.
+                if turn.round == self.blind_rounds and seat.shares_prefix:
+                    inbox.append(message)
+            elif open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn):
+                inbox.append(quoted if self._fence is True or seat.role == self._fence else message)
+
+    def _deliver_blind_turns(self) -> None:
+        for seat in self._seats:
+            seat.deliver_waiting()
+
+    async def reset(self) -> None:
+        await super().reset()
+        self._thread, self._previous = [], None
+
+    async def save_state(self) -> Mapping[str, Any]:
+        state = await super().save_state()
+        if not isinstance(self._order, NextSpeaker):
+            return state
+        return {**state, _SELECTOR: {"messages": save_messages(self._thread), "previous": self._previous}}
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        await super().load_state({name: saved for name, saved in state.items() if name != _SELECTOR})
+        read = state.get(_SELECTOR, {"messages": [], "previous": None})
+        self._thread, self._previous = load_messages(read["messages"]), read["previous"]
 
     def _to_config(self) -> DebateConfig:
         return DebateConfig(
@@ -252,67 +321,6 @@ class Debate(Conversation, Component[DebateConfig]):
             fence=config.fence,
             **loaded_arguments(config),
         )._loaded()
-
-    def _floor(self) -> Floor:
-        descriptions = {name: seat.agent.description for name, seat in self._debaters.items()}
-        return Floor(descriptions, self._thread, self._previous, self._client_for)
-
-    async def reset(self) -> None:
-        await super().reset()
-        self._thread, self._previous = [], None
-
-    async def save_state(self) -> Mapping[str, Any]:
-        state = await super().save_state()
-        if not isinstance(self._order, NextSpeaker):
-            return state
-        return {**state, _SELECTOR: {"messages": save_messages(self._thread), "previous": self._previous}}
-
-    async def load_state(self, state: Mapping[str, Any]) -> None:
-        await super().load_state({name: saved for name, saved in state.items() if name != _SELECTOR})
-        read = state.get(_SELECTOR, {"messages": [], "previous": None})
-        self._thread, self._previous = load_messages(read["messages"]), read["previous"]
-
-    def _find(self, name: str) -> Seat:
-        for seat in (self._referee, self._chair):
-            if seat is not None and seat.name == name:
-                return seat
-        try:
-            return self._debaters[name]
-        except KeyError:
-            raise ConfigError(f"the speaking order names '{name}', who does not take part") from None
-
-    def _instruct(self, seat: Seat, round: int) -> str | None:
-        text = self._instructions(Cue(seat.name, seat.role, round)) if self._instructions else None
-        if text:
-            seat.inbox.append(narrate(text))
-        return text
-
-    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
-        speaks_again = round < self.rounds and seat.role != "chair" and not isinstance(self._order, NextSpeaker)
-        reply_type = self._reply_type(Cue(seat.name, seat.role, round))
-        return await self._speak(seat, round, token, reply_type, speaks_again)
-
-    def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
-        open_to_all = self._sees is everyone  # saves a call per turn and reader
-        blind = turn.round <= self.blind_rounds
-        quoted = message
-        # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
-        if self._fence is True or (self._fence and turn.role != self._fence):
-            longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
-            words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest).text
-            quoted = narrate(words, source=message.source)
-        for seat in self._seats:
-            inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox
-            if seat.name == turn.speaker:
-                # All read the last blind round in the same order, their own turn included: a shared prefix.
-                if turn.round == self.blind_rounds and seat.shares_prefix:
-                    inbox.append(message)
-            elif open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn):
-                inbox.append(quoted if self._fence is True or seat.role == self._fence else message)
-
-    def _deliver_blind_turns(self) -> None:
-        for seat in self._seats:
-            seat.deliver_waiting()
 
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:

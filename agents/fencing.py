@@ -60,6 +60,8 @@ def clean(text: str, max_chars: int) -> str:
 
 def is_invisible(character: str) -> bool:
     """Whether it is a control, format, private or unassigned character, or one that Unicode lets programs ignore."""
+    # Without these, an instruction that was hidden by zero-width characters can be read: that is the fence's purpose,
+    # though such an attempt may look worse with a fence than without.
     return unicodedata.category(character)[0] == "C" or _IGNORABLE.match(character) is not None
 
 
@@ -82,7 +84,8 @@ class _Pattern(NamedTuple):
 
     exact: re.Pattern[str]
     quick: re.Pattern[str]
-    """Without the word boundary in front, so that `re` can skip to the first letter: it finds nothing in most texts."""
+    """Without the word boundary in front, so that `re` can skip to the first letter: it finds nothing in most texts, in
+    a fifth of the time."""
 
     def is_in(self, text: str) -> bool:
         return self.quick.search(text) is not None and self.exact.search(text) is not None
@@ -90,6 +93,7 @@ class _Pattern(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _patterns() -> dict[str, list[_Pattern]]:
+    # Written for web pages. They find 2 of the injection study's 28 attempts, and are not tuned on what measures them.
     table = tomllib.loads(files("parley.agents").joinpath("fencing.toml").read_text("utf-8"))
     return {
         kind: [
@@ -114,7 +118,8 @@ def break_tokens(text: str) -> str:
     """The text with a space in every special token of a chat template: servers interpret those anywhere, also quoted.
 
     `<word>`, `</word>`, `<|…|>`, `[UPPER_CASE]` and their like are broken, whether a template is known to use them or
-    not. Clean the text first: an invisible character in a token would keep it from being found.
+    not: a list of known tokens is out of date with each new model, and one more space costs a reader nothing. Clean the
+    text first: an invisible character in a token would keep it from being found.
     """
     text = _ANGLE.sub(r"\g<0> ", text)
     text = _ANGLE_END.sub(r" \g<0>", text)

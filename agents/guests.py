@@ -38,6 +38,8 @@ def wrap_clients(guest: Any) -> list[Client]:
             if isinstance(value, ChatCompletionClient):
                 client = as_client(value)
                 if client is not value:
+                    # In place: other code may rely on the user's own client, so its `create` is not patched; and from
+                    # AutoGen's log of calls nothing could be cached or refused.
                     setattr(container, name, client)
                 clients[id(client)] = client
     return list(clients.values())

@@ -66,7 +66,7 @@ async def stream_events(
         work: From `emit` to the coroutine that calls it. It is cancelled if nobody listens any longer.
         token: Cancels the work at once, whatever it is waiting for.
     """
-    arrived: asyncio.Queue[Any] = asyncio.Queue()
+    arrived: asyncio.Queue[Any] = asyncio.Queue()  # one for all: agents that speak concurrently report to it
     ended = object()
     task = asyncio.ensure_future(work(arrived.put_nowait))
     task.add_done_callback(lambda _: arrived.put_nowait(ended))

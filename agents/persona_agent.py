@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Handoff, Response
@@ -32,7 +32,6 @@ from autogen_core.models import (
     FunctionExecutionResult,
     FunctionExecutionResultMessage,
     LLMMessage,
-    RequestUsage,
     SystemMessage,
     UserMessage,
 )
@@ -68,13 +67,6 @@ the assistant's. `last`: at the end, after everyone's turns by name, so that all
 an embedded model then processes it once, and vendors' prompt caches bill it once."""
 
 
-class _Answer(NamedTuple):
-    text: str
-    usage: RequestUsage
-
-
-_NOTHING = TextMessage(content="", source=NARRATOR)
-"""In a response that is still without its message."""
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
@@ -162,7 +154,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         model_context: ChatCompletionContext | None = None,
         max_tool_iterations: int = 10,
     ) -> None:
-        # AutoGen's own __init__ opens a tracing span to set these two; `Persona` has checked the name.
+        # AutoGen's own __init__ opens a tracing span (16 µs) to set these two; `Persona` has checked the name.
         self._name = persona.name
         self._description = persona.about[:200]
         self.persona = persona
@@ -185,8 +177,6 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             else SystemMessage(content=persona.about)
         )
         self._history: list[LLMMessage] = []
-        self.speaks_again = False
-        """Whether a later prompt of this agent will begin with the next one; set by the conversation."""
         self._prefix_length = 0
 
     @property
@@ -204,14 +194,22 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
                 yield item
 
     async def speak(
-        self, messages: Sequence[BaseChatMessage], token: CancellationToken, emit: Emit | None = None
+        self,
+        messages: Sequence[BaseChatMessage],
+        token: CancellationToken,
+        emit: Emit | None = None,
+        *,
+        reply_type: type[BaseModel] | None = None,
+        speaks_again: bool = False,
     ) -> PersonaResponse:
-        """One turn on the messages.
+        """One turn: read the messages, make the prompt, ask the model, remember its answer.
 
         Args:
             messages: What the agent has not read yet.
             token: Cancels the turn.
             emit: Gets what happens within the turn: chunks, tool calls, thoughts.
+            reply_type: The type of this reply; by default the agent's own.
+            speaks_again: Whether a later prompt of this agent is certain to begin with this turn's.
         """
         if self.placement == "last" and any(map(self._is_own_last_turn, messages)):
             self._history.pop()  # it comes again, in its place among the other turns of a blind round
@@ -242,62 +240,55 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
                 said = HandoffMessage(content=handoff.message, target=handoff.target, source=self._name)
                 return PersonaResponse(chat_message=said, inner_messages=inner)
         prompt = self._prompt(await self._remembered())
-        answer, response = await self._reply(prompt, before, token, on_text)
-        response.chat_message = TextMessage(
-            id=message_id, content=answer.text, source=self._name, models_usage=answer.usage, metadata={}
-        )
-        if response.thought:
-            note(ThoughtEvent(content=response.thought, source=self._name))
-        response.inner_messages = inner
+        options = self._options_for(prompt, speaks_again)
+        reply = await self._reply(prompt, reply_type or self.reply_type, options, before, token, on_text)
+        if reply.thought:
+            note(ThoughtEvent(content=reply.thought, source=self._name))
         own_message = UserMessage if self.placement == "last" else AssistantMessage
-        await self._remember(own_message(content=answer.text, source=self._name))
-        return response
+        await self._remember(own_message(content=reply.raw, source=self._name))
+        return PersonaResponse(
+            chat_message=TextMessage(
+                id=message_id, content=reply.raw, source=self._name, models_usage=reply.usage, metadata={}
+            ),
+            inner_messages=inner,
+            verdict=reply.value,
+            expected=reply.expected,
+            parse_status=reply.status,
+            thought=reply.thought,
+            cut=reply.cut,
+        )
 
     async def _reply(
         self,
         prompt: Sequence[LLMMessage],
+        reply_type: type[BaseModel] | None,
+        options: Mapping[str, Any],
         before: CreateResult | None,
         token: CancellationToken,
         on_text: OnText | None,
-    ) -> tuple[_Answer, PersonaResponse]:
-        """The reply to the prompt, parsed if a type was requested; `before` is a reply that was given already."""
-        options = self._options_for(prompt)
-        if self.reply_type is None:
+    ) -> StructuredReply[BaseModel]:
+        """The model's reply, parsed if a type was requested; `before` is what it said already, after using tools."""
+        if reply_type is None:
             reply = before or await create(
                 self.client, prompt, on_text, extra_create_args=options, cancellation_token=token
             )
-            answer = answer_in(reply)
-            text = answer.text if isinstance(reply.content, str) else str(reply.content)
+            text, thought, cut = answer_in(reply)
+            text = text if isinstance(reply.content, str) else str(reply.content)
             refused = isinstance(reply, Reply) and reply.refused
-            return _Answer(text, reply.usage), PersonaResponse(
-                chat_message=_NOTHING,
-                parse_status="refused" if refused else None,
-                thought=answer.thought,
-                cut=answer.cut,
-            )
+            return StructuredReply(None, "refused" if refused else None, text, reply.usage, thought=thought, cut=cut)
         if before is not None and isinstance(before.content, str):
-            answer = answer_in(before)
-            verdict, problem = parse(answer.text, self.reply_type)
+            text, thought, cut = answer_in(before)
+            verdict, problem = parse(text, reply_type)
             if not problem:
-                return _Answer(answer.text, before.usage), PersonaResponse(
-                    chat_message=_NOTHING, verdict=verdict, parse_status="ok", thought=answer.thought, cut=answer.cut
-                )
-        structured: StructuredReply[BaseModel] = await structured_reply(
+                return StructuredReply(verdict, "ok", text, before.usage, thought=thought, cut=cut)
+        return await structured_reply(
             self.client,
             prompt,
-            self.reply_type,
+            reply_type,
             readout=self.readout,
             options=options,
             cancellation_token=token,
             on_text=on_text,
-        )
-        return _Answer(structured.raw, structured.usage), PersonaResponse(
-            chat_message=_NOTHING,
-            verdict=structured.value,
-            expected=structured.expected,
-            parse_status=structured.status,
-            thought=structured.thought,
-            cut=structured.cut,
         )
 
     async def _use_tools(
@@ -360,7 +351,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         last = self._history[-1]
         return isinstance(last, UserMessage) and (last.source, last.content) == (self.name, message.to_model_text())
 
-    def _options_for(self, prompt: Sequence[LLMMessage]) -> Mapping[str, Any]:
+    def _options_for(self, prompt: Sequence[LLMMessage], speaks_again: bool) -> Mapping[str, Any]:
         """The options; for prompt caches, with the lengths of the prefixes that other prompts share."""
         if self.placement == "last":
             length = len(self._history)
@@ -368,7 +359,9 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
                 length -= 1  # each agent gets the round's instructions at its own turn, so their position differs
             shared: tuple[int, ...] = (length,)
         else:
-            shared = tuple(filter(None, (self._prefix_length, len(prompt) if self.speaks_again else 0)))
+            # A write to a vendor's prompt cache costs a quarter more than the tokens alone, so an agent that will not
+            # speak again marks only what it has sent before.
+            shared = tuple(filter(None, (self._prefix_length, len(prompt) if speaks_again else 0)))
             self._prefix_length = shared[-1] if shared else 0
         return {**self.options, SHARED: shared} if shared else self.options
 

@@ -168,7 +168,10 @@ async def expected_numbers(
     logprobs: Sequence[ChatCompletionTokenLogprob],
     options: Mapping[str, Any],
 ) -> dict[str, float]:
-    """Path → expectation, for the numbers of the object at `begin` whose distribution is known."""
+    """Path → expectation, for the numbers of the object at `begin` whose distribution is known.
+
+    They are read at each number's place in the sampled reply, so that all scores cost the one call they come from.
+    """
     starts = _starts(raw, logprobs)
     expectations: dict[str, float] = {}
     for number in numbers(raw, begin) if starts else ():

@@ -9,7 +9,7 @@ A single question to a single persona is one turn:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from autogen_agentchat.base import ChatAgent, Response
@@ -25,8 +25,8 @@ from parley.agents.models.registry import DEFAULT_MODEL, Models, as_client
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
 from parley.agents.personas import Persona
-from parley.agents.structured import Readout
-from parley.agents.transcripts import Call, Role, Turn, record_calls
+from parley.agents.structured import Readout, parse
+from parley.agents.transcripts import Call, ParseStatus, Role, Turn, record_calls
 from parley.base.errors import CutShort
 from parley.base.text import plural
 
@@ -74,28 +74,32 @@ class Seat:
     def persona(self) -> str:
         return self.agent.persona.about if isinstance(self.agent, PersonaAgent) else self.agent.description
 
-    async def speak(self, round: int, token: CancellationToken, emit: Emit | None = None) -> Spoken:
+    async def speak(
+        self,
+        round: int,
+        token: CancellationToken,
+        emit: Emit | None = None,
+        *,
+        reply_type: type[BaseModel] | None = None,
+        speaks_again: bool = False,
+    ) -> Spoken:
         """One turn on the unread messages, recorded with every call that it takes.
 
         Args:
             round: The round that the turn is part of.
             token: Cancels the turn.
             emit: Gets what happens within the turn; None if nobody listens, which saves the streaming.
+            reply_type: The type that the reply is parsed as; by default a persona's own, and plain text for others.
+            speaks_again: Whether the agent is certain to have another turn.
         """
         unread, self.inbox = self.inbox, []
         with record_calls() as calls:
-            if emit is None:
-                response = await self.agent.on_messages(unread, token)
+            if isinstance(self.agent, PersonaAgent):
+                response = await self.agent.speak(unread, token, emit, reply_type=reply_type, speaks_again=speaks_again)
             else:
-                response = await self._stream(unread, token, emit)
-        message = response.chat_message
-        parsed = response if isinstance(response, PersonaResponse) else None
-        if parsed is not None:
-            text, thought, cut = message.to_model_text(), parsed.thought, parsed.cut
-        else:
-            message, thought = _without_thought(response)
-            text, cut = message.to_model_text(), bool(calls) and calls[-1].cut
-        if cut and not text.strip() and _may_have_thought(calls):
+                response = _as_persona_response(await _ask_guest(self.agent, unread, token, emit), calls, reply_type)
+        text = response.chat_message.to_model_text()
+        if response.cut and not text.strip() and _may_have_thought(calls):
             raise _nothing_said(self.name, calls)
         turn = Turn(
             speaker=self.name,
@@ -103,28 +107,50 @@ class Seat:
             round=round,
             text=text,
             persona=self.persona,
-            verdict=parsed.verdict if parsed else None,
-            expected=parsed.expected if parsed else {},
-            parse_status=parsed.parse_status if parsed else None,
+            verdict=response.verdict,
+            expected=response.expected,
+            parse_status=response.parse_status,
             calls=tuple(calls),
-            thought=thought,
-            cut=cut,
+            thought=response.thought,
+            cut=response.cut,
         )
-        if isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
-            turn = turn._replace(verdict=message.content, parse_status="ok")
-        return Spoken(turn, message, response.inner_messages or ())
+        return Spoken(turn, response.chat_message, response.inner_messages or ())
 
-    async def _stream(self, unread: Sequence[BaseChatMessage], token: CancellationToken, emit: Emit) -> Response:
-        if isinstance(self.agent, PersonaAgent):
-            return await self.agent.speak(unread, token, emit)
-        response = None
-        async for item in self.agent.on_messages_stream(unread, token):
-            if isinstance(item, Response):
-                response = item
-            else:
-                emit(item)
-        assert response is not None, "an agent's stream ends with a Response"
+
+async def _ask_guest(
+    agent: ChatAgent, unread: Sequence[BaseChatMessage], token: CancellationToken, emit: Emit | None
+) -> Response:
+    """The response of any AutoGen agent; it is streamed only where somebody listens."""
+    if emit is None:
+        return await agent.on_messages(unread, token)
+    response = None
+    async for item in agent.on_messages_stream(unread, token):
+        if isinstance(item, Response):
+            response = item
+        else:
+            emit(item)
+    assert response is not None, "an agent's stream ends with a Response"
+    return response
+
+
+def _as_persona_response(
+    response: Response, calls: Sequence[Call], reply_type: type[BaseModel] | None
+) -> PersonaResponse:
+    """Any AutoGen agent's response as a persona's: without its thinking, and parsed if a type was requested."""
+    if not isinstance(response, PersonaResponse):
+        message, thought = _without_thought(response)
+        cut = bool(calls) and calls[-1].cut
+        response = PersonaResponse(
+            chat_message=message, inner_messages=response.inner_messages, thought=thought, cut=cut
+        )
+    message = response.chat_message
+    if isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
+        response = replace(response, verdict=message.content, parse_status="ok")
+    if reply_type is None or isinstance(response.verdict, reply_type) or response.parse_status not in (None, "ok"):
         return response
+    verdict, _ = parse(message.to_model_text(), reply_type)  # the agent has parsed nothing, or as another type
+    status: ParseStatus = "ok" if verdict else "cut" if response.cut else "unparsed"
+    return replace(response, verdict=verdict, parse_status=status)
 
 
 def _without_thought(response: Response) -> tuple[BaseChatMessage, str]:

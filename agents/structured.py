@@ -40,14 +40,17 @@ from parley.agents.transcripts import ParseStatus
 T = TypeVar("T", bound=BaseModel)
 Readout = Literal["sampled", "expected"]
 
+# With possessive quantifiers, so that a reply is read in linear time. A limit on its length would be simpler, but would
+# make long, valid replies unparsed.
 _NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+(\d++)\s*+)?")
 
 _LONE_SURROGATE = re.compile(
     r"\\ud[89ab][\da-f]{2}(?!\\ud[c-f][\da-f]{2})|(?<!\\ud[89ab][\da-f]{2})\\ud[c-f][\da-f]{2}|[\ud800-\udfff]",
     re.IGNORECASE,
 )
-"""Half a surrogate pair, as a character or escaped: it cannot be encoded as UTF-8. Its replacement has the same length,
-so that positions in the text stay valid."""
+"""Half a surrogate pair, as a character or escaped: it cannot be encoded as UTF-8. It is replaced and the reply kept:
+refusing it would lose a score because of a tokenizer's error. Its replacement has the same length, so that positions in
+the text stay valid."""
 _DECODER = json.JSONDecoder()
 _OBJECT_START = re.compile(r'\{(?=\s*+["}])')
 MAX_WASTED_CHARS = 200_000
@@ -86,14 +89,18 @@ def free_text(max_chars: int) -> Any:
 
 
 class TextReply(BaseModel):
-    """Base of reply types with a text format of their own, which they parse themselves; no schema is sent."""
+    """Base of reply types with a text format of their own, which they parse themselves; no schema is sent.
+
+    For agents that answer in lines ("Bias: 3: reason"): a request for JSON would change what is measured.
+    """
 
     @classmethod
     @abstractmethod
     def read(cls, text: str) -> tuple[Self | None, str]:
         """Parse a reply: the value, and what is wrong with the text ("" if nothing is).
 
-        A faulty reply may still give the value of the part that could be parsed; its status is `unparsed` nonetheless.
+        A faulty reply may still give the value of the part that could be parsed (a judge that writes "Bias: 0" and
+        "Relevancy: 10" has given a relevancy); its status is `unparsed` nonetheless.
         """
 
 
@@ -102,7 +109,8 @@ class StructuredReply(Generic[T]):
     """A reply, its text, and the value that was parsed from it."""
 
     value: T | None
-    status: ParseStatus
+    status: ParseStatus | None
+    """None where no type was requested: the reply is plain text."""
     raw: str
     usage: RequestUsage = field(default_factory=lambda: RequestUsage(0, 0))
     expected: Mapping[str, float] = field(default_factory=dict)

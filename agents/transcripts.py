@@ -34,6 +34,8 @@ class PromptMessage(NamedTuple):
 class Call(NamedTuple):
     """One model call: the model, its prompt and reply, and the cost."""
 
+    # Named tuples, here and for turns: with frozen dataclasses a message takes 14 µs more.
+
     model: str
     prompt: tuple[PromptMessage, ...]
     reply: str
@@ -56,12 +58,14 @@ class Call(NamedTuple):
     """Whether the reply ended because it reached its limit of tokens."""
 
 
+# A context variable and not wrapped clients: an `AssistantAgent` of the user's with one of our clients is recorded too.
 _RECORDED: ContextVar[list[Call] | None] = ContextVar("parley_recorded", default=None)
 
 
 class record_calls:
     """Collect the calls made inside; an enclosing `record_calls` gets them too."""
 
+    # A class with slots: `contextmanager` takes up to 10 µs more, at every turn.
     __slots__ = ("_calls", "_outer", "_token")
 
     def __enter__(self) -> list[Call]:

@@ -38,6 +38,7 @@ class HiddenAddresses:
 
     def __init__(self, info: Any) -> None:
         known = dict.fromkeys(address for text in _strings(info) for address in _OPTION.findall(text))
+        # Numbered and not hashed: the hash of a host name or an IP address can be guessed.
         self._numbers = {address: number for number, address in enumerate(known, 1)}
         # A known address may stand within a longer text, such as a unit's id; of an unknown one the end is guessed.
         longest_first = sorted(map(re.escape, known), key=len, reverse=True)

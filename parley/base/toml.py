@@ -10,7 +10,8 @@ from typing import Any
 from parley.base.errors import ScenarioError
 
 _DOTTED = re.compile(r"""(?m)(?:^|[\[{,])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){64}""")
-"""A key of more than 64 parts (a.b.c …), which no file has: tomllib's time is quadratic in their number."""
+"""A key of more than 64 parts (a.b.c …), which no file has: tomllib's time is quadratic in their number (20,000 parts:
+5 s)."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:
