@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     from parley.agents.persona_agent import PersonaAgent, Placement
     from parley.agents.recorded_team import RecordedTeam
     from parley.agents.seats import ask
-    from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
+    from parley.agents.self_debias_agent import SelfDebiasAgent, require_next_token_probabilities
     from parley.agents.speaking_order import (
         NextSpeaker,
         Order,

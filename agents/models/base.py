@@ -71,7 +71,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     logprobs: bool = False
     """Whether replies can carry log-probabilities."""
     next_tokens: ClassVar[bool] = False
-    """Whether every next token's probability is available, as `parley.agents.self_debias` needs."""
+    """Whether every next token's probability is available, as `parley.agents.self_debias_agent` needs."""
     efforts: tuple[Effort, ...] = ()
     """The values of the option `effort` that the provider, or this model of it, knows; `send` maps them."""
     takes_temperature: bool = True
