@@ -84,7 +84,7 @@ class RecordedTeam:
 
     def _noting_calls(self, stream: Callable[..., AsyncGenerator[Any, None]]) -> Callable[..., Any]:
         """An agent's stream that also notes which calls the agent's message took."""
-        # The order of the team's messages does not tell: its runtime runs ahead of whoever reads the stream.
+        # The order of the team's messages does not tell: its runtime runs ahead of the reader of its stream.
 
         async def on_messages_stream(messages: Any, token: CancellationToken) -> AsyncGenerator[Any, None]:
             async with aclosing(stream(messages, token)) as items:
