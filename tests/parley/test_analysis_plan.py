@@ -126,9 +126,9 @@ def test_a_run_begun_without_a_plan_resumes_and_gets_none(parley: Parley, place:
     assert (result.status, result.out) == (1, "no analysis plan was stored when this run began\n")
 
 
-def test_the_margin_is_in_the_plan_and_the_default_is_not_in_the_config(parley: Parley, place: Path) -> None:
+def test_the_margin_is_in_the_plan_and_in_the_config(parley: Parley, place: Path) -> None:
     parley(*RUN)
-    assert "margin" not in info("a.sqlite")["config"], "runs of earlier versions have no such key, and must resume"
+    assert info("a.sqlite")["analysis_plan"]["margin"] == info("a.sqlite")["config"]["margin"] == 0.1
 
     refused = parley(*RUN, "--margin", "0.3")
     assert refused.status == 1

@@ -158,7 +158,6 @@ def test_a_limit_keeps_the_first_items_with_all_their_units(
     assert len(kept) == 3
     assert limited == [unit for unit in whole if unit.facets[facet] in kept]
     assert limited_study.config.model_dump()["limit"] == 3, "recorded in the run"
-    assert "limit" not in make_study(name, config).config.model_dump(), "runs of earlier versions resume"
 
 
 def test_limited_scenarios_are_spread_over_bases() -> None:
