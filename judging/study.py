@@ -244,7 +244,10 @@ class Measure:
 
 @runtime_checkable
 class HasMeasures(Protocol):
-    """A study that says which metric stands for a unit where there is room for one number and one word."""
+    """A study that says which metric stands for a unit where there is room for one number and one word.
+
+    Without it all numbers of a unit's last round are averaged, which makes no sense of a bias with ranks and 0/1 flags.
+    """
 
     measures: ClassVar[tuple[Measure, ...]]
     """A unit's number is that of the first score or correct answer it has a verdict of, its word that of the first

@@ -138,6 +138,7 @@ class Injection:
     def _variants(self, target: Target) -> Iterator[_Variant]:
         yield _Variant(CLEAN)
         for attempt in self._attempts:
+            # Compared with a harmless text of the same length in the same place: any added text moves a score.
             yield _Variant(CONTROL, attempt)
             for ask in self.config.asks or (target.highest, target.lowest):
                 yield _Variant(ATTACK, attempt, str(ask))
@@ -166,6 +167,8 @@ class Injection:
         elif variant.kind == ATTACK:
             score = int(variant.ask)
             text = self._attempts[variant.attempt].in_response(text, score, judge.reply(score))
+        # The marks were written for web pages and find 2 of our 28 attempts; they were not tuned on the set that
+        # measures them. A fence also removes zero-width characters, and so makes hidden instructions readable.
         return _Text(text, bool(fence(text, "RESPONSE", JUDGED_CHARS).flags))
 
     def asked(self, unit: Unit) -> tuple[Target, Judged]:

@@ -1,7 +1,8 @@
 """The judges that injections are aimed at. Each is asked as in its own study: the same prompt, fence and reading.
 
 A new one is a class like these: what the judge reads, how it is asked, which verdicts count, the scale, and the score
-that the author of a text wants. All of them judge responses of MALIBU's suite, so that effects can be compared.
+that the author of a text wants. All of them judge responses of MALIBU's suite, although some usually
+read other texts: so a difference between judges is not one between texts.
 """
 
 from __future__ import annotations

@@ -137,6 +137,8 @@ class Malibu:
 
     def first(self) -> Respond | None:
         """The study that writes the responses, if there is a generator."""
+        # Written inside the judging units, a unit's prompt would depend on another unit's reply, and a resumed run
+        # might judge other texts. As a run of its own it has every attempt, and the accepted texts have a hash.
         config = self.config
         if config.generator is None:
             return None

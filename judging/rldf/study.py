@@ -244,6 +244,7 @@ class Rldf:
 
     async def _referee_again(self, unit: Unit, statements: list[Turn], models: Models) -> Transcript:
         """A second referee scores one round, without knowing which one, the first scores, or the order of speaking."""
+        # A referee that knows the round may lower its scores because it expects improvement.
         round = statements[0].round
         mixed = list(statements)
         random.Random(seed_from("again", self.config.seed, unit.id, round)).shuffle(mixed)

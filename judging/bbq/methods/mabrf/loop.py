@@ -93,7 +93,8 @@ class Loop:
         self._verdicts: list[Verdict] = []
 
     async def run(self) -> Solved:
-        async with self.context.shared_start():  # with and without search, the same first chain and score
+        # With and without search, the same first chain and score: a difference between the arms is that of searching.
+        async with self.context.shared_start():
             best = await self._solve()
         first, number = best, 0
         chains = {0: numbered(best.steps)}
@@ -116,6 +117,7 @@ class Loop:
         if best.steps:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
+            # The same judge's second score stands beside the outside judge's: it shows what selection alone does.
             self._verdicts += score_verdicts(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
             self._verdicts += counted_verdicts(chains)
             await self._measure(first, best, chains, end)
@@ -129,6 +131,7 @@ class Loop:
     async def _measure(self, first: Draft, last: Draft, chains: Mapping[int, str], end: int) -> None:
         """The first and the last chain as an outside judge sees them; if they are the same, it is judged once."""
         if self._measured:
+            # Two scores of one text would only add noise.
             chosen = [first.steps] if last.steps == first.steps else [first.steps, last.steps]
             audits = await gather_or_cancel(self._judge(steps, end, AUDITOR, OUTSIDE) for steps in chosen)
             self._turns += audits

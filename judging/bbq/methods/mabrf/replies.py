@@ -36,6 +36,8 @@ _PLACEHOLDER = re.compile(r"^\W*[0-2](?:\W+[0-2])+\W*$")
 """Several options at once. Asked for "Answer: <0/1/2>", as the paper has it, a real model wrote such a line ("<1/1/2>")
 in 70 of 70 first answers; the format is therefore shown as its three possible lines."""
 ANSWER_LINE = "'Answer: 0', 'Answer: 1' or 'Answer: 2'"
+# "<0>" is an answer, though the paper's notebooks do not read it as one: 4 of the 192 cells of MABRF's tables that its
+# log covers differ for that alone.
 _PLACE = re.compile(
     r"^\W*+(?:(?:option|choice|number)\s*)?(?<![-−–])([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL
 )
@@ -44,6 +46,8 @@ MAX_LABELS = 100
 """A text with this many labels is not a judgement; reading stops, so that a long reply costs little time."""
 
 
+# Replies in lines, not in JSON: asking for another format than the paper's would change what is measured. What could be
+# read of a faulty reply is kept beside its status: "Bias: 0", "Relevancy: 10" has given a relevancy.
 class Judgement(TextReply):
     """The judge's scores of a chain of thought; None is a score that could not be read."""
 
