@@ -5,10 +5,9 @@ RL.
 
 The rows of a stage use the same model, data, length and number of updates in the same process, one after the other:
 `trl` is TRL's trainer with its defaults (its batch size, its precision, gradient checkpointing), `parley` is the same
-trainer with the arguments of `parley train`. RL is also run with CUDA graphs, several updates per generation, larger
-batches and, where it is installed, vLLM, to see what each gains; `decoding` times decoding steps, and counts texts
-that are the same. The first updates of each row are warm-up and not timed. The data is made up: statements of about 80
-words, since only lengths matter here.
+trainer with the arguments of `parley train`. RL is also run with several updates per generation, larger batches
+and, where it is installed, vLLM, to see what each gains. The first updates of each row are warm-up and not timed. The
+data is made up: statements of about 80 words, since only lengths matter here.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from typing import Any
 from parley.training import device
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import RlSettings, TrainConfig
-from parley.training.generation import use_cuda_graphs
 from parley.training.rl import vllm_arguments
 from parley.training.tokenization import ChatTokenizer
 from parley.training.trainer import to_dataset
@@ -56,7 +54,7 @@ WORDS = (
     "some",
 )
 MAX_UPDATES_PER_GENERATION = 16
-PLAIN, CUDA_GRAPHS, VLLM = "transformers", "CUDA graphs", "vLLM"
+PLAIN, VLLM = "transformers", "vLLM"
 """What generates RL's completions."""
 
 
@@ -250,11 +248,10 @@ class TrainingBenchmark:
         completions, many = self.options.answers, MAX_UPDATES_PER_GENERATION
         plan = [
             ("trl", "defaults", completions, 1, PLAIN),
-            ("parley", "without CUDA graphs", completions, 1, PLAIN),
-            ("parley", "defaults", completions, 1, CUDA_GRAPHS),
-            ("parley", "4 updates per generation", completions, 4, CUDA_GRAPHS),
-            ("parley", f"{many} updates per generation", completions, many, CUDA_GRAPHS),
-            ("parley", "4 times the completions", 4 * completions, 1, CUDA_GRAPHS),
+            ("parley", "defaults", completions, 1, PLAIN),
+            ("parley", "4 updates per generation", completions, 4, PLAIN),
+            ("parley", f"{many} updates per generation", completions, many, PLAIN),
+            ("parley", "4 times the completions", 4 * completions, 1, PLAIN),
             # Last: vLLM keeps its share of the memory.
             ("parley", "vLLM (rl.use_vllm)", completions, 1, VLLM),
             ("parley", "vLLM, 4 updates per generation", completions, 4, VLLM),
@@ -277,39 +274,6 @@ class TrainingBenchmark:
                 warm_up=warm_up,
             )
 
-    def decoding(self) -> None:
-        """Greedy decoding with and without CUDA graphs: how fast, and how many texts are the same."""
-        import torch
-
-        from parley.agents.models.cuda_graphs import cuda_graph_decoding
-
-        tokenizer, count, tokens = self.chat.tokenizer, self.options.decoded, 100
-        tokenizer.padding_side = "left"
-        prompts = [prompt * (1 + number % 5) for number, (prompt, _) in enumerate(texts(count))]
-        target, dtype = device.device(), device.inference_dtype(self.config)
-        model = self.model().to(device=target, dtype=dtype).eval()
-        inputs = tokenizer(prompts, return_tensors="pt", padding=True).to(target)
-        length = inputs["input_ids"].shape[1] + tokens
-        generated = {}
-        for cuda_graphs in (False, True, False, True):  # twice, since the first time of each is slower
-            start = time.perf_counter()
-            decoding = cuda_graph_decoding(model, length, enabled=cuda_graphs)
-            with torch.inference_mode(), peak_memory() as peak, decoding as fast:
-                generated[cuda_graphs] = model.generate(
-                    **inputs, **fast, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
-                ).tolist()
-                seconds = time.perf_counter() - start
-                self.add_row(
-                    stage="decoding",
-                    trainer="parley" if cuda_graphs else "plain",
-                    settings=f"{count} answers of {tokens} tokens" + (", CUDA graphs" if cuda_graphs else ""),
-                    unit="steps/s",
-                    per_second=tokens / seconds,
-                    peak_gib=peak(),
-                )
-        same = sum(plain == graphs for plain, graphs in zip(generated[False], generated[True], strict=True))
-        print(f"decoding: {same} of {count} texts are the same", file=sys.stderr)
-
     def _rloo_trainer(self, batch: int, updates: int, args: dict[str, Any], engine: str) -> Any:
         from trl import RLOOConfig, RLOOTrainer
 
@@ -319,7 +283,7 @@ class TrainingBenchmark:
         def by_length(prompts: Any, completions: Any, completion_ids: Any, **more: Any) -> list[float]:
             return [float(len(ids)) for ids in completion_ids]
 
-        trainer = RLOOTrainer(
+        return RLOOTrainer(
             model=self.model(),
             reward_funcs=[by_length],
             args=RLOOConfig(
@@ -335,9 +299,6 @@ class TrainingBenchmark:
             train_dataset=to_dataset([{"prompt": self.chat.messages(prompt)} for prompt, _ in texts(4096)]),
             processing_class=tokenizer,
         )
-        if engine == CUDA_GRAPHS:
-            use_cuda_graphs(trainer)
-        return trainer
 
 
 def _gib(peak: float) -> str:
@@ -365,14 +326,13 @@ def as_text(rows: list[BenchmarkRow], about: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", default="local/smollm2")
-    parser.add_argument("--stages", default="sft,reward,rl,decoding")
+    parser.add_argument("--stages", default="sft,reward,rl")
     parser.add_argument("--steps", type=int, default=30, help="updates of SFT and the reward model")
     parser.add_argument("--rl-steps", type=int, default=8, help="about how many updates of RL are timed")
     parser.add_argument("--rl-warm", type=int, default=2, help="minimum updates of RL that are warm-up")
     parser.add_argument("--warm", type=int, default=5, help="updates of SFT and the reward model that are warm-up")
     parser.add_argument("--answers", type=int, default=64, help="completions per RL update")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of a completion")
-    parser.add_argument("--decoded", type=int, default=200, help="completions of the stage decoding")
     parser.add_argument("--length", type=int, default=512, help="maximum tokens of prompt and answer")
     parser.add_argument("--out", help="a JSON file to write")
     parser.add_argument("--json", action="store_true")

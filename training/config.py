@@ -91,7 +91,6 @@ class RlSettings(SettingsTable):
     updates_per_generation: int = Field(
         1, ge=1, description="updates whose completions are generated in one batch (rloo, grpo)"
     )
-    cuda_graphs: bool = Field(True, description="decode with CUDA graphs on a GPU (faster for small models)")
     use_vllm: bool = Field(False, description="generate with vLLM on the same GPU, as TRL does (rloo, grpo)")
     vllm_gpu_memory_utilization: float = Field(
         0.3, gt=0, lt=1, description="share of the GPU's memory that vLLM may use beside training"
@@ -202,10 +201,10 @@ class TrainConfig(SettingsTable):
     gguf_type: Literal["f16", "f32"] = Field(
         "f32", description="of its weights; f16 halves the file, and replies differ from the trained model's"
     )
-    inference_backend: Literal["local", "hf", "vllm"] = Field(
+    inference_backend: Literal["local", "hf"] = Field(
         "local",
         description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (transformers, in batches on a "
-        "GPU), vllm (vLLM in the same process)",
+        "GPU)",
     )
     seed: int = Field(0, ge=0, description="of every random choice")
     seeds: int = Field(
@@ -246,7 +245,6 @@ def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
     values = config.model_dump(mode="json")
     tables = {name: values.pop(name) for name in TABLES}
     shared = {key: value for key, value in values.items() if key not in WITHOUT_EFFECT}
-    tables["rl"].pop("cuda_graphs")  # the same completions, rounding aside
     tables["rl"].pop("vllm_gpu_memory_utilization")
     tables["rl"].pop("allow_weak_reward")  # it decides whether the stage runs, not how
     return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}

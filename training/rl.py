@@ -26,7 +26,7 @@ from parley.training.config import RlSettings
 from parley.training.context import TrainingContext
 from parley.training.evaluation.reward_metrics import better_than_chance, held_out_accuracy
 from parley.training.evaluation.reward_quality import QUALITY, RewardScorer, assess_reward_model
-from parley.training.generation import sample_completions, use_cuda_graphs
+from parley.training.generation import sample_completions
 from parley.training.pairs import shuffled
 from parley.training.stage import WeakReward
 from parley.training.trainer import run_trainer, save_model, stage_callbacks, to_dataset, without_printing
@@ -103,7 +103,6 @@ class HeldOutProbe:
             max_completion_length=config.rl.max_completion_length,
             temperature=config.rl.temperature,
             seed=config.seed,
-            cuda_graphs=config.rl.cuda_graphs,
         )
         rewards = self.reward.rewards(self.prompts, completions)
         eos = self.context.chat.tokenizer.eos_token_id
@@ -218,7 +217,7 @@ def _online_trainer(
     )
     tokenizer = context.chat.tokenizer
     tokenizer.padding_side = "left"
-    trainer = getattr(trl, f"{name}Trainer")(
+    return getattr(trl, f"{name}Trainer")(
         model=model,
         reward_funcs=[reward],
         args=args,
@@ -227,9 +226,6 @@ def _online_trainer(
         peft_config=device.lora_config(config),
         callbacks=callbacks,
     )
-    if settings.cuda_graphs and not settings.use_vllm:
-        use_cuda_graphs(trainer)
-    return trainer
 
 
 def vllm_arguments(settings: RlSettings, max_length: int) -> dict[str, Any]:

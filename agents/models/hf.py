@@ -11,31 +11,28 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 import transformers
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
-from parley.agents.models.cuda_graphs import cuda_graph_decoding
 from parley.agents.models.options import ClientOptions
-from parley.agents.models.pending_call import PendingCall
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.thoughts import OPEN
 from parley.agents.models.transformers_weights import transformers_folder
-from parley.agents.models.vllm_engine import TOP_LOGPROBS, VllmEngine, leave_engine, open_engine
 from parley.agents.models.wire import from_completion, to_chat
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from parley.base.text import plural
 
 GATHER_SECONDS = 0.01
 """How long to wait for further calls before a batch starts."""
-MAX_VLLM_CONTEXT = 32_768
-"""vLLM reserves memory for a whole context, and some models allow a million tokens."""
+TOP_LOGPROBS = 20
+"""Alternatives returned for each token if log-probabilities are requested; as many as OpenAI's."""
 
 
 class HfOptions(ClientOptions):
@@ -43,17 +40,32 @@ class HfOptions(ClientOptions):
 
     max_connections: int = Field(256, ge=1, description="maximum batch size")
     timeout: float = 1800.0
-    engine: Literal["transformers", "vllm"] = Field(
-        "transformers", description="what generates; vllm needs `pip install vllm` and a GPU"
-    )
-    gpu_memory_utilization: float = Field(0.5, gt=0, lt=1, description="share of the GPU's memory for engine=vllm")
     device: str | None = Field(None, description="torch device (default: the GPU if there is one)")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="type of the weights; auto: as saved, float32 on a CPU"
     )
-    replay: bool = Field(True, description="on CUDA: decode with CUDA graphs (faster for small models)")
     batch_tokens: int = Field(400_000, ge=256, description="maximum tokens of all prompts and replies in a batch")
     context: int | None = Field(None, ge=64, description="context window in tokens (default: the model's)")
+
+
+class PendingCall(NamedTuple):
+    """A call that waits for a batch."""
+
+    prompt: list[int]
+    """Token ids."""
+    max_tokens: int
+    temperature: float
+    top_p: float
+    seed: int
+    logprobs: bool
+    schema: type[BaseModel] | None
+    completion: asyncio.Future[dict[str, Any]]
+    """Set to the reply, in OpenAI's format."""
+
+    @property
+    def group(self) -> tuple[int, float, bool, bool]:
+        """Calls of the same group can share a batch without waiting for each other."""
+        return self.max_tokens, self.top_p, self.logprobs, self.schema is None
 
 
 class HfClient(Client):
@@ -81,13 +93,10 @@ class HfClient(Client):
             self.identity = f"{name} {self.options.dtype} {modified}"
         elif self.model.count("/") > 1 or self.model.startswith((".", "/", "~")):
             raise ConfigError(f"there is no folder {folder}")
-        if self.options.engine != "transformers":  # another sampler: other replies
-            self.identity += f" {self.options.engine}"
         self._loading = asyncio.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="transformers")
         self._model: Any = None
         self._tokenizer: Any = None
-        self._engine: VllmEngine | None = None
         self._pending: list[PendingCall] = []
         self._batching: asyncio.Task[None] | None = None
         self._max_batch = self.options.max_connections
@@ -95,27 +104,7 @@ class HfClient(Client):
     async def prepare(self) -> None:
         async with self._loading:
             if self._tokenizer is None:
-                load = self._load if self.options.engine == "transformers" else self._load_vllm
-                await asyncio.get_running_loop().run_in_executor(self._pool, load)
-
-    def _load_vllm(self) -> None:
-        if self.model in catalogue():
-            self.source = str(transformers_folder(self.model))
-        try:
-            config = transformers.AutoConfig.from_pretrained(self.source)
-            tokenizer = self._load_tokenizer(_generation_config(self.source))
-        except (OSError, ValueError, KeyError) as error:
-            raise ParleyError(f"{self.name} cannot be loaded ({' '.join(str(error).split())[:200]})") from None
-        longest = getattr(config, "max_position_embeddings", MAX_VLLM_CONTEXT)
-        self.context_tokens = self.options.context or min(longest, MAX_VLLM_CONTEXT)
-        self._engine = open_engine(
-            self.source,
-            self._ends,
-            dtype=self.options.dtype,
-            max_model_len=self.context_tokens,
-            gpu_memory_utilization=self.options.gpu_memory_utilization,
-        )
-        self._tokenizer = tokenizer
+                await asyncio.get_running_loop().run_in_executor(self._pool, self._load)
 
     def _load_tokenizer(self, generation: Any) -> Any:
         """The tokenizer; also sets the tokens that end a reply."""
@@ -175,14 +164,10 @@ class HfClient(Client):
             logprobs=bool(options.get("logprobs", False)),
             schema=request.schema if isinstance(request.schema, type) else None,
             completion=completion,
-            read=self._completion,
         )
-        if self._engine is not None:
-            self._engine.submit(call)
-        else:
-            self._pending.append(call)
-            if self._batching is None or self._batching.done():
-                self._batching = asyncio.create_task(self._run_batches())
+        self._pending.append(call)
+        if self._batching is None or self._batching.done():
+            self._batching = asyncio.create_task(self._run_batches())
         try:
             async with asyncio.timeout(self.options.timeout):
                 data = await completion
@@ -245,8 +230,7 @@ class HfClient(Client):
         schemas = [call.schema for call in batch]
         constraints = ConstrainedBatch(self._grammars, schemas) if any(schemas) else None
         sampler = SeededSampler(batch, prompt_length, device, constraints)
-        length = prompt_length + batch[0].max_tokens
-        with torch.inference_mode(), cuda_graph_decoding(self._model, length, enabled=self.options.replay) as extra:
+        with torch.inference_mode():
             generated = self._model.generate(
                 input_ids=torch.tensor(rows, device=device),
                 attention_mask=torch.tensor(mask, device=device),
@@ -255,7 +239,6 @@ class HfClient(Client):
                 eos_token_id=sorted(self._ends),
                 pad_token_id=pad,
                 logits_processor=transformers.LogitsProcessorList([sampler]),
-                **extra,
             )
         alternatives = sampler.alternatives()
         return [
@@ -295,18 +278,7 @@ class HfClient(Client):
 
     async def close(self) -> None:
         self._model = None
-        if self._engine is not None:
-            leave_engine(self._engine)
-            self._engine = None
         self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _generation_config(source: str) -> Any:
-    """The folder's generation config; an empty one if it has none."""
-    try:
-        return transformers.GenerationConfig.from_pretrained(source)
-    except OSError:
-        return transformers.GenerationConfig()
 
 
 def _fail(batch: Sequence[PendingCall], error: Exception) -> None:

@@ -124,7 +124,6 @@ def _sampled(system: str, folder: Path, config: TrainConfig) -> list[dict[str, s
         max_completion_length=config.rl.max_completion_length,
         temperature=config.rl.temperature,
         seed=config.seed,
-        cuda_graphs=config.rl.cuda_graphs,
         batch_size=160,
     )
     return [

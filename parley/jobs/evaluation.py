@@ -1,8 +1,8 @@
 """Whether training helped: BBQ, and BS, CE and LS on held-out topics, of trained systems and baselines.
 
 Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as with
-`parley run`. Trained models are `local/OUT/sft` and `local/OUT/rl`, or `hf/…` with `inference_backend = "hf"` or
-`"vllm"`. One model is loaded at a time, in the order of `evaluate.systems`. Those in `evaluate.models` run on servers.
+`parley run`. Trained models are `local/OUT/sft` and `local/OUT/rl`, or `hf/…` with `inference_backend = "hf"`.
+One model is loaded at a time, in the order of `evaluate.systems`. Those in `evaluate.models` run on servers.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def model_name(folder: Path, config: TrainConfig) -> str:
     if config.inference_backend == "local" and not (folder / "model.gguf").is_file():
         require_packages()
         write_gguf(folder, f16=config.gguf_type == "f16")
-    return f"hf/{folder}?engine=vllm" if config.inference_backend == "vllm" else f"{config.inference_backend}/{folder}"
+    return f"{config.inference_backend}/{folder}"
 
 
 def whole_model(folder: Path, config: TrainConfig) -> Path:

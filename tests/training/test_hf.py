@@ -69,16 +69,6 @@ def test_greedy_replies_are_those_of_transformers(tiny: Path) -> None:
     assert len(reply.logprobs[0].top_logprobs) == 20
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a CUDA device")
-def test_cuda_graphs_give_the_same_replies(tiny: Path) -> None:
-    calls = [
-        (prompt("Are trains good? " * (1 + n)), {"seed": n, "temperature": float(n % 2), "max_tokens": 24})
-        for n in range(6)
-    ]
-    with_graphs = [reply.content for reply in replies(tiny, calls)]
-    assert with_graphs == [reply.content for reply in replies(tiny, calls, replay=False)]
-
-
 def test_tokens_are_sampled_with_their_probabilities() -> None:
     from parley.agents.models.hf import gumbel_noise
 
