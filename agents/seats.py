@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from parley.agents.messages import Emit, Event, narrate
 from parley.agents.models.base import Client
-from parley.agents.models.options import THINK_TOKENS
-from parley.agents.models.registry import DEFAULT_MODEL, Models, as_client
+from parley.agents.models.registry import Models, as_client
+from parley.agents.models.request import DEFAULT_MODEL, THINK_TOKENS
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
 from parley.agents.personas import Persona

@@ -2,7 +2,7 @@
 
     writer = SelfDebiasAgent("Writer", model("local/smollm2"), against="The following text is rude:\n\n{text}")
 
-No chat template is applied: the model continues the text itself. `parley.agents.models.self_debias` has the arithmetic.
+No chat template is applied: the model continues the text itself. `parley.agents.models.local` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from autogen_core import CancellationToken
 from autogen_core.models import SystemMessage, UserMessage
 
 from parley.agents.models.base import Client
-from parley.agents.models.registry import client_class, split_name
+from parley.agents.models.registry import client_class
+from parley.agents.models.request import split_name
 from parley.agents.models.wire import NARRATOR
 from parley.base.errors import ConfigError
 

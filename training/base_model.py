@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents.models.catalogue import catalogue
-from parley.agents.models.transformers_weights import set_special_tokens, transformers_folder
+from parley.agents.models.weights import set_special_tokens, transformers_folder
 from parley.base.errors import ConfigError
 from parley.training.config import TrainConfig
 

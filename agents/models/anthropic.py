@@ -45,8 +45,7 @@ from parley.agents.models.anthropic_messages import (
 )
 from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
-from parley.agents.models.failures import retry_seconds, server_message
-from parley.agents.models.http import MAX_BYTES, TooLong
+from parley.agents.models.http import MAX_BYTES, TooLong, retry_seconds, server_message
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient

@@ -20,8 +20,7 @@ from anthropic.resources.messages import AsyncBatches
 
 from parley.agents.models.anthropic_messages import SAMPLING, SAMPLING_VERSION, billed_message, read_message
 from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State, all_answers
-from parley.agents.models.failures import retried, server_message
-from parley.agents.models.http import TooLong
+from parley.agents.models.http import TooLong, retried, server_message
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient

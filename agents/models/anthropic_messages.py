@@ -15,8 +15,8 @@ from typing import Any
 from autogen_core import FunctionCall
 from autogen_core.models import FinishReasons, RequestUsage
 
-from parley.agents.models.options import Effort
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import Effort
 from parley.agents.models.streaming import Arriving
 from parley.agents.models.thoughts import join_thoughts
 from parley.base.errors import ServerFault

@@ -27,15 +27,21 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
-from parley.agents.models.budget import Budget
-from parley.agents.models.limit_search import START_LIMIT, LimitSearch
-from parley.agents.models.options import THINK_TOKENS, ClientConfig, ClientOptions, Effort
 from parley.agents.models.prices import Price, price_of
 from parley.agents.models.reply import Reply, redact_reply
-from parley.agents.models.request import SHARED, Request, prompt_message, request_key
-from parley.agents.models.session import SESSION, Session, report_call, unit_order
+from parley.agents.models.request import (
+    SHARED,
+    THINK_TOKENS,
+    ClientConfig,
+    ClientOptions,
+    Effort,
+    Request,
+    prompt_message,
+    request_key,
+)
+from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
-from parley.agents.models.throttle import Throttle
+from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle
 from parley.agents.transcripts import Call, PromptMessage, seed_from
 from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.base.home import say

@@ -20,8 +20,7 @@ import aiohttp
 
 from parley.agents.models.base import Client
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.failures import retried, server_message
-from parley.agents.models.http import open_session, read_body
+from parley.agents.models.http import open_session, read_body, retried, server_message
 from parley.agents.models.reply import Reply, redact_bytes
 from parley.agents.models.request import Request
 from parley.agents.models.wire import billed_reply, from_completion

@@ -20,11 +20,17 @@ from autogen_core.models import ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import Tool
 from pydantic import BaseModel, Field
 
-from parley.agents.models.failures import retry_seconds, server_message, status_error
-from parley.agents.models.http import MAX_BYTES, TooLong, open_session, read_body
-from parley.agents.models.options import ClientOptions, Effort
+from parley.agents.models.http import (
+    MAX_BYTES,
+    TooLong,
+    open_session,
+    read_body,
+    retry_seconds,
+    server_message,
+    status_error,
+)
 from parley.agents.models.reply import Reply, redact
-from parley.agents.models.request import Request
+from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.agents.models.thoughts import join_thoughts, read_parts
 from parley.agents.models.wire import (

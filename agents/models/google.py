@@ -20,7 +20,6 @@ from google.genai import errors, types
 from pydantic import ValidationError
 
 from parley.agents.models.batches import BatchEndpoint
-from parley.agents.models.failures import said
 from parley.agents.models.google_batches import GeminiBatches
 from parley.agents.models.google_messages import (
     FAILURES,
@@ -35,6 +34,7 @@ from parley.agents.models.google_messages import (
     retry_after,
     sent_id,
 )
+from parley.agents.models.http import said
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient

@@ -15,8 +15,8 @@ from google.genai import types
 from google.genai.client import AsyncClient
 
 from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State
-from parley.agents.models.failures import retried
 from parley.agents.models.google_messages import FAILURES, LimitedResponse, open_sdk, read_answer
+from parley.agents.models.http import retried
 from parley.agents.models.reply import Reply, redact, redact_reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient

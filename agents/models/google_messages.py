@@ -15,10 +15,9 @@ from autogen_core.models import FinishReasons, RequestUsage
 from google.genai import Client as GenaiClient
 from google.genai import errors, types
 
-from parley.agents.models.failures import retry_seconds
-from parley.agents.models.http import MAX_BYTES, TooLong, proxy_for, read_body
-from parley.agents.models.options import Effort
+from parley.agents.models.http import MAX_BYTES, TooLong, proxy_for, read_body, retry_seconds
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import Effort
 from parley.agents.models.streaming import Arriving
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import valid_cached_count

@@ -20,11 +20,10 @@ from pydantic import BaseModel, Field
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
-from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import Request
+from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.thoughts import OPEN
-from parley.agents.models.transformers_weights import transformers_folder
+from parley.agents.models.weights import transformers_folder
 from parley.agents.models.wire import from_completion, to_chat
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from parley.base.text import plural

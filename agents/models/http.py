@@ -1,14 +1,26 @@
-"""HTTP as every client of ours uses it: aiohttp, through the environment's proxy, with a limit on what is read."""
+"""HTTP as every client of ours uses it: aiohttp, through the environment's proxy, with a limit on what is read.
+
+Also what a failed request means: which error a status becomes, how long the server asks to wait, and when it is sent
+again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
+from parley.agents.models.base import Client
 from parley.base.address import is_loopback
+from parley.base.errors import AuthError, BadRequest, ModelError, QuotaSpent, RateLimited, ServerFault
 
 MAX_BYTES = 32 * 2**20
 """About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
@@ -64,3 +76,98 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
         if size > max_bytes:
             raise TooLong(max_bytes)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+T = TypeVar("T")
+
+
+def status_error(
+    where: str,
+    status: int,
+    message: str,
+    *,
+    key_variable: str | None,
+    retry_after: float | None,
+    key_refused: bool = False,
+    no_credit: bool = False,
+) -> ModelError:
+    """The error for a response whose status is not 200.
+
+    Args:
+        where: the model and its server, as the message begins.
+        status: the response's status.
+        message: what the server says, as `server_message` gives it.
+        key_variable: the environment variable to check if the key was refused.
+        retry_after: seconds that the server asks to wait.
+        key_refused: whether the response says so, whatever its status.
+        no_credit: whether the response says so, whatever its status.
+    """
+    where = f"{where} answered {status}"
+    if status in (401, 403) or key_refused:
+        return AuthError(f"{where}, the key was refused{f'; check {key_variable}' if key_variable else ''}")
+    if status == 402 or no_credit:
+        return QuotaSpent(f"{where}, the account has no credit left{message}")
+    if status == 429:
+        return RateLimited(f"{where}, too many requests", retry_after=retry_after)
+    if status >= 500 or status == 408:
+        return ServerFault(f"{where}{message}", retry_after=retry_after)
+    return BadRequest(f"{where}{message}")
+
+
+def retry_seconds(headers: Mapping[str, str]) -> float | None:
+    """How long the server asks to wait: its `retry-after-ms`, or `Retry-After` in seconds or as a date; else None."""
+    values = {key.lower(): value for key, value in headers.items() if key.lower().startswith("retry-after")}
+    for key, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(values[key]) / unit
+        except (KeyError, ValueError):
+            continue
+        if isfinite(seconds):
+            return max(0.0, seconds)
+    try:
+        until = parsedate_to_datetime(values["retry-after"])
+    except (KeyError, ValueError):
+        return None
+    return max(0.0, until.timestamp() - time.time())
+
+
+def server_message(raw: bytes, key: str) -> str:
+    """The message in an error's body, shortened and with the key redacted: ': the model x does not exist'."""
+    try:
+        data = json.loads(raw)
+        error = data.get("error", data)  # older versions of vLLM have the message at the top level
+        text = error["message"] if isinstance(error, dict) else str(error)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        text = raw.decode("utf-8", "replace")
+    return said(text, key)
+
+
+def said(text: object, key: str) -> str:
+    """A server's words at the end of an error's message, in one short line with the key redacted; empty if none."""
+    line = " ".join(str(text).split())
+    if key:
+        line = line.replace(key, "***")
+    return f": {line[:200]}" if line else ""
+
+
+async def retried(
+    client: Client, send: Callable[[], Awaitable[T]], lost: Callable[[ModelError], Awaitable[T | None]] | None = None
+) -> T:
+    """What a request returns; it is sent again after a failure that may pass, as often as the client's options say.
+
+    Args:
+        client: its number of retries and its delays are used.
+        send: one attempt.
+        lost: for a request that must not be answered twice: looks, after a failure, for what it may have made already.
+    """
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return await send()
+        except ModelError as error:
+            if not error.retryable or attempt > client.options.retries:
+                raise
+            await asyncio.sleep(client.retry_delay(attempt, error.retry_after))
+            if lost is not None and (made := await lost(error)) is not None:
+                return made

@@ -17,9 +17,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from parley.agents.models.compatible import Arrived, CompatibleClient, ServerOptions
-from parley.agents.models.options import ClientOptions, Effort
 from parley.agents.models.reply import Reply, redact
-from parley.agents.models.request import Request
+from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.agents.models.responses import Thinking, from_response, read_event, responses_body, uses_tools
 from parley.agents.models.session import SESSION
 from parley.agents.models.wire import from_completion

@@ -1,4 +1,4 @@
-"""Models by name: `provider/model?option=value`. One file per provider; users can register their own.
+"""Models by name: `provider/model?option=value`. A provider is one class in one file; users can register their own.
 
     client = model("sim/judge?female=+0.4")
     register("acme", "acme_parley.client:AcmeClient")
@@ -12,15 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
-from urllib.parse import unquote
 
 from autogen_core.models import ChatCompletionClient
 
 from parley.agents.models.base import Client
+from parley.agents.models.request import split_name
 from parley.base.errors import ConfigError
 from parley.base.plugins import installed
-
-DEFAULT_MODEL = "local/smollm2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +60,13 @@ PROVIDERS: dict[str, Provider] = {
         "parley.agents.models.openai:OpenAIClient", "OpenAI", key="OPENAI_API_KEY", example="openai/gpt-6-luna"
     ),
     "deepseek": Provider(
-        "parley.agents.models.deepseek:DeepSeekClient",
+        "parley.agents.models.servers:DeepSeekClient",
         "DeepSeek",
         key="DEEPSEEK_API_KEY",
         example="deepseek/deepseek-flash",
     ),
     "openrouter": Provider(
-        "parley.agents.models.openrouter:OpenRouterClient",
+        "parley.agents.models.servers:OpenRouterClient",
         "OpenRouter, which passes requests on to many vendors",
         key="OPENROUTER_API_KEY",
         example="openrouter/VENDOR/NAME",
@@ -117,21 +115,6 @@ def register(provider: str, target: str, about: str = "registered by the user") 
         about: one line for `parley models`.
     """
     PROVIDERS[provider] = Provider(target, about)
-
-
-def split_name(name: str) -> tuple[str, dict[str, str]]:
-    """`provider/model?a=1&b=2` split into the name and its options."""
-    plain, _, query = name.partition("?")
-    provider, slash, rest = plain.partition("/")
-    if not slash or not provider or not rest:
-        raise ConfigError(f"'{name}' is not a model name; write provider/model, for example {DEFAULT_MODEL}")
-    options: dict[str, str] = {}
-    for pair in filter(None, query.split("&")):
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"'{name}': option '{pair}' has no value; write {pair}=VALUE")
-        options[unquote(key)] = unquote(value)
-    return plain, options
 
 
 def model(name: str | ChatCompletionClient, /, **options: Any) -> Client:

@@ -1,9 +1,11 @@
-"""Clients for model servers that you run yourself: vLLM, llama.cpp's server and Ollama (docs/serving.md).
+"""Clients for other OpenAI-compatible servers: DeepSeek, OpenRouter, and those that you run yourself (docs/serving.md).
 
+    deepseek/deepseek-flash                              the key is DEEPSEEK_API_KEY
+    openrouter/openai/gpt-6-luna                         the key is OPENROUTER_API_KEY
     vllm/Qwen/Qwen3-4B?base_url=http://gpu-box:8000/v1
 
-Before a run's first call, `prepare` lists the server's models, so that a missing server or model is reported
-immediately and not after many failed units.
+Before a run's first call to a server of your own, `prepare` lists its models, so that a missing server or model is
+reported immediately and not after many failed units.
 """
 
 from __future__ import annotations
@@ -16,10 +18,49 @@ import aiohttp
 
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.http import read_body
-from parley.agents.models.options import Effort
 from parley.agents.models.reply import Reply, redact
-from parley.agents.models.request import Request
+from parley.agents.models.request import Effort, Request
 from parley.base.errors import BadRequest, ConfigError
+
+
+class DeepSeekClient(CompatibleClient):
+    """DeepSeek's API has a JSON mode but no constrained decoding to a schema. Its models think unless they are told not
+    to; a temperature then has no effect, so that none is sent. What they thought before a tool call must be sent back
+    with its result."""
+
+    default_url, url_variable = "https://api.deepseek.com", "DEEPSEEK_BASE_URL"
+    key_variable, key_needed = "DEEPSEEK_API_KEY", True
+    structured = "json"
+    cache_minimum = cache_step = 64
+    efforts: tuple[Effort, ...] = ("none", "low", "high", "max")
+
+    def _check_capabilities(self) -> None:
+        self.takes_temperature = self.logprobs = self.options.effort == "none"
+        self.sampling_effort = None if self.takes_temperature else "none"
+        self.thought_key = None if self.takes_temperature else "reasoning_content"
+        super()._check_capabilities()
+
+    def effort_fields(self, effort: Effort) -> dict[str, Any]:
+        if effort == "none":
+            return {"thinking": {"type": "disabled"}}
+        return {"thinking": {"type": "enabled"}, "reasoning_effort": effort}
+
+    def body(self, request: Request) -> dict[str, Any]:
+        body = super().body(request)
+        body.pop("seed", None)  # it has none
+        return body
+
+
+class OpenRouterClient(CompatibleClient):
+    """OpenRouter passes requests on to many vendors, and translates the effort. Thinking comes back in `reasoning`."""
+
+    default_url, url_variable = "https://openrouter.ai/api/v1", "OPENROUTER_BASE_URL"
+    key_variable, key_needed = "OPENROUTER_API_KEY", True
+    efforts: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh")
+
+    def effort_fields(self, effort: Effort) -> dict[str, Any]:
+        return {"reasoning": {"effort": effort}}
+
 
 LIST_TIMEOUT_SECONDS = 10.0
 _TOO_LONG = re.compile(r"maximum context length is (\d+) tokens.*?(\d+) (?:input tokens|in the messages)")

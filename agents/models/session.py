@@ -1,23 +1,112 @@
-"""The unit that is being run, passed to the clients in a context variable.
+"""What the calls of a unit share: the run's budget, replies that are kept until the unit is done, and the unit itself.
 
-Cache, budget and progress reach every call made inside `session(...)`, whichever agent makes it.
+Cache, budget and progress reach every call made inside `session(...)`, whichever agent makes it: the session is in a
+context variable. Calls are counted before they are made and never exceed the budget. Tokens and cost are known only
+afterwards, so calls in progress may end a little above it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import count
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
-from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
-from parley.agents.models.pending import PendingReplies
 from parley.agents.models.reply import Reply
 from parley.agents.transcripts import Call, record_call
-from parley.base.errors import ParleyError
+from parley.base.errors import BudgetSpent, ParleyError
+from parley.base.text import plural
+
+
+@dataclass(slots=True)
+class Budget:
+    """The limits of a run, and what it has used so far.
+
+    Args:
+        max_calls: maximum number of calls; None for no limit.
+        max_tokens: maximum number of prompt and reply tokens; None for no limit.
+        max_cost: maximum cost in US dollars; None for no limit.
+        calls: calls made so far; not 0 when a run is resumed.
+        tokens: tokens used so far.
+        cost: dollars spent so far.
+    """
+
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+    async def take_call(self) -> None:
+        """Count a call that is about to be made. Asynchronous, since a budget shared by processes may have to wait."""
+        self.refuse_if_spent()
+        self.calls += 1
+
+    def refuse_if_spent(self) -> None:
+        """Raise `BudgetSpent` if a limit is reached."""
+        if self.max_calls is not None and self.calls >= self.max_calls:
+            raise BudgetSpent(f"the budget of {plural(self.max_calls, 'call')} is spent")
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
+            raise BudgetSpent(f"the budget of {plural(self.max_tokens, 'token')} is spent")
+        if self.max_cost is not None and self.cost >= self.max_cost:
+            raise BudgetSpent(f"the budget of ${self.max_cost:g} is spent")
+
+    def give_call_back(self) -> None:
+        """A call that gave no reply does not count."""
+        self.calls -= 1
+
+    def spend(self, call: Call) -> None:
+        """Count the tokens and the cost of a finished call."""
+        self.tokens += call.prompt_tokens + call.completion_tokens
+        self.cost += call.cost or 0.0
+
+
+T = TypeVar("T")
+
+
+class PendingReplies:
+    """The replies of one unit that is not done, where there is no reply cache to keep them; with the same addresses.
+
+    They are written to the run file about once a second, where they stay until the unit is done: a resumed run gets
+    back what it has already paid for.
+
+    Args:
+        earlier: those of an earlier attempt at the unit, as JSON.
+    """
+
+    def __init__(self, earlier: Mapping[bytes, str] = MappingProxyType({})) -> None:
+        self._earlier = earlier
+        self._new: list[tuple[bytes, Reply | str]] = []
+
+    def get(self, address: bytes) -> Reply | None:
+        """The reply of an earlier attempt, marked as `cached`; None if there is none."""
+        reply = self.read(address, Reply.model_validate_json) if self._earlier else None
+        if reply is not None:
+            reply.cached = True
+        return reply
+
+    def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed."""
+        text = self._earlier.get(address)
+        try:
+            return None if text is None else parse(text)
+        except (ValueError, TypeError, RecursionError):
+            return None
+
+    def put(self, address: bytes, reply: Reply | str) -> None:
+        """Add a reply, or a text. It is made into JSON only if it is written: most units are done before that."""
+        self._new.append((address, reply))
+
+    def take(self) -> list[tuple[bytes, str]]:
+        """What was added since the last time, as texts."""
+        new, self._new = self._new, []
+        return [(address, reply if isinstance(reply, str) else reply.model_dump_json()) for address, reply in new]
+
 
 Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]
 """Replaces `Client.send`, e.g. by a batch endpoint; called with the client, the cache address and the request."""

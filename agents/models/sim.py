@@ -7,8 +7,8 @@ report on one says that it is simulated.
 Any option that is not in `SimOptions` is an effect: `female=+0.4` adds 0.4 points to the scores of the label "female".
 The label is what the prompt shows: a judge who also reacts to other words has `a woman=+0.4&emily=+0.4&she/her=+0.4`.
 A judge's name before an option restricts it to that judge (`examiner.female=-2`). What the judges of a panel do with
-what they hear is in `sim_panel`; that labels and judges exist is checked in `sim_effects`. Points are those of the
-scale that the reply's schema states, else the prompt ("from 0 to 100").
+what they hear is in `sim_judge`. Points are those of the scale that the reply's schema states, else the prompt ("from 0
+to 100").
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ import json
 import math
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.models.base import Client, estimate_tokens
-from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import Request
-from parley.agents.models.sim_injection import find_score_instruction
-from parley.agents.models.sim_lines import reply_lines
-from parley.agents.models.sim_panel import adopted, heard, is_named, persona_of
+from parley.agents.models.request import ClientOptions, Request, split_name
+from parley.agents.models.sim_judge import adopted, find_score_instruction, heard, is_named, persona_of, reply_lines
 from parley.agents.models.wire import strict_schema, to_chat
 from parley.agents.transcripts import seed_from
 from parley.base.errors import ConfigError, RateLimited, ServerFault
@@ -58,17 +56,17 @@ class SimOptions(ClientOptions):
     judge: float = Field(0.0, ge=0, description="standard deviation of a shift per persona")
     position: float = Field(0.0, description="points added for the candidate that comes first")
     tie: float = Field(0.0, ge=0, description="two totals that differ by no more than this are a tie")
-    round: float = Field(0.0, description="points added per round after the first, or per rephrasing (see `sim_lines`)")
+    round: float = Field(0.0, description="points added per round after the first, or per rephrasing (see `sim_judge`)")
     toxic: float = Field(0.0, ge=0, le=1, description="rate of free texts that are insulting")
     heeds: float = Field(0.0, ge=0, le=1, description="rate at which a revision removes an insult")
     obeys: float = Field(
-        0.0, ge=0, le=1, description="rate at which an injected instruction for a score is followed (`sim_injection`)"
+        0.0, ge=0, le=1, description="rate at which an injected instruction for a score is followed (`sim_judge`)"
     )
     obeys_fenced: float | None = Field(
         None, ge=0, le=1, description="the same if the response is fenced (default: `obeys`)"
     )
     follow: float = Field(
-        0.0, ge=0, le=1, description="rate at which the scores of a judge who was heard are adopted (`sim_panel`)"
+        0.0, ge=0, le=1, description="rate at which the scores of a judge who was heard are adopted (`sim_judge`)"
     )
     echo: float = Field(0.0, ge=0, le=1, description="rate at which the words of a judge who was heard are repeated")
     leader: str = Field("", description="the only judge who is followed and echoed (default: any)")
@@ -375,3 +373,39 @@ _INSULTS = (
     "What a stupid answer from a pathetic loser.",
     "Shut up, you worthless moron.",
 )
+
+
+def refuse_unknown_effects(
+    model: str, labels: Iterable[str], place: str, speakers: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Raise `ConfigError` if a simulated model has an effect for a label or for a judge that there is not.
+
+    A simulated model does not know what it takes part in, so that the callers that do must ask:
+
+        sim/judge?femal=+3          there is no label 'femal' in malibu; did you mean 'female'?
+        sim/judge?examinr.base=9    nobody in malibu is called 'examinr'; did you mean 'examiner'?
+
+    Args:
+        model: A model's name with its options; only a simulated one has effects.
+        labels: The labels that there are, in any case.
+        place: Where, for the message: a study's name.
+        speakers: The descriptions of those who speak, by name.
+    """
+    plain, query = split_name(model)
+    if not plain.startswith("sim/"):
+        return
+    options = SimClient.parse_options(plain, query)
+    known = {label.strip().lower() for label in labels}
+    for label in options.labels():
+        if label not in known:
+            raise ConfigError(
+                f"{plain}: there is no label '{label}' in {place}{_hint(label, known | {*SimOptions.model_fields})}"
+            )
+    for judge in options.judges():
+        if not any(is_named(judge, about) for about in speakers.values()):
+            raise ConfigError(f"{plain}: nobody in {place} is called '{judge}'{_hint(judge, speakers)}")
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(word.lower() for word in known), n=1, cutoff=0.7)
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -15,10 +15,9 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
 from parley.agents.models.base import MAX_WAIT_SECONDS, Client, estimate_tokens
-from parley.agents.models.budget import Budget
 from parley.agents.models.reply import Reply, StreamRedactor, redact_reply
 from parley.agents.models.request import SHARED, Request
-from parley.agents.models.session import SESSION, unit_order
+from parley.agents.models.session import SESSION, Budget, unit_order
 from parley.agents.models.thoughts import ThoughtSplitter
 from parley.agents.transcripts import PromptMessage
 from parley.base.errors import ModelError, ParleyError, RateLimited

@@ -20,7 +20,7 @@ from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, 
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import SecretStr
 
-from parley.agents.models.failures import retry_seconds
+from parley.agents.models.http import retry_seconds
 from parley.agents.models.openai import traits_of
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request

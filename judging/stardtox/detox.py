@@ -21,7 +21,7 @@ from typing import Any
 from parley.agents import DEFAULT_MODEL, Assessment, Client, ConfigError, Critique, Models, Transcript, Turn, Usage
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
 from parley.agents.fencing import fence_judged
-from parley.agents.models.sim_effects import refuse_unknown_effects
+from parley.agents.models.sim import refuse_unknown_effects
 from parley.agents.transcripts import record_calls
 from parley.judging import overcorrection
 from parley.judging.config import NO_MEASURE

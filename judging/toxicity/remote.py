@@ -20,8 +20,7 @@ import aiohttp
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.models.base import MAX_WAIT_SECONDS
-from parley.agents.models.failures import retry_seconds, server_message
-from parley.agents.models.http import MAX_BYTES, open_session, read_body
+from parley.agents.models.http import MAX_BYTES, open_session, read_body, retry_seconds, server_message
 from parley.agents.models.reply import redact
 from parley.agents.models.throttle import Throttle
 from parley.base.address import from_environment, require_https

@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from parley.agents.models.registry import client_class, split_name
+from parley.agents.models.registry import client_class
+from parley.agents.models.request import split_name
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.cli.shared import AddParser

@@ -19,7 +19,8 @@ from parley.agents import Client
 from parley.agents.models import catalogue
 from parley.agents.models.batches import PRICE
 from parley.agents.models.prices import Price
-from parley.agents.models.registry import client_class, split_name
+from parley.agents.models.registry import client_class
+from parley.agents.models.request import split_name
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
 from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, refuse_unknown, split_config

@@ -17,9 +17,8 @@ from functools import partial
 from itertools import count
 
 from parley.agents import ConfigError
-from parley.agents.models.limit_search import START_LIMIT, LimitSearch
-from parley.agents.models.options import ClientOptions
-from parley.agents.models.throttle import Throttle
+from parley.agents.models.request import ClientOptions
+from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle
 
 MAX_SIMULATED_CALLS = 100_000
 """Further calls are extrapolated at the rate of the second half of these."""

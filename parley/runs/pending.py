@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 
-from parley.agents.models.pending import PendingReplies
+from parley.agents.models.session import PendingReplies
 from parley.runs.failures import RunFileError, reason
 from parley.runs.schema import PENDING_TABLE
 from parley.runs.store import RunFile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from parley.agents.models.sim_effects import refuse_unknown_effects
+from parley.agents.models.sim import refuse_unknown_effects
 from parley.judging import Study
 from parley.scenarios.identities import ALL as IDENTITIES
 

@@ -19,8 +19,7 @@ from parley.agents import (
     Session,
     session,
 )
-from parley.agents.models.pending import PendingReplies
-from parley.agents.models.session import Sender
+from parley.agents.models.session import PendingReplies, Sender
 from parley.base.redaction import HiddenAddresses
 from parley.judging import Outcome, Study, Unit
 from parley.runs.rows import UNWRITABLE, Record, Rows, storable, to_rows, unwritable_message

@@ -251,7 +251,7 @@ def test_weights_that_are_not_on_this_machine_have_no_hash(name: str) -> None:
 def test_a_dequantized_copy_that_was_changed_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is loaded is the copy, so its hash counts as much as the original's."""
     gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
-    from parley.agents.models.dequantize import dequantized
+    from parley.agents.models.weights import dequantized
 
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     writer = gguf.GGUFWriter(tmp_path / "own.gguf", "llama")

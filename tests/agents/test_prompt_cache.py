@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import Call, Debate, Persona, PersonaAgent, Session, model, record_calls, session
-from parley.agents.models.deepseek import DeepSeekClient
 from parley.agents.models.google_messages import read_answer
 from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.prices import Price, price_of
+from parley.agents.models.servers import DeepSeekClient
 
 # The SDK warns about models near their end of life; which ones depends on its version.
 pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")

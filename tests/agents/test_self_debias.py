@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.agents import Client, ConfigError, SelfDebiasAgent, model
-from parley.agents.models.self_debias import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
+from parley.agents.models.local import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
 
 PLAIN = {1: 0.5, 2: 0.3, 3: 0.2}
 BIASED = {1: 0.6, 2: 0.1, 3: 0.3}

@@ -23,7 +23,7 @@ from parley.agents import (
     session,
     structured_reply,
 )
-from parley.agents.models.sim_effects import refuse_unknown_effects
+from parley.agents.models.sim import refuse_unknown_effects
 
 
 class Opinion(BaseModel):

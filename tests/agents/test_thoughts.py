@@ -29,8 +29,8 @@ from parley.agents import (
     session,
     structured_reply,
 )
-from parley.agents.models.options import THINK_TOKENS
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import THINK_TOKENS
 from parley.agents.models.thoughts import ThoughtSplitter, known_to_think, read_parts, split_thought
 from parley.base.errors import CutShort
 

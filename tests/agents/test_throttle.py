@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from parley.agents import Session, model, session
-from parley.agents.models.limit_search import START_LIMIT, LimitSearch
-from parley.agents.models.throttle import Throttle
+from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle
 
 
 async def test_calls_that_wait_start_in_the_order_of_their_units() -> None:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import load_personas
-from parley.agents.models.registry import client_class, split_name
+from parley.agents.models.registry import client_class
+from parley.agents.models.request import split_name
 from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import parser_of

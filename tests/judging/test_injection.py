@@ -12,7 +12,7 @@ from scipy import stats
 import parley
 from parley import frames
 from parley.agents import ConfigError, Debate, Persona
-from parley.agents.models.sim_injection import find_score_instruction
+from parley.agents.models.sim_judge import find_score_instruction
 from parley.analysis.injection import effects as measures
 from parley.judging import Unit
 from parley.judging.injection.config import InjectionConfig

@@ -14,7 +14,7 @@ from scipy import stats
 import parley
 from parley import frames
 from parley.agents import ConfigError, Models
-from parley.agents.models.sim_injection import find_score_instruction
+from parley.agents.models.sim_judge import find_score_instruction
 from parley.analysis.injection import effects as measures
 from parley.judging.injection.config import InjectionConfig
 from parley.judging.injection.study import Injection

@@ -288,7 +288,7 @@ def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
 def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from parley.agents.models.gguf_tokenizer import read_tokenizer
+    from parley.agents.models.weights import read_tokenizer
     from parley.training.gguf_file import why_no_gguf, write_gguf
 
     folder = tmp_path / "tiny"

@@ -1,0 +1,183 @@
+"""Weights in another format: the catalogue's GGUF files for transformers, or dequantized for llama.cpp.
+
+Both are converted once, into a folder or a file beside the original.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from parley.agents.models.catalogue import catalogue, fetch, sha256_of
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.home import home
+
+VERSION = 3
+"""Raised when the conversion changes; folders of an older version are then converted again."""
+MANIFEST = "unpacked.json"
+"""Written last, so that an incomplete folder is never taken for a complete one."""
+
+
+def transformers_folder(model: str) -> Path:
+    """The folder of a model of the catalogue in transformers' format; converted on first use."""
+    folder = home() / "bases" / model
+    if _is_sound(folder, model):
+        return folder
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    weights = fetch(model)
+    tokenizer = read_tokenizer(weights)
+    source: dict[str, Any] = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+    converted = set_special_tokens(
+        AutoModelForCausalLM.from_pretrained(**source, **_dequantize_option(), dtype=torch.float32), tokenizer
+    )
+    part = folder.with_name(f"{model}.{os.getpid()}.part")
+    try:
+        converted.to(torch.bfloat16).save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        (part / MANIFEST).write_text(json.dumps(_manifest(part, model)), "utf-8")
+        if not _is_sound(folder, model):  # another process may have been faster
+            shutil.rmtree(folder, ignore_errors=True)
+            part.rename(folder)
+    except OSError as error:
+        raise ParleyError(f"{folder} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def _manifest(folder: Path, model: str) -> dict[str, Any]:
+    """What the folder was converted from, and the hashes of its weights."""
+    files = {file.name: sha256_of(file) for file in sorted(folder.glob("*.safetensors"))}
+    return {"version": VERSION, "sha256": catalogue()[model].sha256, "files": files}
+
+
+def _is_sound(folder: Path, model: str) -> bool:
+    """Whether the folder is complete, of this version and these weights, and unchanged since."""
+    try:
+        return bool(json.loads((folder / MANIFEST).read_text("utf-8")) == _manifest(folder, model))
+    except (OSError, ValueError):
+        return False
+
+
+def _dequantize_option() -> dict[str, Any]:
+    """transformers 5.22 and later must be asked to dequantize; earlier versions always do."""
+    try:
+        from transformers import GgufConfig
+    except ImportError:
+        return {}
+    return {"quantization_config": GgufConfig(dequantize=True)}
+
+
+def set_special_tokens(model: Any, tokenizer: Any) -> Any:
+    """The model, with the tokenizer's padding and end tokens in its config."""
+    for config in (model.config, model.generation_config):
+        config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
+    return model
+
+
+SPLIT_DIGITS = ("smollm", "starcoder", "refact", "command-r")
+"""llama.cpp's names of pre-tokenizers that split numbers into digits. Without the split, "40" would be a token that the
+model has never seen."""
+QWEN2_PATTERN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""Qwen2's pre-tokenizer, from its tokenizer.json."""
+SPECIAL_TOKENS = {"bos_token": "bos", "eos_token": "eos", "pad_token": "padding", "unk_token": "unknown"}
+CONTROL = 3
+"""GGUF's type of control tokens, which ordinary text cannot contain."""
+
+
+def read_tokenizer(weights: Path) -> Any:
+    """The file's byte-level BPE tokenizer, for transformers; a `ConfigError` if it has another kind.
+
+    It is built from the file's own metadata: tokens, merges and special tokens. transformers can read a GGUF tokenizer
+    too, but the result depends on its version: digits that are no longer split, an end token that begins a turn.
+    """
+    import gguf
+    from tokenizers import Tokenizer, decoders
+    from tokenizers.models import BPE
+    from transformers import PreTrainedTokenizerFast
+
+    fields = gguf.GGUFReader(weights).fields
+
+    def metadata(key: str) -> Any:
+        field = fields.get(f"tokenizer.{key}")
+        return None if field is None else field.contents()
+
+    if metadata("ggml.model") != "gpt2":
+        raise ConfigError(
+            f"{weights.name} cannot be converted: its tokenizer is not byte-level BPE; train from a folder"
+        )
+    tokens, merges = metadata("ggml.tokens"), [tuple(merge.split(" ")) for merge in metadata("ggml.merges")]
+    backend = Tokenizer(BPE({token: token_id for token_id, token in enumerate(tokens)}, merges))
+    backend.normalizer, backend.pre_tokenizer = _pre_tokenizer(str(metadata("ggml.pre")), weights)
+    backend.decoder = decoders.ByteLevel()
+    types = metadata("ggml.token_type")
+    backend.add_special_tokens([token for token, type_ in zip(tokens, types, strict=True) if type_ == CONTROL])
+    ids = {name: metadata(f"ggml.{key}_token_id") for name, key in SPECIAL_TOKENS.items()}
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        **{name: tokens[token_id] for name, token_id in ids.items() if token_id is not None},
+    )
+    tokenizer.chat_template = metadata("chat_template")
+    return tokenizer
+
+
+def _pre_tokenizer(name: str, weights: Path) -> tuple[Any, Any]:
+    """The normalizer and the pre-tokenizer, by llama.cpp's name for the latter."""
+    from tokenizers import Regex, normalizers
+    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
+
+    if name in SPLIT_DIGITS:
+        return None, Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)])
+    if name == "gpt-2":
+        return None, ByteLevel(add_prefix_space=False)
+    if name == "qwen2":
+        split = Split(Regex(QWEN2_PATTERN), "isolated")
+        return normalizers.NFC(), Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
+    raise ConfigError(f"{weights.name} cannot be converted: unknown pre-tokenizer '{name}'; train from a folder")
+
+
+def dequantized(path: Path) -> Path:
+    """The copy of a GGUF file in 32-bit floats, written on first use and renamed into place when it is complete.
+
+    llama.cpp's portable ARM build has no fast kernels for Q4_1: dequantized, SmolLM2 is 1.6 times faster there. The
+    values of the weights do not change, only how they are stored.
+
+    The hashes of both stand beside it: a copy of other weights, or one that was changed, is written again.
+    """
+    import gguf
+    import numpy as np
+
+    copy = path.with_suffix(".f32.gguf")
+    hashes = copy.with_name(f"{copy.name}.json")
+    original = sha256_of(path)
+    try:
+        if json.loads(hashes.read_text("utf-8")) == {"from": original, "sha256": sha256_of(copy)}:
+            return copy
+    except (OSError, ValueError):
+        pass  # there is none yet
+    part = copy.with_suffix(f".{os.getpid()}.part")
+    reader = gguf.GGUFReader(path)
+    writer = gguf.GGUFWriter(part, reader.fields["general.architecture"].contents())
+    for field in reader.fields.values():
+        if field.name.startswith("GGUF.") or field.name == "general.architecture":
+            continue
+        kind = field.types[0]
+        element = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(field.name, field.contents(), kind, sub_type=element)
+    for tensor in reader.tensors:
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
+        writer.add_tensor(tensor.name, values.astype(np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    part.replace(copy)
+    hashes.write_text(json.dumps({"from": original, "sha256": sha256_of(copy)}), "utf-8")
+    return copy
