@@ -136,7 +136,7 @@ def as_client(client: ChatCompletionClient, **options: Any) -> Client:
     """One of Parley's clients as it is; any other AutoGen client wrapped as one."""
     if isinstance(client, Client):
         return client
-    from parley.agents.models.wrapped import wrap
+    from parley.agents.models.wrapped import wrap  # it loads OpenAI's client and aiohttp, which few need
 
     return wrap(client, **options)
 

@@ -130,6 +130,8 @@ class ProviderCase:
     default_url: str | None
     other_variables: tuple[str, ...] = ()
     """Further variables that its client reads."""
+    size_limit: str = "parley.agents.models.compatible.CompatibleClient.max_bytes"
+    """What limits the size of its responses."""
     schemas: bool = True
     limits: bool = True
     """Whether its schemas may limit numbers."""
@@ -149,6 +151,7 @@ ANTHROPIC = ProviderCase(
     url_variable="ANTHROPIC_BASE_URL",
     default_url="https://api.anthropic.com",
     other_variables=("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"),
+    size_limit="parley.agents.models.anthropic.MAX_BYTES",
     limits=False,
 )
 GOOGLE = ProviderCase(
@@ -158,6 +161,7 @@ GOOGLE = ProviderCase(
     url_variable="GOOGLE_GEMINI_BASE_URL",
     default_url="https://generativelanguage.googleapis.com",
     other_variables=("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"),
+    size_limit="parley.agents.models.google_messages.LimitedResponse.max_bytes",
 )
 OPENAI = ProviderCase(
     model="openai/gpt-4o-mini",

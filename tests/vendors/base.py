@@ -124,6 +124,8 @@ class StrictServer(ABC):
         """Why others were not."""
         self.trouble: list[tuple[int, dict[str, str]]] = []
         """Statuses and headers of errors that the next requests get, in this order."""
+        self.breaks_off = False
+        """Whether the connection is closed in the middle of a stream."""
         self.url = ""
         self._writer = SimClient("sim/any", {})
         self._loop = asyncio.new_event_loop()
@@ -237,9 +239,13 @@ class StrictServer(ABC):
             return web.json_response(self.reply(answer, received))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        for event, data in self.events(answer, received):
+        events = list(self.events(answer, received))
+        for event, data in events[: len(events) * 2 // 3] if self.breaks_off else events:
             text = data if isinstance(data, str) else json.dumps(data)
             await response.write((f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode())
+        if self.breaks_off:
+            assert request.transport is not None
+            request.transport.close()
         return response
 
     async def _serve(self) -> None:

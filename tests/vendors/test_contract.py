@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ from autogen_core.models import (
 from autogen_core.tools import FunctionTool
 from pydantic import BaseModel, Field
 
-from parley.agents import Client, ConfigError, RateLimited, model, record_calls, structured_reply
+from parley.agents import Client, ConfigError, ServerFault, model, record_calls, structured_reply
 from parley.agents.models.reply import Reply
 from tests.vendors.base import (
     CACHED_TOKENS,
@@ -157,6 +155,33 @@ async def test_a_refusal(vendor: type[StrictServer], streamed: bool) -> None:
     assert len(server.requests) == 2, "a refusal is not asked for again"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_streamed_reply_is_the_same_as_a_whole_one(vendor: type[StrictServer], kind: Kind) -> None:
+    async with talking(vendor, kind) as (_, client):
+        whole = await ask(client, json_output=Score)
+        with record_calls() as calls:
+            reply = await ask(client, streamed=True, json_output=Score)
+    assert reply == whole
+    assert [(call.thought, call.cut) for call in calls] == [(whole.thought or "", whole.cut)]
+
+
+async def test_a_stream_that_breaks_off_is_billed_for_what_arrived(vendor: type[StrictServer]) -> None:
+    if not vendor.streams:
+        pytest.skip("the client does not stream")
+    async with talking(vendor, "plain") as (server, client):
+        whole = await ask(client)
+        server.breaks_off = True
+        parts: list[Any] = []
+        with record_calls() as calls, pytest.raises(ServerFault):
+            parts += [part async for part in client.create_stream(ASK)]
+    assert len(server.requests) == 2, "what has begun is not asked for again"
+    [call] = calls
+    assert call.reply
+    assert str(whole.content).startswith(call.reply)
+    assert call.prompt_tokens
+    assert call.completion_tokens
+
+
 async def test_tools(vendor: type[StrictServer]) -> None:
     """What was thought before a call goes back as the vendor wants it, and never as speech."""
     if not vendor.tools:
@@ -228,21 +253,6 @@ async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_i
         if not vendor.takes_temperature:
             with pytest.raises(ConfigError, match=r"accepts no temperature; leave \?temperature= out"):
                 model(server.name("temperature=0.5"))
-
-
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [({"Retry-After": "7"}, 7), ({"Retry-After": "9", "retry-after-ms": "1500"}, 1.5), ({"Retry-After": "a date"}, 90)],
-    ids=["seconds", "milliseconds", "date"],
-)
-async def test_the_servers_wish_to_wait(vendor: type[StrictServer], headers: dict[str, str], seconds: float) -> None:
-    if seconds == 90:
-        headers = {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)}
-    async with talking(vendor, "plain") as (server, client):
-        server.trouble = [(429, headers)]
-        with pytest.raises(RateLimited) as caught:
-            await client.create(ASK)
-    assert caught.value.retry_after == pytest.approx(seconds, abs=5 if seconds == 90 else 1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -23,6 +23,7 @@ def drawn() -> list[tuple[str, str]]:
     return [(name, vendors[nth % len(vendors)]) for nth, name in enumerate(rng.sample(names, len(names)))]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("study", "vendor"), drawn())
 def test_a_study_ends_as_it_should_whatever_the_replies(study: str, vendor: str) -> None:
     trial = next(trial for trial in studies() if trial.name == study)
