@@ -1,4 +1,4 @@
-"""What the configs of studies share: fields, options of model calls, data that is shipped by name, and methods by name.
+"""What the configs of studies share: fields, named designs, options of model calls, shipped data, and methods by name.
 
 Data (rubrics, bias types, personas) comes by a shipped name, or from the user's TOML file. A study that compares
 methods has one `Methods`; each method is a small class with `name`, `Settings` and what else the study's protocol
@@ -18,6 +18,9 @@ from parley.agents import ConfigError, Persona, load_personas
 from parley.base.plugins import Registry
 from parley.base.toml import parse_toml
 
+C = TypeVar("C", bound=BaseModel)
+M = TypeVar("M")
+
 as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 """For a list whose single member may be written without the list."""
 NameList = Annotated[list[str], as_list]
@@ -34,9 +37,6 @@ def limit_field(what: str) -> Any:
         what: What it limits, for the help.
     """
     return Field(None, ge=1, description=f"{what} (default: all)")
-
-
-C = TypeVar("C", bound=BaseModel)
 
 
 def with_design(config: C, designs: Mapping[Any, Mapping[str, Any]], name: str) -> C:
@@ -64,10 +64,7 @@ def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
     return options if temperature is None else {**options, "temperature": temperature}
 
 
-T = TypeVar("T", bound=BaseModel)
-
-
-def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str) -> T:
+def load(model: type[C], kind: str, name: str, known: Sequence[str], place: str) -> C:
     """The validated contents of a TOML file.
 
     Args:
@@ -100,9 +97,6 @@ def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str)
 def shipped_personas(file: str) -> list[Persona]:
     """The personas of a file in `judging/personas/`."""
     return load_personas(Path(str(files("parley.judging").joinpath("personas", file))))
-
-
-M = TypeVar("M")
 
 
 class NoSettings(BaseModel):
