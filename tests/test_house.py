@@ -35,7 +35,7 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and NAMED.fullmatch(node.value):
-            names.add(node.value.partition(":")[0])
+            names |= set() if NOT_MODULES.fullmatch(node.value) else {node.value.partition(":")[0]}
     return names
 
 
@@ -178,6 +178,15 @@ def test_no_circle_of_modules() -> None:
     assert circle(graph) == []
 
 
+def test_no_circle_of_the_viewers_scripts() -> None:
+    scripts = {path.name: path.read_text("utf-8") for path in (ROOT / "parley" / "viewer" / "static").glob("*.js")}
+    graph = {name: set(re.findall(r'from "\./([\w.]+)"', text)) for name, text in scripts.items()}
+    assert len(graph) > 20
+    assert "dom.js" in graph["app.js"], "imports are found"
+    assert set().union(*graph.values()) <= set(scripts)
+    assert circle(graph) == []
+
+
 def test_no_circle_of_folders() -> None:
     """Within a room, too: one study's folder may use another's, but not both ways."""
     known = {module_name(path): path for room in ROOMS[:-1] for path in modules(room)}
@@ -250,7 +259,7 @@ def test_the_study_of_the_docs_runs(tmp_path: Path) -> None:
     assert '"done": 2' in done.stdout
 
 
-@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.runs", "parley.imports"])
+@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.imports", "parley.reports", "parley.runs"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
     """Neither the linter nor the type checker sees a wrong module in these tables."""
     module = import_module(package)

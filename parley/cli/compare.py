@@ -14,14 +14,13 @@ from parley.base.errors import ConfigError
 from parley.base.text import visible
 from parley.cli.report import plain_table, show
 from parley.cli.shared import AddParser, need_analysis, newest_run, newest_runs, study_of
-from parley.reports import LoadedRun, load_run
-from parley.reports.comparisons import compare_sides
 from parley.runs import RunFile, explain_damage
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from parley.analysis.reporting.report import Report
+    from parley.reports import LoadedRun
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -62,6 +61,8 @@ def _newest() -> list[Path]:
 
 
 def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
+    from parley.reports import compare_sides, load_run  # load pandas and matplotlib
+
     runs = [load_run(path) for path in paths]
     (first_name, first), (second_name, second) = _two_sides(runs, parsed.models)
     report = compare_sides(runs, first, second, (first_name, second_name))

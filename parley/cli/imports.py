@@ -10,7 +10,7 @@ from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
 from parley.cli.shared import AddParser
 from parley.imports import read_autogen, read_bbq_predictions, read_inspect, read_mabrf, write_run
-from parley.imports.logs import bare_name
+from parley.imports.imported import bare_name
 
 
 def add_to(add_parser: AddParser) -> None:

@@ -18,7 +18,6 @@ from parley.base.errors import ConfigError, ScenarioError
 from parley.base.text import plural, visible
 from parley.cli.report import plain_table
 from parley.cli.shared import AddParser, need_analysis
-from parley.reports import load_run
 from parley.runs import explain_damage
 from parley.scenarios.identities import select
 
@@ -214,6 +213,7 @@ def _from_flags(parsed: argparse.Namespace) -> _Design:
 def _from_run(parsed: argparse.Namespace) -> _Design:
     from parley.analysis.malibu.pilot import pilot
     from parley.analysis.reporting.verdicts import MissingColumns
+    from parley.reports import load_run
 
     path = Path(parsed.run)
     with explain_damage(path):

@@ -16,8 +16,7 @@ from rich.table import Table
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
-from parley.cli.shared import AddParser, newest_run
-from parley.reports import make_report
+from parley.cli.shared import AddParser, need_analysis, newest_run
 from parley.runs import explain_damage
 from parley.runs.packing import run_stem
 
@@ -72,6 +71,9 @@ def add_to(add_parser: AddParser) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    need_analysis()
+    from parley.reports import make_report  # loads pandas and matplotlib
+
     paths = [Path(run) for run in parsed.run] or [newest_run()]
     files = parsed.files and (not parsed.json or parsed.out is not None)
     folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{run_stem(paths[0])}-report"
@@ -96,6 +98,9 @@ def _formats(text: str) -> list[str]:
 
 def print_report(paths: Sequence[Path], study: str | None = None) -> int:
     """The report of a run that has just ended."""
+    need_analysis()
+    from parley.reports import make_report  # loads pandas and matplotlib
+
     return show(make_report(paths, study=study), paths[0].parent / f"{run_stem(paths[0])}-report", as_json=False)
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, Transcript, Turn
-from parley.imports.imported import UNREADABLE, Imported, read_json
-from parley.imports.logs import SOURCE, bare_name, read_log
+from parley.imports.imported import SOURCE, UNREADABLE, Imported, bare_name, read_json, read_log
 from parley.imports.predictions import parse_prediction
 from parley.judging import Outcome, Unit
 from parley.judging.bbq.method import Task, answer_verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import math
@@ -22,6 +23,10 @@ UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, OverflowError,
 """What reading a conversation of an unexpected shape raises."""
 CHUNK = 200
 """Conversations written in one transaction."""
+SOURCE = "log"
+"""The facet `source` of a unit that was read from another's log; reports tell recomputed values from ours by it."""
+MAX_BYTES = 512 * 2**20
+"""Of an unpacked file: a few kilobytes of gzip may unpack to far more than any memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,3 +125,24 @@ def facets_of(metadata: Any) -> dict[str, str | int | bool]:
         for key, value in items
         if isinstance(value, int) or (isinstance(value, str) and len(value) <= 200)
     }
+
+
+def read_log(path: Path) -> str:
+    """The text of a file, unpacked if its name ends in .gz.
+
+    Args:
+        path: The file.
+    """
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise ConfigError(f"{path} has more than {MAX_BYTES // 2**20} MiB")
+        return content.decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+
+
+def bare_name(path: Path) -> str:
+    """The name of a file without .gz and its suffix."""
+    return Path(path.name.removesuffix(".gz")).stem

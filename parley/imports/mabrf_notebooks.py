@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, ParseStatus, Transcript, Turn
-from parley.imports.imported import UNREADABLE, Imported, read_json
-from parley.imports.logs import SOURCE, read_log
+from parley.imports.imported import SOURCE, UNREADABLE, Imported, read_json, read_log
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.bbq.method import Task, answer_verdict
 from parley.judging.bbq.methods.mabrf import Judgement, read_place

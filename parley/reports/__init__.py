@@ -1,5 +1,14 @@
 """What comes out of runs: reports and comparisons for people here, datasets and logs for other tools in `export`."""
 
-from parley.reports.making import LoadedRun, cautions, load_run, make_report
+from typing import TYPE_CHECKING
 
-__all__ = ["LoadedRun", "cautions", "load_run", "make_report"]
+from parley.base.lazy import import_on_first_use
+from parley.reports.cautions import cautions
+
+if TYPE_CHECKING:  # imported when first used: these load pandas and matplotlib
+    from parley.reports.loading import LoadedRun, load_run
+    from parley.reports.making import compare_sides, make_report
+else:
+    __getattr__, __dir__ = import_on_first_use(__name__)
+
+__all__ = ["LoadedRun", "cautions", "compare_sides", "load_run", "make_report"]

@@ -1,4 +1,4 @@
-"""From run files to a report: the study's own, or the generic one.
+"""From run files to a report, the study's own or the generic one; and two runs compared on the same units.
 
 A study names its report: built-in ones are listed in `parley.runs.studies`, an installed package registers an entry
 point in the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of
@@ -11,90 +11,27 @@ is used only if the user names the study (`--study mine.py:Mine`); otherwise the
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from parley.agents import ConfigError
-from parley.base.redaction import HiddenAddresses
-from parley.base.text import plural, without_surrogates
-from parley.judging import HasAnalysisPlan, Measure
-from parley.runs import Replies, RunFile, StoredPlan, explain_damage, stored_plan
-from parley.runs.studies import STUDIES, find_report, find_study, measures_of
+from parley.analysis.reporting.compare import NothingShared, compare
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
+from parley.analysis.reporting.report import Report, ReportContext
+from parley.analysis.reporting.verdicts import MissingColumns
+from parley.judging import HasAnalysisPlan
+from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions
+from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
+from parley.reports.remarks import repeated_remarks
+from parley.runs import explain_damage
+from parley.runs.studies import STUDIES, find_comparable, find_report, find_study
 from parley.scenarios import Directions, aligned_directions, load_suite, read_directions
 from parley.scenarios.malibu import SHIPPED
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from parley.analysis.reporting.forest import Forest
-    from parley.analysis.reporting.plan import PlannedRun
-    from parley.analysis.reporting.report import Report
-
-FAR = 1e100
-"""Verdicts beyond are no scores: their squares and sums are infinite."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedRun:
-    """A run read from its file for a report or a comparison, with the addresses of its models hidden."""
-
-    file: str
-    """The file's name; its path where two runs have files of the same name."""
-    path: Path
-    study: str
-    target: str
-    """The study's name, or file.py:Class."""
-    models: Sequence[str]
-    seed: int | None
-    unit_counts: Mapping[str, int]
-    """Units by status: planned, done, failed."""
-    calls: int
-    tokens: int
-    cost: float | None
-    """US dollars; None if the price of a call is not known."""
-    prompt_cache: Mapping[str, int] | None
-    """`cached_tokens` and `prompt_tokens` of calls whose server reports its prompt cache; None if none does."""
-    config: Mapping[str, Any]
-    plan: str | None
-    """The hash of the plan, that is, of the units."""
-    measures: Sequence[Measure]
-    """What its units are shown by."""
-    analysis_plan: StoredPlan | None
-    """What was planned to be analysed, if anything."""
-    sources: Mapping[str, str]
-    versions: Mapping[str, str]
-    verdicts: pd.DataFrame
-    """One row per verdict, see `parley.frames.verdicts`."""
-    units: pd.DataFrame
-    """One row per finished unit, see `parley.frames.spending`."""
-    replies: Replies
-    """How the agents' replies could be read, and how many were cut."""
-    addresses: HiddenAddresses
-    """Hides an address as the names of the models here have it."""
-
-    def record(self) -> dict[str, Any]:
-        """The run as plain values: an entry of a report's `runs`."""
-        return {
-            "file": self.file,
-            "path": str(self.path),
-            "study": self.study,
-            "target": self.target,
-            "models": self.models,
-            "seed": self.seed,
-            "units": self.unit_counts,
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "cost": self.cost,
-            "prompt_cache": self.prompt_cache,
-            "config": self.config,
-            "plan": self.plan,
-            "analysis_plan_sha256": self.analysis_plan.sha256 if self.analysis_plan else None,
-            "sources": self.sources,
-            "versions": self.versions,
-        }
 
 
 def make_report(
@@ -114,10 +51,6 @@ def make_report(
         margin: The difference that still counts as none, for reports that test equivalence (default: the planned one).
         study: A user's own study as file.py:Class, whose report to use.
     """
-    try:
-        import pandas  # noqa: F401
-    except ModuleNotFoundError:
-        raise ConfigError("reports need pandas and friends: pip install 'parley-autogen[analysis]'") from None
     check_draws(draws, seed)
     if margin is not None and not 0 < margin < math.inf:
         raise ConfigError("--margin must be a number above 0")
@@ -126,18 +59,12 @@ def make_report(
 
 
 def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None) -> Report:
-    import pandas as pd
-
-    from parley.analysis.reporting.plan import with_analysis_plan
-    from parley.analysis.reporting.report import ReportContext
-    from parley.analysis.reporting.verdicts import MissingColumns
-
     studies = {run.study for run in runs}
     if len(studies) > 1:
         raise ConfigError(f"a report covers one study, and these runs are of {', '.join(sorted(studies))}")
     stored = [list(run.verdicts["model"].astype(str).unique()) for run in runs]
-    runs = _with_distinct_names(runs)
-    _shorten_model_names(runs)
+    runs = with_distinct_names(runs)
+    shorten_model_names(runs)
     shown = [run.verdicts["model"].astype(str).unique() for run in runs]
     facets = dict(pair for names in zip(shown, stored, strict=True) for pair in zip(*names, strict=True))
     models = all_models(runs)
@@ -153,7 +80,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         directions=directions,
         blind=_blind(runs),
         remarks=lambda: _remarks(runs),
-        cautions=(*cautions(models), *conflicts, *cut_cautions(runs)),
+        cautions=(*cautions(models), *conflicts, *cut_cautions(run.replies for run in runs)),
         model_cautions=catalogue_cautions(models),
         runs=tuple(run.record() for run in runs),
     )
@@ -180,11 +107,6 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
     return replace(forest, estimates=tuple(lines))
 
 
-def all_models(runs: Sequence[LoadedRun]) -> list[str]:
-    """The models of several runs, each once."""
-    return list(dict.fromkeys(model for run in runs for model in run.models))
-
-
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:
     """Whether no judge heard another in round 1, in any run; None if it is not known, as of imported runs.
 
@@ -196,10 +118,6 @@ def _blind(runs: Sequence[LoadedRun]) -> bool | None:
 
 def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
     """Which statements repeat another judge's, with the names that the models have in the runs' verdicts."""
-    import pandas as pd
-
-    from parley.reports.remarks import repeated_remarks
-
     frames = []
     for number, run in enumerate(runs):
         remarks = repeated_remarks(run.path)
@@ -244,8 +162,6 @@ def _directions(runs: Sequence[LoadedRun]) -> tuple[Directions, list[str]]:
 
 def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
     """The runs with their analysis plans; none if neither the study nor a run has any."""
-    from parley.analysis.reporting.plan import PlannedRun
-
     if not any(run.analysis_plan for run in runs) and not _offers_plan(study):
         return []
     stored = [(run.file, run.analysis_plan) for run in runs]
@@ -267,117 +183,6 @@ def check_draws(draws: int, seed: int) -> None:
         raise ConfigError("--draws must be at least 1, and --seed at least 0")
 
 
-def _nothing_to_report(units: Mapping[str, int], path: Path) -> str:
-    """Why there is no report, and what to type instead."""
-    name = shlex.quote(str(path))
-    if not units["done"]:
-        return f"{path} has no finished unit with a verdict yet; parley show {name} --list says how far it is"
-    return (
-        f"{path} has no verdicts, so there is nothing to count: parley show {name} and parley view {name} show its "
-        f"{plural(units['done'], 'conversation')}"
-    )
-
-
-def load_run(path: Path) -> LoadedRun:
-    """Read a run for a report; raises `ConfigError` if it has no verdicts yet."""
-    from parley import frames
-
-    with RunFile.open(path) as file:
-        info, unit_counts = file.info(), file.counts()
-        verdicts, units = frames.verdicts(file), frames.spending(file)
-        spent = file.spent()
-        prompt_cache, replies = file.prompt_cache_use(), file.replies()
-    if verdicts.empty:
-        raise ConfigError(_nothing_to_report(unit_counts, path))
-    if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
-        raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, and nothing can be computed from such a number")
-    plan = stored_plan(info)  # its hash is that of the text in the file, with whatever addresses it has
-    info = without_surrogates(info)
-    addresses = HiddenAddresses(info)
-    info = addresses.hide(info)
-    models = [str(model) for model in info["models"]]
-    for frame in (verdicts, units):
-        _hide_in_frame(frame, addresses)
-        if "model" not in frame:
-            frame["model"] = ", ".join(models)
-    return LoadedRun(
-        file=path.name,
-        path=path,
-        study=str(info["study"]),
-        target=str(info.get("target", info["study"])),
-        models=models,
-        seed=info["config"].get("seed"),
-        unit_counts=unit_counts,
-        calls=spent.calls,
-        tokens=spent.tokens,
-        cost=spent.cost if spent.priced else None,
-        prompt_cache=(
-            {"cached_tokens": prompt_cache[0], "prompt_tokens": prompt_cache[1]} if prompt_cache is not None else None
-        ),
-        config=info["config"],
-        plan=info.get("plan"),
-        measures=measures_of(info),
-        analysis_plan=replace(plan, plan=addresses.hide(without_surrogates(plan.plan))) if plan else None,
-        sources=info.get("sources", {}),
-        versions=info.get("versions", {}),
-        verdicts=verdicts,
-        units=units,
-        replies=replies,
-        addresses=addresses,
-    )
-
-
-def cut_cautions(runs: Sequence[LoadedRun]) -> list[str]:
-    """What readers must know about replies that ended at their limit of tokens."""
-    cut, total = (sum(getattr(run.replies, name) for run in runs) for name in ("cut", "total"))
-    if not cut:
-        return []
-    share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
-    return [f"{share} reached the limit of tokens and were cut there: raise --max-tokens, and run again."]
-
-
-def _hide_in_frame(frame: pd.DataFrame, addresses: HiddenAddresses) -> None:
-    """Hide addresses in the columns of text, in place; columns without any stay as they are."""
-    import pandas as pd
-
-    for name in frame.select_dtypes(exclude="number").columns:
-        values = frame[name].cat.categories if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name]
-        hidden = {text: shown for text in values if isinstance(text, str) and (shown := addresses.hide(text)) != text}
-        if hidden:
-            column = frame[name].astype(object).map(lambda value, hidden=hidden: hidden.get(value, value))
-            frame[name] = column.astype("category") if values is not frame[name] else column
-
-
-def _with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:
-    """Several runs, to be put in one frame: units are numbered by run, and a model in two runs gets its file's name.
-
-    The frames are changed in place, since a copy of a large one may not fit in memory.
-    """
-    if len(runs) < 2:
-        return runs
-    files = [run.file for run in runs]
-    runs = [replace(run, file=str(run.path)) if files.count(run.file) > 1 else run for run in runs]
-    models = [set(run.verdicts["model"].astype(str)) for run in runs]
-    for number, run in enumerate(runs):
-        others: set[str] = set().union(*(names for other, names in enumerate(models) if other != number))
-        names = {model: f"{model} ({run.file})" if model in others else model for model in models[number]}
-        for frame in (run.verdicts, run.units):
-            frame["model"] = frame["model"].astype(str).map(names)
-            frame["unit"] = f"{number}:" + frame["unit"].astype(str)
-    return runs
-
-
-def _shorten_model_names(runs: Sequence[LoadedRun]) -> None:
-    """Drop the options from model names, if the names still differ; the report's `runs` have the full names."""
-    names = list(dict.fromkeys(name for run in runs for name in run.verdicts["model"].astype(str).unique()))
-    short = {name: name.partition("?")[0] for name in names if "(" not in name}
-    if len(set(short.values())) < len(names):
-        return
-    for run in runs:
-        for frame in (run.verdicts, run.units):
-            frame["model"] = frame["model"].astype(str).map(short)
-
-
 def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
     plain = list(dict.fromkeys(model.partition("?")[0] for model in models))
     names = plain if len(plain) < 4 else [*plain[:3], f"{len(plain) - 3} more"]
@@ -385,28 +190,29 @@ def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
     return f"{runs[0].study} {suite} · {', '.join(names)}".replace("  ", " ")
 
 
-def cautions(models: Sequence[str]) -> list[str]:
-    """What readers of a report must know about its models: simulated, or too small to be taken seriously."""
-    return [*simulated(models), *catalogue_cautions(models)]
+def compare_sides(
+    runs: Sequence[LoadedRun], first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str]
+) -> Report:
+    """First minus second on the units that both have, by the measures of their study.
 
-
-def simulated(models: Sequence[str]) -> list[str]:
-    """A line for every simulated model."""
-    return [
-        f"{name} is SIMULATED: these numbers come from planted effects, not from a language model."
-        for name in models
-        if name.startswith("sim/")
-    ]
-
-
-def catalogue_cautions(models: Sequence[str]) -> list[str]:
-    """What the catalogue says of models that are too small to be taken seriously."""
-    lines = []
-    for name in models:
-        provider, _, model = name.partition("?")[0].partition("/")
-        if provider in ("local", "hf"):
-            from parley.agents.models.catalogue import catalogue
-
-            if model in catalogue() and catalogue()[model].caution:
-                lines.append(f"{catalogue()[model].caution}.")
-    return lines
+    Args:
+        runs: The runs that the two are from; of the same study.
+        first: Verdicts of the first.
+        second: Verdicts of the second.
+        names: What to call the two.
+    """
+    if len({run.study for run in runs}) > 1:
+        raise ConfigError("only runs of the same study can be compared")
+    try:
+        if comparable := find_comparable(runs[0].study):
+            first, second = comparable(first), comparable(second)
+        return compare(
+            first,
+            second,
+            names,
+            measures={name for measure in runs[0].measures for name in (measure.metric, measure.label)},
+            runs=tuple(run.record() for run in runs),
+            cautions=tuple(cautions(all_models(runs))),
+        )
+    except (NothingShared, MissingColumns) as error:
+        raise ConfigError(str(error)) from None

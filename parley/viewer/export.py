@@ -1,4 +1,4 @@
-"""Part of a run as one HTML file that works offline: the viewer's own pages with their data inside.
+"""The viewer's pages: their static files, and part of a run as one HTML file that works offline, with its data inside.
 
 The page's security policy allows its script and its style by their hashes and nothing else, so that text written by a
 model cannot run as part of the page.
@@ -10,17 +10,19 @@ import base64
 import hashlib
 import json
 import re
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.viewer import reading
-from parley.viewer.assets import static
 from parley.viewer.figures import PANEL
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
 from parley.viewer.table import UnitQuery
 
+TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 MAX_UNITS = 2000
 """A larger page is slow to open."""
 STYLES = ("viewer.css", "unit.css")
@@ -47,6 +49,21 @@ MODULES = (
     "label.js",
     "app.js",
 )
+
+
+@cache
+def static_names() -> frozenset[str]:
+    """The names of the static files, as shipped in the package."""
+    return frozenset(file.name for file in files("parley.viewer").joinpath("static").iterdir())
+
+
+@cache
+def static(name: str) -> str:
+    return files("parley.viewer").joinpath("static", name).read_text("utf-8")
+
+
+def content_type(name: str) -> str:
+    return TYPES[name.rpartition(".")[2]]
 
 
 def export_page(

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ParleyError
-from parley.reports import cautions, load_run, make_report
-from parley.reports.comparisons import compare_sides
+from parley.reports import cautions
 from parley.runs import RunFile
 
 if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
 
+NOT_INSTALLED = "reports need pandas and friends: pip install 'parley-autogen[analysis]'"
 MAX_VERDICTS = 4_000_000
 """With more verdicts than this, the report takes too long for a page."""
 
@@ -37,10 +37,14 @@ def headline(file: RunFile) -> dict[str, Any]:
     if verdicts > MAX_VERDICTS:
         return {**page, "unavailable": "this run is too large for figures here: use parley report"}
     try:
+        from parley.analysis.reporting.report import json_values
+        from parley.reports import make_report
+    except ModuleNotFoundError:
+        return {**page, "unavailable": NOT_INSTALLED}
+    try:
         report = make_report([file.path])
     except (ParleyError, ValueError) as error:
         return {**page, "unavailable": str(error)}
-    from parley.analysis.reporting.report import json_values
 
     plots = [json_values(asdict(forest)) for forest in report.forests if forest.estimates]
     page |= {
@@ -63,8 +67,11 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
         path: the first run.
         other: the run that is compared with it.
     """
-    from parley.analysis.reporting.report import json_values
-
+    try:
+        from parley.analysis.reporting.report import json_values
+        from parley.reports import compare_sides, load_run
+    except ModuleNotFoundError:
+        return {"unavailable": NOT_INSTALLED}
     try:
         runs = [load_run(file) for file in (other, path)]
         names = (other.name, path.name) if other.name != path.name else (str(other), str(path))

@@ -13,8 +13,7 @@ from typing import Any
 from parley.agents import ConfigError, seed_from
 from parley.runs import RunFile
 from parley.viewer.figures import PANEL, majority
-from parley.viewer.label_item import SCALE, LabelItem
-from parley.viewer.label_texts import label_item
+from parley.viewer.label_texts import SCALE, LabelItem, label_item
 from parley.viewer.notes import NotesFile
 from parley.viewer.run_folder import NotFound
 from parley.viewer.table import UnitTable

@@ -13,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents import ConfigError, seed_from
 from parley.viewer import labelling
 from parley.viewer.api import STATE, Int64, download, read_body, read_query, required, respond
-from parley.viewer.label_item import SCALE
-from parley.viewer.label_texts import label_item
+from parley.viewer.label_texts import SCALE, label_item
 from parley.viewer.run_folder import NotFound
 
 routes = web.RouteTableDef()

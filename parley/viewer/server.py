@@ -22,7 +22,7 @@ from parley.agents import ConfigError, ParleyError
 from parley.runs.diagnosis import find_damage
 from parley.viewer import api, notes_api, openapi
 from parley.viewer.api import STATE, ViewerState
-from parley.viewer.assets import content_type, static, static_names
+from parley.viewer.export import content_type, static, static_names
 from parley.viewer.run_folder import NotFound, RunFolder
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parley.judging import Unit
 from parley.runs import RunFile
 from parley.viewer.notes import NotesFile
 
@@ -31,7 +32,7 @@ class Own:
         return [self.config.model]
 
     def prompts(self):
-        return {"open": "Say what you think.", "judge": "Score it."}
+        return {"judgement": "Say what you think.", "open": "Score it."}  # only the first is sent to a writer
 
     def sources(self):
         return {}
@@ -46,7 +47,7 @@ class Talk(Own):
     """Ada is kinder than Ben, and both are kinder in round 2."""
 
     async def run(self, unit, models):
-        people = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
+        people = [Persona("Ada", "Say what you think."), Persona("Ben", "Say what you think.")]
         table = Debate(people, model=self.config.model, rounds=2, models=models)
         transcript = await table.converse(f"What about {unit.id}?")
         kindness = {"Ada": 6.0, "Ben": 2.0}
@@ -115,6 +116,17 @@ def test_a_debate_of_your_own(parley: Callable[..., Any]) -> None:
     assert "# Conversations of own" in card
     assert "Scores below 7" in card
     assert json.loads(Path("out/export.json").read_text("utf-8"))["instructions"] == "Say what you think."
+
+
+@pytest.mark.parametrize(
+    ("study", "what"), [("own", "has no finished conversation yet"), ("rldf", "has no finished debate yet")]
+)
+def test_a_run_that_has_only_begun(parley: Callable[..., Any], study: str, what: str) -> None:
+    info = {"study": study, "config": {}, "models": [], "plan": "", "units": 1, "versions": {}}
+    RunFile.create(Path("begun.sqlite"), info, {}, [Unit("u0", {})]).close()
+    result = parley("export", "begun.sqlite", "--to", "out", "--metric", "bias", "--threshold", 3)
+    assert result.status == 2
+    assert f"begun.sqlite {what}" in result.err
 
 
 @pytest.mark.parametrize(("kind", "count"), [("trl", 12), ("sft", 12), ("kto", 24)])

@@ -14,8 +14,8 @@ import pytest
 import parley
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
-from parley.reports.export.conversations import Opened, labelled
 from parley.reports.export.settings import Settings
+from parley.reports.export.sources import Opened, labelled
 from parley.runs import RunFile
 from parley.viewer.label_texts import label_item, unfenced
 from parley.viewer.labelling import agreement, draw_set, label_rows

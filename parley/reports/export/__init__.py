@@ -5,10 +5,8 @@ write_dataset(dataset, Path("age-pairs"))
 """
 
 from parley.reports.export.dataset import Dataset, make_dataset
-from parley.reports.export.hub import push
-from parley.reports.export.inspect_log import to_inspect
 from parley.reports.export.settings import Settings
-from parley.reports.export.transcripts import to_transcripts
-from parley.reports.export.write import write_dataset
+from parley.reports.export.whole_runs import to_inspect, to_transcripts
+from parley.reports.export.write import push, write_dataset
 
 __all__ = ["Dataset", "Settings", "make_dataset", "push", "to_inspect", "to_transcripts", "write_dataset"]

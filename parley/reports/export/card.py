@@ -12,9 +12,9 @@ import yaml
 from parley import __version__
 from parley.agents.models.catalogue import catalogue
 from parley.base.text import plural
-from parley.reports.export.audit import confirmation_line
-from parley.reports.export.conversations import CHECKED_FLAGS
 from parley.reports.export.dataset import Dataset, Table
+from parley.reports.export.quality import confirmation_line
+from parley.reports.export.sources import CHECKED_FLAGS
 from parley.reports.export.statements import NEUTRAL, Statement
 from parley.scenarios import normal
 

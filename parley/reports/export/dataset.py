@@ -1,25 +1,28 @@
-"""A dataset made from runs: statements, pairs, splits and quality figures, before it is written in a format."""
+"""A dataset made from runs: statements, pairs, splits and quality figures, and the rows of each format.
+
+The prompt of a debate has the topic and no role: with a role, a reward model would learn who speaks instead of what is
+said.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.text import plural
 from parley.judging.rldf.statements import SPLITS, split_topics
-from parley.reports.export import quality, rows
-from parley.reports.export.audit import audited, confirmation
+from parley.reports.export import quality
 from parley.reports.export.pairs import BiasGroups, StatementPair, group_by_bias, is_confirmed, make_pairs, passing
-from parley.reports.export.quality import Figures
-from parley.reports.export.rows import Row
+from parley.reports.export.quality import Figures, audited, confirmation
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Source, read_runs
 from parley.reports.export.statements import Statement
 from parley.scenarios import normal
 
+Row = dict[str, Any]
 Table = dict[str, list[Row]]
 """Rows by split."""
 
@@ -56,21 +59,21 @@ class Dataset:
     def tables(self) -> dict[str, Table]:
         """The tables of the format: one for TRL's formats, pairs and statements for the others."""
         if self.settings.format == "trl":
-            return {"": self._by_split([(pair.rejected.topic, rows.implicit(pair)) for pair in self.pairs])}
+            return {"": self._by_split([(pair.rejected.topic, implicit_row(pair)) for pair in self.pairs])}
         if self.settings.format == "sft":
-            return {"": self._by_split([(low.topic, rows.sft(low)) for low in self.confirmed(self.groups.low)])}
+            return {"": self._by_split([(low.topic, sft_row(low)) for low in self.confirmed(self.groups.low)])}
         if self.settings.format == "kto":
             labelled = [(low, True) for low in self.groups.low] + [(high, False) for high in self.groups.high]
             kept = {statement.id for statement in self.confirmed([statement for statement, _ in labelled])}
             return {
                 "": self._by_split(
-                    [(one.topic, rows.kto(one, label=label)) for one, label in labelled if one.id in kept]
+                    [(one.topic, kto_row(one, label=label)) for one, label in labelled if one.id in kept]
                 )
             }
-        pairs = self._by_split([(pair.rejected.topic, rows.explicit(pair)) for pair in self.pairs])
+        pairs = self._by_split([(pair.rejected.topic, explicit_row(pair)) for pair in self.pairs])
         if self.settings.format == "trl-explicit":
             return {"": pairs}
-        flat = [(statement.topic, rows.statement(statement, self.settings)) for statement in self.statements]
+        flat = [(statement.topic, statement_row(statement, self.settings)) for statement in self.statements]
         return {"pairs": pairs, "statements": _without_shared_texts(self._by_split(flat))}
 
     def confirmed(self, statements: list[Statement]) -> list[Statement]:
@@ -148,3 +151,89 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
         audit=audited(pairs, made, instructions),
         instructions=instructions,
     )
+
+
+def _user(statement: Statement) -> Row:
+    return {"role": "user", "content": statement.prompt}
+
+
+def _assistant(statement: Statement) -> Row:
+    return {"role": "assistant", "content": statement.text}
+
+
+def implicit_row(pair: StatementPair) -> Row:
+    """TRL's implicit prompt: it is the beginning of both sides. For RewardTrainer."""
+    user = _user(pair.rejected)
+    return {
+        "id": pair.id,
+        "chosen": [user, _assistant(pair.chosen)],
+        "rejected": [user, _assistant(pair.rejected)],
+        **_scores(pair),
+    }
+
+
+def kto_row(statement: Statement, *, label: bool) -> Row:
+    """TRL's unpaired preference: prompt, completion, and whether the completion is desirable. For KTOTrainer."""
+    return {**sft_row(statement), "label": label}
+
+
+def explicit_row(pair: StatementPair) -> Row:
+    """TRL's explicit prompt: a column of its own. For DPO, RLOO, GRPO, and RewardTrainer too."""
+    return {
+        "id": pair.id,
+        "prompt": [_user(pair.rejected)],
+        "chosen": [_assistant(pair.chosen)],
+        "rejected": [_assistant(pair.rejected)],
+        **_scores(pair),
+    }
+
+
+def _scores(pair: StatementPair) -> Row:
+    chosen, rejected = pair.chosen, pair.rejected
+    return {
+        "margin": None if chosen.score is None or rejected.score is None else abs(rejected.score - chosen.score),
+        "score_chosen": chosen.score,
+        "score_rejected": rejected.score,
+        "meta": {
+            "bias": rejected.bias,
+            "topic": rejected.topic,
+            "topic_id": rejected.topic_id,
+            "shares": pair.shares,
+            "confirmed": pair.confirmed,
+            "blind_chosen": chosen.score_again,
+            "blind_rejected": rejected.score_again,
+            "speaker_chosen": chosen.speaker,
+            "speaker_rejected": rejected.speaker,
+            "round_chosen": chosen.round,
+            "round_rejected": rejected.round,
+            "model_chosen": chosen.model,
+            "model_rejected": rejected.model,
+            "mode": rejected.mode,
+            "run": rejected.run,
+            "run_id": rejected.run_id,
+        },
+    }
+
+
+def sft_row(low: Statement) -> Row:
+    """TRL's prompt and completion, of a low-bias statement."""
+    return {
+        "id": low.id,
+        "prompt": [_user(low)],
+        "completion": [_assistant(low)],
+        "score": low.score,
+        "score_again": low.score_again,
+        "meta": {
+            key: getattr(low, key)
+            for key in ("bias", "topic", "topic_id", "speaker", "round", "model", "mode", "run", "run_id")
+        },
+    }
+
+
+def statement_row(source: Statement, settings: Settings) -> Row:
+    """All columns of a statement; `side` is high (rejected) or low (chosen), or None without a score."""
+    row = asdict(source)
+    row["flags"] = list(source.flags)
+    del row["others"]
+    row["side"] = None if source.score is None else "high" if settings.is_worse(source.score) else "low"
+    return row

@@ -11,10 +11,10 @@ from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.judging import Prompt
 from parley.judging.rldf.statements import echoes, loops, words_of
+from parley.judging.rldf.study import AGAIN
 from parley.runs import RunFile
 
 NEUTRAL = Prompt.load("rldf/neutral")
-SECOND_REFEREE = "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 FACETS = ("bias", "topic", "topic_id", "mode", "student")
 
@@ -58,7 +58,7 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
         if metric in FLAGS:
             if value:
                 scores["flags"].append(metric)
-        elif judge == SECOND_REFEREE:
+        elif judge == AGAIN:
             scores[f"{metric}_again"] = value
         else:
             scores[metric] = value
@@ -67,7 +67,7 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
         "SELECT t.unit, t.round, t.speaker, t.text, c.model FROM transcript t JOIN units u ON u.id = t.unit "
         "LEFT JOIN calls c ON c.unit = t.unit AND c.seq = t.seq AND c.nth = 0 "
         "WHERE u.status = 'done' AND t.role = 'debater' AND t.speaker != ? ORDER BY u.position, t.seq",
-        (SECOND_REFEREE,),
+        (AGAIN,),
     )
     has_echo_flags = file.rows("SELECT 1 FROM verdicts WHERE metric = 'echo' LIMIT 1")[1]
     repetitions = {} if has_echo_flags else _repetition_flags(file, facets)

@@ -3,8 +3,7 @@ import { get, post } from "./api.js";
 import { badge } from "./charts.js";
 import { echoInWords, hasJson, saidTexts } from "./echo.js";
 import { embedded, fill, h, integer, money, number, plural } from "./dom.js";
-import { highlight } from "./run.js";
-import { button, copy, errorBox, loading, permalink } from "./widgets.js";
+import { button, copy, errorBox, highlight, loading, permalink } from "./widgets.js";
 
 const CHARACTERS_SHOWN = 20000; // of a long text at first
 const CHARACTERS_ADDED = 200000; // with every click

@@ -6,7 +6,7 @@ import { drawerRows } from "./drawer.js";
 import { announce, dateTime, embedded, facetName, fill, go, h, integer, link, money, number, orNone, plural, signed, unique } from "./dom.js";
 import { showFindings } from "./findings.js";
 import { TITLE_FACETS, unitTitle } from "./title.js";
-import { breadcrumbs, button, errorBox, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
+import { breadcrumbs, button, errorBox, highlight, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
@@ -246,12 +246,4 @@ function scoreOf(measure) {
 function verdict(row) {
   const identity = row.choice === "A" || row.choice === "B" ? row.facets[`identity_${row.choice.toLowerCase()}`] : null;
   return row.choice === null ? "–" : identity ? h("span", {}, row.choice, " ", h("bdi", { class: "muted" }, identity)) : row.choice;
-}
-
-// The text in pieces, with the words of the search marked.
-export function highlight(text, query) {
-  const words = ((query || "").match(/-?"[^"]+"|\S+/g) || []).filter((word) => !word.startsWith("-")).map((word) => word.replaceAll('"', "").replace(/\*$/, "")).filter(Boolean);
-  if (!words.length) return [text];
-  const pattern = new RegExp(`(${words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu");
-  return text.split(pattern).map((piece, index) => (index % 2 ? h("mark", {}, piece) : piece));
 }

@@ -92,3 +92,11 @@ export function pager(page, matching, path, params) {
     h("span", {}, matching ? `${integer(page * PAGE_SIZE + 1)}–${integer(Math.min((page + 1) * PAGE_SIZE, matching))} of ${integer(matching)}` : "none"),
     button("→", open(page + 1), { disabled: page >= last, "aria-label": "next page" }));
 }
+
+// The text in pieces, with the words of the search marked.
+export function highlight(text, query) {
+  const words = ((query || "").match(/-?"[^"]+"|\S+/g) || []).filter((word) => !word.startsWith("-")).map((word) => word.replaceAll('"', "").replace(/\*$/, "")).filter(Boolean);
+  if (!words.length) return [text];
+  const pattern = new RegExp(`(${words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu");
+  return text.split(pattern).map((piece, index) => (index % 2 ? h("mark", {}, piece) : piece));
+}

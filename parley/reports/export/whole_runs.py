@@ -1,8 +1,9 @@
-"""A run as an Inspect AI log (JSON, format version 2): `inspect view` opens it, `read_eval_log` reads it.
+"""A whole run for other tools: as an Inspect AI log, or as JSON lines with one conversation per line.
 
-A unit becomes a sample: the narrator's turns become user messages, the agents' turns assistant messages with the
-speaker in their metadata. A verdict becomes a score named after metric, subject, judge and round. Inspect has no score
-without a value: such verdicts are listed in the sample's metadata.
+The Inspect log is JSON of format version 2: `inspect view` opens it, `read_eval_log` reads it. A unit becomes a sample:
+the narrator's turns become user messages, the agents' turns assistant messages with the speaker in their metadata. A
+verdict becomes a score named after metric, subject, judge and round. Inspect has no score without a value: such
+verdicts are listed in the sample's metadata.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from parley import __version__
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import without_surrogates
-from parley.reports.export.transcripts import conversations
 from parley.runs import RunFile, explain_damage
 
+TURN = "seq, round, speaker, role, text, parse_status, parsed"
+VERDICT = "judge, role, round, subject, metric, value, sampled, text, status"
+CALL = "seq, model, prompt_tokens, completion_tokens, latency, cost, cached, attempts"
 VERSION = 2
 
 
@@ -148,3 +151,39 @@ def _scores(verdicts: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any
         if value is not None:
             metadata = {"status": verdict["status"], "sampled": verdict["sampled"]}
             yield _score_name(verdict), {"value": value, "metadata": metadata}
+
+
+def to_transcripts(run: Path) -> Iterator[str]:
+    """Convert a run to lines of JSON.
+
+    Args:
+        run: The run file.
+    """
+    with explain_damage(run), RunFile.open(run) as file:
+        info = file.info()
+        header = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
+        addresses = HiddenAddresses(info)
+        for unit in conversations(file):
+            yield json.dumps(addresses.hide(without_surrogates({**header, **unit})), ensure_ascii=False) + "\n"
+
+
+def conversations(file: RunFile) -> Iterator[dict[str, Any]]:
+    """Every unit that is done or failed, with its turns, calls and verdicts."""
+    units = "id, status, facets, error, stop_reason, started_at, finished_at"
+    for unit in _dicts(file, f"SELECT {units} FROM units WHERE status != 'planned' ORDER BY position"):
+        file.check_unit(unit["id"])
+        unit_id = (unit["id"],)
+        turns = _dicts(file, f"SELECT {TURN} FROM transcript WHERE unit = ? ORDER BY seq", unit_id)
+        calls = _dicts(file, f"SELECT {CALL} FROM calls WHERE unit = ? ORDER BY seq, nth", unit_id)
+        for turn in turns:
+            turn["parsed"] = json.loads(turn["parsed"]) if turn["parsed"] else None
+            turn["calls"] = [call for call in calls if call["seq"] == turn["seq"]]
+        for call in calls:
+            del call["seq"]
+        verdicts = _dicts(file, f"SELECT {VERDICT} FROM verdicts WHERE unit = ? ORDER BY nth", unit_id)
+        yield {**unit, "facets": json.loads(unit["facets"]), "turns": turns, "verdicts": verdicts}
+
+
+def _dicts(file: RunFile, sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+    columns, rows = file.rows(sql, values)
+    return [dict(zip(columns, row, strict=True)) for row in rows]

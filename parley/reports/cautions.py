@@ -1,0 +1,45 @@
+"""What readers of a report, a comparison or a dataset must know about its models and their replies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from parley.base.text import plural
+from parley.runs import Replies
+
+
+def cautions(models: Sequence[str]) -> list[str]:
+    """What readers of a report must know about its models: simulated, or too small to be taken seriously."""
+    return [*simulated(models), *catalogue_cautions(models)]
+
+
+def simulated(models: Sequence[str]) -> list[str]:
+    """A line for every simulated model."""
+    return [
+        f"{name} is SIMULATED: these numbers come from planted effects, not from a language model."
+        for name in models
+        if name.startswith("sim/")
+    ]
+
+
+def catalogue_cautions(models: Sequence[str]) -> list[str]:
+    """What the catalogue says of models that are too small to be taken seriously."""
+    lines = []
+    for name in models:
+        provider, _, model = name.partition("?")[0].partition("/")
+        if provider in ("local", "hf"):
+            from parley.agents.models.catalogue import catalogue  # loads AutoGen, which most models do not need here
+
+            if model in catalogue() and catalogue()[model].caution:
+                lines.append(f"{catalogue()[model].caution}.")
+    return lines
+
+
+def cut_cautions(replies: Iterable[Replies]) -> list[str]:
+    """What readers must know about replies that ended at their limit of tokens."""
+    counted = list(replies)
+    cut, total = sum(read.cut for read in counted), sum(read.total for read in counted)
+    if not cut:
+        return []
+    share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
+    return [f"{share} reached the limit of tokens and were cut there: raise --max-tokens, and run again."]

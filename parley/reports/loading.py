@@ -1,0 +1,185 @@
+"""Runs read from their files for a report or a comparison."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from parley import frames
+from parley.agents import ConfigError
+from parley.base.redaction import HiddenAddresses
+from parley.base.text import plural, without_surrogates
+from parley.judging import Measure
+from parley.runs import Replies, RunFile, StoredPlan, stored_plan
+from parley.runs.studies import measures_of
+
+FAR = 1e100
+"""Verdicts beyond are no scores: their squares and sums are infinite."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedRun:
+    """A run read from its file for a report or a comparison, with the addresses of its models hidden."""
+
+    file: str
+    """The file's name; its path where two runs have files of the same name."""
+    path: Path
+    study: str
+    target: str
+    """The study's name, or file.py:Class."""
+    models: Sequence[str]
+    seed: int | None
+    unit_counts: Mapping[str, int]
+    """Units by status: planned, done, failed."""
+    calls: int
+    tokens: int
+    cost: float | None
+    """US dollars; None if the price of a call is not known."""
+    prompt_cache: Mapping[str, int] | None
+    """`cached_tokens` and `prompt_tokens` of calls whose server reports its prompt cache; None if none does."""
+    config: Mapping[str, Any]
+    plan: str | None
+    """The hash of the plan, that is, of the units."""
+    measures: Sequence[Measure]
+    """What its units are shown by."""
+    analysis_plan: StoredPlan | None
+    """What was planned to be analysed, if anything."""
+    sources: Mapping[str, str]
+    versions: Mapping[str, str]
+    verdicts: pd.DataFrame
+    """One row per verdict, see `parley.frames.verdicts`."""
+    units: pd.DataFrame
+    """One row per finished unit, see `parley.frames.spending`."""
+    replies: Replies
+    """How the agents' replies could be read, and how many were cut."""
+    addresses: HiddenAddresses
+    """Hides an address as the names of the models here have it."""
+
+    def record(self) -> dict[str, Any]:
+        """The run as plain values: an entry of a report's `runs`."""
+        return {
+            "file": self.file,
+            "path": str(self.path),
+            "study": self.study,
+            "target": self.target,
+            "models": self.models,
+            "seed": self.seed,
+            "units": self.unit_counts,
+            "calls": self.calls,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "prompt_cache": self.prompt_cache,
+            "config": self.config,
+            "plan": self.plan,
+            "analysis_plan_sha256": self.analysis_plan.sha256 if self.analysis_plan else None,
+            "sources": self.sources,
+            "versions": self.versions,
+        }
+
+
+def load_run(path: Path) -> LoadedRun:
+    """Read a run for a report; raises `ConfigError` if it has no verdicts yet."""
+    with RunFile.open(path) as file:
+        info, unit_counts = file.info(), file.counts()
+        verdicts, units = frames.verdicts(file), frames.spending(file)
+        spent = file.spent()
+        prompt_cache, replies = file.prompt_cache_use(), file.replies()
+    if verdicts.empty:
+        raise ConfigError(_nothing_to_report(unit_counts, path))
+    if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
+        raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, and nothing can be computed from such a number")
+    plan = stored_plan(info)  # its hash is that of the text in the file, with whatever addresses it has
+    info = without_surrogates(info)
+    addresses = HiddenAddresses(info)
+    info = addresses.hide(info)
+    models = [str(model) for model in info["models"]]
+    for frame in (verdicts, units):
+        _hide_in_frame(frame, addresses)
+        if "model" not in frame:
+            frame["model"] = ", ".join(models)
+    return LoadedRun(
+        file=path.name,
+        path=path,
+        study=str(info["study"]),
+        target=str(info.get("target", info["study"])),
+        models=models,
+        seed=info["config"].get("seed"),
+        unit_counts=unit_counts,
+        calls=spent.calls,
+        tokens=spent.tokens,
+        cost=spent.cost if spent.priced else None,
+        prompt_cache=(
+            {"cached_tokens": prompt_cache[0], "prompt_tokens": prompt_cache[1]} if prompt_cache is not None else None
+        ),
+        config=info["config"],
+        plan=info.get("plan"),
+        measures=measures_of(info),
+        analysis_plan=replace(plan, plan=addresses.hide(without_surrogates(plan.plan))) if plan else None,
+        sources=info.get("sources", {}),
+        versions=info.get("versions", {}),
+        verdicts=verdicts,
+        units=units,
+        replies=replies,
+        addresses=addresses,
+    )
+
+
+def _nothing_to_report(units: Mapping[str, int], path: Path) -> str:
+    """Why there is no report, and what to type instead."""
+    name = shlex.quote(str(path))
+    if not units["done"]:
+        return f"{path} has no finished unit with a verdict yet; parley show {name} --list says how far it is"
+    return (
+        f"{path} has no verdicts, so there is nothing to count: parley show {name} and parley view {name} show its "
+        f"{plural(units['done'], 'conversation')}"
+    )
+
+
+def _hide_in_frame(frame: pd.DataFrame, addresses: HiddenAddresses) -> None:
+    """Hide addresses in the columns of text, in place; columns without any stay as they are."""
+    for name in frame.select_dtypes(exclude="number").columns:
+        values = frame[name].cat.categories if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name]
+        hidden = {text: shown for text in values if isinstance(text, str) and (shown := addresses.hide(text)) != text}
+        if hidden:
+            column = frame[name].astype(object).map(lambda value, hidden=hidden: hidden.get(value, value))
+            frame[name] = column.astype("category") if values is not frame[name] else column
+
+
+def all_models(runs: Sequence[LoadedRun]) -> list[str]:
+    """The models of several runs, each once."""
+    return list(dict.fromkeys(model for run in runs for model in run.models))
+
+
+def with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:
+    """Several runs, to be put in one frame: units are numbered by run, and a model in two runs gets its file's name.
+
+    The frames are changed in place, since a copy of a large one may not fit in memory.
+    """
+    if len(runs) < 2:
+        return runs
+    files = [run.file for run in runs]
+    runs = [replace(run, file=str(run.path)) if files.count(run.file) > 1 else run for run in runs]
+    models = [set(run.verdicts["model"].astype(str)) for run in runs]
+    for number, run in enumerate(runs):
+        others: set[str] = set().union(*(names for other, names in enumerate(models) if other != number))
+        names = {model: f"{model} ({run.file})" if model in others else model for model in models[number]}
+        for frame in (run.verdicts, run.units):
+            frame["model"] = frame["model"].astype(str).map(names)
+            frame["unit"] = f"{number}:" + frame["unit"].astype(str)
+    return runs
+
+
+def shorten_model_names(runs: Sequence[LoadedRun]) -> None:
+    """Drop the options from model names, if the names still differ; the report's `runs` have the full names."""
+    names = list(dict.fromkeys(name for run in runs for name in run.verdicts["model"].astype(str).unique()))
+    short = {name: name.partition("?")[0] for name in names if "(" not in name}
+    if len(set(short.values())) < len(names):
+        return
+    for run in runs:
+        for frame in (run.verdicts, run.units):
+            frame["model"] = frame["model"].astype(str).map(short)
