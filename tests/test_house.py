@@ -261,7 +261,7 @@ def test_the_study_of_the_docs_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.imports", "parley.reports", "parley.runs"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
-    """Neither the linter nor the type checker sees a wrong module in these tables."""
+    """`import_on_first_use` reads the names from the block for the type checker, so this tests how it reads them."""
     module = import_module(package)
     assert [name for name in module.__all__ if not hasattr(module, name)] == []
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):

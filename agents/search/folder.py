@@ -80,7 +80,7 @@ def _tokens(texts: list[str]) -> list[list[str]]:
 
 def rank(index: FolderIndex, query: str, limit: int) -> list[SearchResult]:
     """Passages that share a word with the query, best first; equal scores in the order of the documents."""
-    import numpy as np
+    import numpy as np  # comes with bm25s, which is optional
 
     known = [word for word in _tokens([query])[0] if word in index.ranker.vocab_dict]
     if not known:
