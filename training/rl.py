@@ -26,9 +26,9 @@ from parley.training.config import RlSettings
 from parley.training.context import TrainingContext
 from parley.training.evaluation.reward_metrics import better_than_chance, held_out_accuracy
 from parley.training.evaluation.reward_quality import QUALITY, RewardScorer, assess_reward_model
-from parley.training.generation import sample_completions
 from parley.training.pairs import shuffled
 from parley.training.stage import WeakReward
+from parley.training.tokenization import sample_completions
 from parley.training.trainer import run_trainer, save_model, stage_callbacks, to_dataset, without_printing
 
 PPO_TRL = "1.12.0"

@@ -22,9 +22,9 @@ from parley.training.adapters import load_policy
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.context import TrainingContext
 from parley.training.control import PLANTED, SHUFFLED, compare, write_control_data
-from parley.training.generation import sample_completions
 from parley.training.repeats import mean_over_seeds
 from parley.training.stage import WeakReward
+from parley.training.tokenization import sample_completions
 
 
 def run_control(config: TrainConfig, report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
