@@ -24,7 +24,7 @@ from typing import Any
 
 from benchmarks.server import server
 from benchmarks.workload import MESSAGES, median, verdict
-from parley.execute import Job, Options
+from parley.runs.job import Job, Options
 
 TARGET = 0.9
 """The least ratio of an executor's throughput to asyncio's."""

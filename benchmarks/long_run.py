@@ -26,8 +26,8 @@ from typing import Any
 
 from benchmarks.server import server
 from benchmarks.workload import MESSAGES, verdict
-from parley.execute import Job, Options
 from parley.runs import Progress
+from parley.runs.job import Job, Options
 
 TARGET = 0.9
 """The least ratio of the last tenth's throughput to the first's."""

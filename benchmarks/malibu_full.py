@@ -14,7 +14,7 @@ from pathlib import Path
 
 import parley
 from benchmarks.workload import verdict
-from parley.execute import Options
+from parley.runs.job import Options
 
 TARGET = 500.0
 """Units per second, with two cores."""

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict
 from benchmarks.workload import ABOUT, NAMES, ROUNDS, TASK, reply
 from parley.agents import Client, Debate, Models, Persona
 from parley.agents.models import Reply, Request, register
-from parley.execute import Job, Options
 from parley.judging import Outcome, Unit, UsageEstimate
 from parley.runs import Result
+from parley.runs.job import Job, Options
 
 PERSONAS = [Persona(name, ABOUT[name]) for name in NAMES]
 

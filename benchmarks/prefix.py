@@ -20,8 +20,8 @@ from typing import Any
 
 from parley.agents.models import Request, register
 from parley.agents.models.local import LocalClient
-from parley.execute import Job, Options
 from parley.runs import RunFile
+from parley.runs.job import Job, Options
 
 SCENARIO = "law-fire-exit"
 

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from parley import frames
 from parley.agents import Transcript
 from parley.analysis import malibu
 from parley.analysis.reporting.report import ReportContext
@@ -31,7 +30,7 @@ from parley.judging import Outcome, Unit, Verdict
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
-from parley.runs import Record, RunFile, describe, measure
+from parley.runs import Record, RunFile, describe, frames, measure
 
 ROWS, TARGET_SECONDS, TARGET_MB, TARGET_RATIO = 1_000_000, 10.0, 1000.0, 3.0
 """Targets with this many rows: the report's CPU seconds and memory, and forty identities over ten."""

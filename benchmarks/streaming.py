@@ -31,8 +31,8 @@ from benchmarks.workload import ABOUT, MESSAGES, NAMES, ROUNDS, TASK, median, re
 from parley.agents import Debate, Models
 from parley.agents.models import Reply, Request, register
 from parley.agents.models.streaming import Arriving, StreamingClient
-from parley.execute import Job, Options
 from parley.judging import Outcome, Unit
+from parley.runs.job import Job, Options
 
 USAGE = RequestUsage(100, 120)
 OFF_TARGET, STREAMED_TARGET = 1 / 6, 1 / 3

@@ -14,9 +14,9 @@ from parley.base.lazy import import_on_first_use
 
 if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, which `parley --version` does not need
     from parley.agents import Critique, Debate, Models, Persona, Transcript, Turn, ask
-    from parley.execute import Options, run, run_async
     from parley.jobs.toxicity import detox, detox_async
-    from parley.recording import record, record_async
+    from parley.runs.job import Options, run, run_async
+    from parley.runs.recording import record, record_async
 else:
     __getattr__, __dir__ = import_on_first_use(__name__)
 

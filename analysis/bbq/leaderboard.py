@@ -1,6 +1,6 @@
 """BBQ's leaderboard: every method (and model) by category, its cost, and tests against `default`.
 
-The frames are those of `parley.frames`: verdicts with the facets of their unit, and one row per unit with its cost.
+The frames are those of `parley.runs.frames`: verdicts with the facets of their unit, one row per unit with its cost.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     after the last round. Clusters are bases or scenarios where there are any, else units.
 
     Args:
-        verdicts: The run's verdicts, one row each (see `parley.frames`).
+        verdicts: The run's verdicts, one row each (see `parley.runs.frames`).
         context: What the report is given beside them.
     """
     values, infinite = _finite(verdicts["value"])

@@ -39,7 +39,7 @@ def tidy_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per score and iteration, with the system that wrote the draft; toxicity in percent.
 
     Args:
-        verdicts: One row per verdict, from `parley.frames.verdicts`.
+        verdicts: One row per verdict, from `parley.runs.frames.verdicts`.
     """
     require(verdicts, texts=("set", "prompt", "method", "model"), numbers=("completion", "iterations"))
     frame = uncategorised(verdicts)

@@ -12,11 +12,11 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.cli.flags import add_flags, given
 from parley.cli.shared import AddParser
-from parley.execute import explain
 from parley.reports.export import make_dataset, push, to_inspect, to_transcripts, write_dataset
 from parley.reports.export.card import audit_lines, cautions, quality_lines
 from parley.reports.export.settings import Settings
 from parley.reports.export.write import manifest
+from parley.runs.job import explain
 from parley.runs.packing import run_stem
 
 WHOLE_RUN = ("inspect", "transcripts")

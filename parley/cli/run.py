@@ -26,8 +26,8 @@ from parley.base.text import plural, visible
 from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.signals import STOPPED_IN_TIME, Signals
-from parley.execute import Job, Options, explain
 from parley.runs import Engine, Result
+from parley.runs.job import Job, Options, explain
 from parley.runs.studies import find_study, known_studies
 
 if TYPE_CHECKING:

@@ -23,10 +23,10 @@ from parley.base.text import plural, visible
 from parley.cli.flags import add_flags, given
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
-from parley.execute import Job, Options, explain
 from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
+from parley.runs.job import Job, Options, explain
 from parley.scenarios import (
     Scenario,
     Suite,

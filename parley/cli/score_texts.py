@@ -23,10 +23,10 @@ from parley.base.text import visible
 from parley.cli.flags import add_flags, given
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser, need_analysis
-from parley.execute import Job, Options, explain
 from parley.imports.texts import Line, read_lines
 from parley.jobs.toxicity import ScorerColumn, score_texts
 from parley.judging.scoring.study import RubricScores, ScoringConfig
+from parley.runs.job import Job, Options, explain
 
 SCORERS = (
     "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, "
@@ -65,8 +65,8 @@ def _run_silently(job: Job) -> int:
 
 
 def _print_rubric(path: Path, *, as_json: bool) -> None:
-    from parley import frames
     from parley.analysis.rldf import rubrics
+    from parley.runs import frames
 
     verdicts = frames.verdicts(path)
     if verdicts.empty:

@@ -14,9 +14,9 @@ from parley.base.text import plural, visible
 from parley.cli.flags import add_flags, given
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
-from parley.execute import Job, Options, explain
 from parley.judging.rldf.topics import CollectedTopics, TopicsConfig, WriteTopics
 from parley.runs import RunFile
+from parley.runs.job import Job, Options, explain
 from parley.scenarios import BIASES, load_topics, near_duplicates
 
 

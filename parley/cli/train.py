@@ -21,7 +21,7 @@ from parley.base.toml import parse_toml
 from parley.cli.flags import read_config
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
-from parley.execute import Job, explain
+from parley.runs.job import Job, explain
 from parley.training.base_model import MISSING
 from parley.training.config import TABLES, TrainConfig, control_config
 from parley.training.device import is_main

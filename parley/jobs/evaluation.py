@@ -19,16 +19,15 @@ from typing import Any
 
 import pandas as pd
 
-from parley import frames
 from parley.agents import seed_from
 from parley.analysis.reporting.optimism import gap_sentences, gap_table
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.rldf.rubrics import severity_warning
 from parley.base.errors import ConfigError, ParleyError
-from parley.execute import Job, Options
 from parley.reports import cautions
-from parley.runs import RunFile
+from parley.runs import RunFile, frames
+from parley.runs.job import Job, Options
 from parley.scenarios import normal, topic_id
 from parley.training.adapters import is_adapter, merged_folder
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages

@@ -9,12 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from parley import frames
 from parley.base.errors import ConfigError, ParleyError
-from parley.execute import Job, Options
 from parley.jobs.evaluation import RunJob, model_name, run_job
 from parley.judging.rldf.answers import NEUTRAL
-from parley.runs import RunFile
+from parley.runs import RunFile, frames
+from parley.runs.job import Job, Options
 from parley.training.config import TrainConfig, rlaif_config
 from parley.training.pairs import read_pairs
 from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts

@@ -10,12 +10,11 @@ from typing import Any
 
 import pandas as pd
 
-from parley import frames
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import plural, without_surrogates
 from parley.judging import Measure
-from parley.runs import Replies, RunFile, StoredPlan, stored_plan
+from parley.runs import Replies, RunFile, StoredPlan, frames, stored_plan
 from parley.runs.studies import measures_of
 
 FAR = 1e100
@@ -52,9 +51,9 @@ class LoadedRun:
     sources: Mapping[str, str]
     versions: Mapping[str, str]
     verdicts: pd.DataFrame
-    """One row per verdict, see `parley.frames.verdicts`."""
+    """One row per verdict, see `parley.runs.frames.verdicts`."""
     units: pd.DataFrame
-    """One row per finished unit, see `parley.frames.spending`."""
+    """One row per finished unit, see `parley.runs.frames.spending`."""
     replies: Replies
     """How the agents' replies could be read, and how many were cut."""
     addresses: HiddenAddresses

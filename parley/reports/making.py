@@ -2,7 +2,7 @@
 
 A study names its report: built-in ones are listed in `parley.runs.studies`, an installed package registers an entry
 point in the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of
-verdicts (see `parley.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
+verdicts (see `parley.runs.frames`) and a `parley.analysis.reporting.report.ReportContext`, and returns a `Report`.
 
 A run file names the study it was made with, but that never causes code to be loaded: the report of a user's own study
 is used only if the user names the study (`--study mine.py:Mine`); otherwise the run gets the generic report.

@@ -13,9 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from parley import frames
 from parley.analysis.malibu.echo import REMARKS, Statement, judge_statements, unit_repeats
-from parley.runs import RunFile
+from parley.runs import RunFile, frames
 
 SAME_TEXT = ("model", "phase", "scenario", "response_a", "response_b")
 REMEMBERED = 64

@@ -1,23 +1,33 @@
 """Runs: plan, execute, record, resume. One run is one SQLite file.
 
-`Engine` reads the plan and writes the run file; an `Executor` runs the units and reports to the engine through
-`RunControl`.
+A `Job` (`parley.runs.job`) opens the file and the models. `Engine` reads the plan and writes the file; an `Executor`
+runs the units and reports to the engine through `RunControl`.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from parley.runs.analysis_plan import StoredPlan, stored_plan
-    from parley.runs.diagnosis import explain_damage
-    from parley.runs.engine import Engine
+from parley.base.lazy import import_on_first_use
+from parley.runs.diagnosis import explain_damage
+from parley.runs.opening import RunFileError
+from parley.runs.packing import pack, unpack
+from parley.runs.plan import (
+    PlanChanged,
+    Size,
+    StoredPlan,
+    describe,
+    measure,
+    refuse_empty,
+    refuse_if_changed,
+    stored_plan,
+)
+from parley.runs.rows import Progress, Record, Rows, Tally, to_rows
+from parley.runs.store import Replies, RunFile
+
+if TYPE_CHECKING:  # imported when first used: these load AutoGen, and what reads a run file does not need it
+    from parley.runs.engine import Engine, Result
     from parley.runs.executor import Executor, InProcess, RunControl
-    from parley.runs.failures import RunFileError
-    from parley.runs.packing import pack, unpack
-    from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_empty, refuse_if_changed
-    from parley.runs.progress import Progress, Result
-    from parley.runs.rows import Record, Rows, Tally, to_rows
-    from parley.runs.store import Replies, RunFile
+else:
+    __getattr__, __dir__ = import_on_first_use(__name__)
 
 __all__ = [
     "Engine",
@@ -45,24 +55,3 @@ __all__ = [
     "to_rows",
     "unpack",
 ]
-
-_MODULES = {
-    "parley.runs.analysis_plan": "StoredPlan stored_plan",
-    "parley.runs.diagnosis": "explain_damage",
-    "parley.runs.engine": "Engine",
-    "parley.runs.executor": "Executor InProcess RunControl",
-    "parley.runs.failures": "RunFileError",
-    "parley.runs.packing": "pack unpack",
-    "parley.runs.plan": "PlanChanged Size describe measure refuse_empty refuse_if_changed",
-    "parley.runs.progress": "Progress Result",
-    "parley.runs.rows": "Record Rows Tally to_rows",
-    "parley.runs.store": "Replies RunFile",
-}
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when first used: what reads a run file needs no engine, and so no AutoGen.
-    if name in _PLACES:
-        return getattr(import_module(_PLACES[name]), name)
-    raise AttributeError(f"module 'parley.runs' has no attribute '{name}'")

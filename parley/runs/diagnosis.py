@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from parley.agents import ParleyError
-from parley.runs.failures import RunFileError
+from parley.base.errors import ParleyError, ScenarioError
+from parley.runs.opening import RunFileError
 from parley.runs.store import RunFile
-from parley.scenarios import ScenarioError
 
 PACKAGE = Path(__file__).parents[1]
 

@@ -14,18 +14,51 @@ import gc
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from parley.agents import Budget, Models, ParleyError, ReplyCache
+from parley.agents import Budget, Models, ReplyCache
+from parley.base.errors import ParleyError
 from parley.base.text import plural
 from parley.judging import Study
-from parley.runs.executor import Executor, InProcess
-from parley.runs.failures import RunFileError
-from parley.runs.pending import KEEP_SECONDS, PendingRow, PendingTable, UnfinishedUnits
+from parley.runs.executor import (
+    GC_THRESHOLDS,
+    KEEP_SECONDS,
+    Executor,
+    InProcess,
+    PendingRow,
+    PendingTable,
+    UnfinishedUnits,
+    stored_error,
+)
+from parley.runs.opening import RunFileError
 from parley.runs.plan import pending
-from parley.runs.progress import Progress, Result
-from parley.runs.rows import Rows
+from parley.runs.rows import Progress, Rows
 from parley.runs.store import RunFile
-from parley.runs.unit import GC_THRESHOLDS, stored_error
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run ended."""
+
+    progress: Progress
+    stopped: str | None = None
+    """Why the run stopped early; None if every unit was run, even if some failed."""
+    interrupted: bool = False
+    first_error: str | None = None
+    """The error of the first unit that failed."""
+    unread: str | None = None
+    """That not one reply of the run could be read, and of what kinds they are; None if one could be, or none was
+    to be."""
+    rescued: Path | None = None
+    """The file that has everything, if the run file was removed or replaced during the run."""
+    scheduled: bool = False
+    """Whether a scheduler's signal or the wall time stopped it."""
+
+    @property
+    def complete(self) -> bool:
+        return self.stopped is None and self.progress.done == self.progress.total
+
 
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""

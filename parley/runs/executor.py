@@ -1,18 +1,163 @@
-"""What runs the units of a run. The engine plans and writes; an executor only runs units and hands in the results."""
+"""What runs the units of a run. The engine plans and writes; an executor only runs units and hands in the results.
+
+`run_unit` runs one, in the run's own process or in a worker's. What units that are not done have paid for is kept in
+the run file where the reply cache is off: the table `pending_replies` is created when the first reply is written, a
+unit's rows are deleted in the transaction that stores the unit as done, and the table is dropped when the file is
+closed without any. So a finished run has none.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from parley.agents import Budget, Call, Models, ReplyCache
-from parley.agents.models.session import Sender
-from parley.judging import Study, Unit
-from parley.runs.pending import PendingRow, PendingTable, UnfinishedUnits
-from parley.runs.progress import Progress
-from parley.runs.rows import Rows
-from parley.runs.unit import RunStopped, run_unit
+from parley.agents import Budget, Call, Models, ReplyCache, Session, session
+from parley.agents.models.session import PendingReplies, Sender
+from parley.base.errors import AuthError, BudgetSpent, ModelError, ParleyError, SearchError
+from parley.base.redaction import HiddenAddresses
+from parley.judging import Outcome, Study, Unit
+from parley.runs.opening import RunFileError, reason
+from parley.runs.rows import UNWRITABLE, Progress, Record, Rows, storable, to_rows, unwritable_message
+from parley.runs.schema import PENDING_TABLE
+from parley.runs.store import RunFile
+
+KEEP_SECONDS = 0.75
+"""The shortest time between two writes. They are made in the engine's and the workers' ticks, about once a second; a
+kill loses the replies that came since the last one."""
+PendingRow = tuple[str, bytes, str]
+"""Unit, address, reply."""
+
+
+class UnfinishedUnits:
+    """The replies of the units that one process runs.
+
+    Args:
+        earlier: Returns the stored replies of a unit.
+        collect: Whether to collect new ones: not if they are in the reply cache.
+    """
+
+    def __init__(self, earlier: Callable[[str], Mapping[bytes, str]], *, collect: bool) -> None:
+        self._earlier, self._collect = earlier, collect
+        self._units: dict[str, PendingReplies] = {}
+
+    def begin(self, unit: str) -> PendingReplies | None:
+        """The replies of a unit that is about to be run; None if it has none and none are collected."""
+        earlier = self._earlier(unit)
+        if not earlier and not self._collect:
+            return None
+        replies = PendingReplies(earlier)
+        if self._collect:
+            self._units[unit] = replies
+        return replies
+
+    def done(self, unit: str) -> None:
+        """Forget a unit that is stored."""
+        self._units.pop(unit, None)
+
+    def take(self) -> list[PendingRow]:
+        """What came since the last time."""
+        return [(unit, *reply) for unit, replies in self._units.items() for reply in replies.take()]
+
+
+class PendingTable:
+    """The table `pending_replies` of a run file that is open for writing."""
+
+    def __init__(self, file: RunFile) -> None:
+        self._file = file
+
+    def of(self, unit: str) -> dict[bytes, str]:
+        """The stored replies of a unit, by address."""
+        if unit not in self._file.pending_units:
+            return {}
+        return dict(self._file.rows("SELECT address, reply FROM pending_replies WHERE unit = ?", (unit,))[1])
+
+    def add(self, rows: Iterable[PendingRow]) -> None:
+        """Write replies in one transaction."""
+        if not (rows := list(rows)):
+            return
+        db = self._file.db
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(PENDING_TABLE)
+            db.executemany("INSERT OR REPLACE INTO pending_replies VALUES (?, ?, ?)", rows)
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise RunFileError(f"{self._file.path} cannot be written: {reason(error)}") from None
+        self._file.pending_units.update(unit for unit, _, _ in rows)
+
+
+GC_THRESHOLDS = (50_000, 20, 50)
+"""With thousands of live messages, Python's default garbage collection takes a fifth of a run's CPU time
+(docs/decisions.md)."""
+
+
+class RunStopped(ParleyError):
+    """An error that concerns the whole run: a refused key, a spent budget, a mistake in the config."""
+
+
+def stored_error(study: Study, error: str) -> str:
+    """An error as the run file keeps it, without the addresses of servers: the file may be shared."""
+    return HiddenAddresses(study.config.model_dump()).hide_in_error(error)
+
+
+async def run_unit(
+    study: Study,
+    unit: Unit,
+    models: Models,
+    *,
+    cache: ReplyCache | None,
+    pending: PendingReplies | None,
+    budget: Budget | None,
+    on_call: Callable[[Call], None],
+    post: Sender | None = None,
+) -> Rows:
+    """Run one unit and return its rows: the conversation and verdicts, or the error. Raises only `RunStopped`.
+
+    Args:
+        study: The study that the unit belongs to.
+        unit: What to run.
+        models: The clients of the study's models.
+        cache: The reply cache; None asks the models for every reply.
+        pending: Replies of earlier attempts at this unit, to which new ones are added; None if there are none.
+        budget: Checked before every call; None is no limit.
+        on_call: Called after every model call, whether the unit is finished later or not.
+        post: Sends a request in place of the client's own `send`.
+    """
+    started, clock = time.time(), time.monotonic()
+
+    def record(outcome: Outcome | None = None, error: str | None = None) -> Record:
+        # The end is measured by the monotonic clock: if the system's clock is set back, no unit ends before it began.
+        finished = started + time.monotonic() - clock
+        return Record(unit=unit, started_at=started, finished_at=finished, outcome=outcome, error=error)
+
+    def failed(error: str) -> Rows:
+        # The terminal still shows the address, which may be what must be corrected.
+        return replace(to_rows(record(error=stored_error(study, error))), error=storable(error))
+
+    seed = getattr(study.config, "seed", 0)
+    try:
+        sample = f"{seed}/{unit.id}"
+        current = Session(sample, cache=cache, pending=pending, budget=budget, on_call=on_call, sender=post)
+        with session(current):
+            outcome = await study.run(unit, models)
+    except (BudgetSpent, AuthError) as error:
+        raise RunStopped(str(error)) from None
+    except (ModelError, SearchError) as error:
+        return failed(str(error))
+    except ParleyError as error:
+        raise RunStopped(str(error)) from None
+    except Exception as error:  # a bug in a study fails this unit, not the run
+        return failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+    try:
+        return to_rows(record(outcome))
+    except (*UNWRITABLE, AttributeError) as error:  # a user's study may return anything
+        return failed(unwritable_message(error))
 
 
 class RunControl(Protocol):

@@ -7,6 +7,8 @@ Reading changes and deletes nothing. A file with nothing beside it is opened as 
 perhaps of a run in progress, with `mode=ro`. A journal of an interrupted transaction is never rolled back in
 place, since SQLite then deletes whatever file the journal names as its super-journal: file and journal are copied to a
 private folder, and recovered and read there.
+
+A run that is being written has a lock: an empty file beside it, locked by one process at a time.
 """
 
 from __future__ import annotations
@@ -22,9 +24,15 @@ from collections.abc import Collection
 from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal
 
-from parley.agents import ParleyError
+from parley.base.errors import ParleyError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 """The last 8 bytes of a journal that names a super-journal (also the first 8 of any journal)."""
@@ -241,3 +249,85 @@ def schema_entries(db: sqlite3.Connection) -> list[SchemaEntry]:
 def _normalise(sql: str) -> str:
     """Without the white space that does not matter, which differs between SQLite's versions."""
     return _SPACE.sub(lambda match: match[1] or " ", sql)
+
+
+class NotLocked(ParleyError):
+    """Why a run cannot be locked; the message follows the run file's name."""
+
+
+class RunLock:
+    """Two writers would run the same units. The lock ends with the process.
+
+    It is a separate file, since closing a second handle on the database would drop SQLite's own locks. What is found
+    under its name may be anybody's: a link is not followed, nothing is truncated, and only an empty file is taken.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.path = run.with_name(run.name + ".lock")
+        self._handle: int | None = None
+        if fcntl is None:
+            return
+        while self._handle is None:
+            self._take()
+
+    def _take(self) -> None:
+        """Open and lock the file, unless its last owner deletes it in between: our lock would protect nothing."""
+        foreign = f"cannot be locked: {self.path} is not a lock file of Parley's; move it away"
+        if self.path.is_symlink() or self.path.is_dir():
+            raise NotLocked(foreign)
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+        try:
+            state = os.fstat(handle)
+            if not stat.S_ISREG(state.st_mode) or state.st_size:
+                raise NotLocked(foreign)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(state, self.path.lstat()):
+                    self._handle = handle
+        except BlockingIOError:
+            raise NotLocked("is being run by another process") from None
+        finally:
+            if self._handle is None:
+                os.close(handle)
+
+    def release(self) -> None:
+        """Delete the file while it is still locked, so that another process's is never deleted."""
+        if self._handle is not None:
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(self._handle), self.path.lstat()):
+                    self.path.unlink()
+            os.close(self._handle)
+            self._handle = None
+
+
+MORE_THAN_ITS_SIZE = "is damaged: it takes more to read than its size explains"
+
+
+class RunFileError(ParleyError):
+    """A file that is not a run, or that this version cannot read or write."""
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be read or written, as the end of a sentence."""
+    text = str(error).lower()
+    if "full" in text or getattr(error, "errno", None) == 28:
+        return "the disk is full"
+    if "readonly" in text or "read-only" in text or getattr(error, "errno", None) in (13, 30):
+        return "the file or its folder is read-only"
+    if "locked" in text:
+        return "another process is writing to it"
+    return str(getattr(error, "strerror", None) or error)
+
+
+def describe_open_error(path: Path, error: Exception) -> str:
+    """Why a run file cannot be opened, and what can be done, as a sentence that begins with its path."""
+    text = str(error)
+    if isinstance(error, NotOpened | NotLocked):
+        return f"{path} {text}"
+    if "not a database" in text:
+        return f"{path} is not a Parley run file"
+    if "interrupted" in text or "too big" in text:
+        return f"{path} {MORE_THAN_ITS_SIZE}"
+    if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
+        return f"{path} is damaged or truncated ({text}); parley salvage {quote(str(path))} copies what can be read"
+    return f"{path} cannot be opened: {reason(error)}"

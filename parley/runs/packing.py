@@ -23,11 +23,18 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.base.home import home
-from parley.runs.failures import RunFileError, describe_open_error
-from parley.runs.locking import NotLocked, RunLock
-from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
+from parley.runs.opening import (
+    GuardedConnection,
+    NotLocked,
+    NotOpened,
+    RunFileError,
+    RunLock,
+    describe_open_error,
+    open_to_read,
+    open_to_write,
+)
 from parley.runs.schema import check_run
 
 GZIP_MAGIC, SQLITE_MAGIC = b"\x1f\x8b", b"SQLite format 3\x00"

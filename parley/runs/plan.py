@@ -1,23 +1,39 @@
-"""What a run consists of, and whether a run file has the same plan; if not, what differs."""
+"""What a run consists of, and whether a run file has the same plan; if not, what differs.
+
+The analysis plan is stored in the run file with its SHA-256 when the run begins, and never written again. The table
+`run` has it under `analysis_plan` and `analysis_plan_sha256`; runs of studies that have no plan have neither. The hash
+shows that a plan was changed afterwards. It does not help against somebody who also replaces the hash: for that, a copy
+of it must have been published before the data, as in a preregistration.
+
+A worker creates the same study as the run's own process from its name and config (`StudySpec`), never from pickled
+objects. The spec contains no secrets: keys come from the worker's own environment.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+import re
+import socket
+import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError, ParleyError
-from parley.judging import HasMeasures, Measure, Study, Unit
-from parley.runs.analysis_plan import describe_plan
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.plugins import absolute_path
+from parley.judging import Accepted, HasAnalysisPlan, HasMeasures, Measure, Staged, Study, Unit
 from parley.runs.store import RunFile
+from parley.runs.studies import find_study
 
+_WORD = re.compile(r"[^\W_][\w-]*")
 PACKAGES = ("parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic", "xllamacpp")
 
 
@@ -65,6 +81,33 @@ def refuse_empty(study: Study, size: Size) -> None:
     """Raise `ConfigError` if there is nothing to run: "0 of 0 units done" would look like a success."""
     if not size.units:
         raise ConfigError(f"there is nothing to run: with these settings and data, {study.name} has no units")
+
+
+def refuse_unknown_labels(study: Study) -> None:
+    """Raise `ConfigError` if a simulated model has an effect for a label or a judge that the study does not have.
+
+    A label is a facet of a unit (an identity), a word of the prompts (a metric, a role), or an identity that other runs
+    of the study may have.
+    """
+    simulated = [name for name in study.models() if name.startswith("sim/") and "?" in name]
+    if not simulated:
+        return
+    # Loaded here: what reads a run file needs neither AutoGen nor the suites.
+    from parley.agents.models.sim import refuse_unknown_effects
+    from parley.scenarios import ALL as IDENTITIES
+
+    prompts = study.prompts()
+    labels = {*IDENTITIES, *(str(value) for unit in study.plan() for value in unit.facets.values())}
+    labels |= {word.lower() for pair in prompts.items() for text in pair for word in _WORD.findall(text)}
+    speakers = _speakers(prompts)
+    for name in simulated:
+        refuse_unknown_effects(name, labels, study.name, speakers)
+
+
+def _speakers(prompts: Mapping[str, str]) -> Mapping[str, str]:
+    """The personas among the prompts; all prompts if none is named as a persona."""
+    personas = {name.removeprefix("persona/"): text for name, text in prompts.items() if name.startswith("persona/")}
+    return personas or prompts
 
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
@@ -152,3 +195,139 @@ def _brief(value: Any) -> str:
 def pending(file: RunFile, study: Study) -> Iterator[Unit]:
     """The units that are not done, failed ones included, in the order of the plan."""
     return (unit for unit in study.plan() if file.status(unit.id) != "done")
+
+
+PLAN, HASH = "analysis_plan", "analysis_plan_sha256"
+"""Keys of the table `run`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPlan:
+    """The analysis plan that a run file has."""
+
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    sha256: str = ""
+    """As it was stored."""
+    intact: bool = True
+    """Whether it is the hash of the plan."""
+
+
+def plan_sha256(plan: Any) -> str:
+    """The SHA-256 of a plan: of its JSON with sorted keys, without spaces, in ASCII.
+
+    Args:
+        plan: JSON data.
+    """
+    text = json.dumps(plan, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def describe_plan(study: Study) -> dict[str, Any]:
+    """What the table `run` stores of a study's analysis plan; nothing if it has none."""
+    if not isinstance(study, HasAnalysisPlan):
+        return {}
+    plan = study.analysis_plan()
+    try:
+        plan = json.loads(json.dumps(plan, allow_nan=False))  # as it will be read: keys are strings, tuples are lists
+        digest = plan_sha256(plan)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigError(f"the analysis plan of {study.name} is not JSON data: {error}") from None
+    if not isinstance(plan, dict):
+        raise ConfigError(f"the analysis plan of {study.name} must be a mapping, not a {type(plan).__name__}")
+    return {PLAN: plan, HASH: digest}
+
+
+def stored_plan(info: Mapping[str, Any]) -> StoredPlan | None:
+    """The analysis plan in a run file; None if the run was begun without one.
+
+    Args:
+        info: The table `run`, see `RunFile.info`.
+    """
+    if PLAN not in info and HASH not in info:
+        return None
+    plan, digest = info.get(PLAN), str(info.get(HASH, ""))
+    try:
+        intact = isinstance(plan, dict) and plan_sha256(plan) == digest
+    except (ValueError, RecursionError):
+        intact = False
+    return StoredPlan(plan=plan if isinstance(plan, dict) else {}, sha256=digest, intact=intact)
+
+
+def fingerprint(study: Study) -> str:
+    """Equal for two studies with the same version of Parley, config, data, prompts and weights."""
+    try:
+        parley_version = version("parley-autogen")
+    except PackageNotFoundError:
+        parley_version = "a checkout"
+    ingredients = (
+        parley_version,
+        study.config.model_dump_json(),
+        sorted(study.sources().items()),
+        sorted(study.prompts().items()),
+        sorted(weights_of(study).items()),
+    )
+    return hashlib.sha256(repr(ingredients).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySpec:
+    """All that a worker needs to create the study."""
+
+    target: str
+    """The study's name, or file.py:Class."""
+    config: str
+    """The study's config as JSON."""
+    accepted: tuple[Accepted, ...] | None
+    """What the study before this one wrote, if there was one."""
+    source: str | None
+    """The text of the study's file, if it is the user's: other machines may not have the file."""
+    folder: str
+    """The working directory of the run."""
+    path: tuple[str, ...]
+    """The run's `sys.path`, in absolute entries. It is set when a worker starts, before anything is imported there."""
+    fingerprint: str
+    trace: str | None
+    """The run's span, if the run is traced."""
+
+    @classmethod
+    def of(
+        cls, study: Study, target: str, accepted: Sequence[Accepted] | None = None, *, trace: str | None = None
+    ) -> StudySpec:
+        file = Path(target.rpartition(":")[0])
+        return cls(
+            target=target,
+            config=study.config.model_dump_json(),
+            accepted=None if accepted is None else tuple(accepted),
+            source=file.read_text("utf-8") if file.suffix == ".py" else None,
+            folder=os.getcwd(),
+            path=absolute_path(),
+            fingerprint=fingerprint(study),
+            trace=trace,
+        )
+
+    def make(self) -> Study:
+        """Create the study, in the run's working directory if this machine has it."""
+        if Path(self.folder).is_dir():
+            os.chdir(self.folder)
+        study_class = find_study(self._local_target())
+        study = study_class(study_class.Config.model_validate_json(self.config))
+        if self.accepted is not None:
+            assert isinstance(study, Staged), "only a staged study follows another"
+            study = study.after(self.accepted)
+        if fingerprint(study) != self.fingerprint:
+            raise ConfigError(
+                f"the worker on {socket.gethostname()} has another version of Parley, of {self.target}, its prompts, "
+                "its data or its models' weights than the machine that started the run"
+            )
+        return study
+
+    def _local_target(self) -> str:
+        """The user's file on this machine if it is the same, or else a copy of the text that was sent."""
+        if self.source is None:
+            return self.target
+        name, _, class_name = self.target.rpartition(":")
+        file = Path(name)
+        if not file.is_file() or file.read_text("utf-8") != self.source:
+            file = Path(tempfile.mkdtemp(prefix="parley-study-")) / file.name
+            file.write_text(self.source, "utf-8")
+        return f"{file}:{class_name}"

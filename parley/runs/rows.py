@@ -1,6 +1,6 @@
 """A finished unit as the rows of its tables: plain values, which a worker process can send to the run's.
 
-Reply types are created while a study runs and cannot be pickled; rows can.
+Reply types are created while a study runs and cannot be pickled; rows can. The progress of a run is counted from them.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from parley.agents import Call, Turn
@@ -228,3 +229,69 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
         None if verdict.text is None else storable(verdict.text),
         verdict.status,
     )
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress(Tally):
+    """The progress of a run. `done` counts units on disk; the inherited tally counts calls as they are made."""
+
+    total: int
+    done: int = 0
+    failed: int = 0
+    expected_calls: float = 0.0
+    read: int = 0
+    """Replies that could be parsed."""
+    unparsed: int = 0
+    refused: int = 0
+    cut: int = 0
+    unscored: int = 0
+    waiting: str = ""
+    """What the run is waiting for other than replies: a provider's batch, a free CPU."""
+    remarks: list[str] = field(default_factory=list)
+    """What the user should know and no number shows: fewer workers than requested."""
+    stored: Tally = field(default_factory=Tally)
+    """The calls of the units on disk."""
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, rows: Rows) -> None:
+        """Count a unit that has been written."""
+        if rows.failed:
+            self.failed += 1
+            return
+        self.done += 1
+        self.read += rows.statuses.get("ok", 0) + rows.statuses.get("repaired", 0)
+        self.unparsed += rows.statuses.get("unparsed", 0)
+        self.refused += rows.statuses.get("refused", 0)
+        self.cut += rows.cut
+        self.unscored += rows.statuses.get("unscored", 0)
+        self.stored.merge(rows.tally)
+
+    def add_call(self, call: Call) -> None:
+        """Count a call when it is made, whether its unit is finished later or not."""
+        self.count(call)
+
+    @property
+    def cost_known(self) -> bool:
+        return self.unpriced == 0
+
+    def abandoned(self) -> list[float]:
+        """Calls, tokens and US dollars spent on units that were not finished."""
+        calls = (self.calls - self.cached) - (self.stored.calls - self.stored.cached)
+        return [calls, self.tokens - self.stored.tokens, self.cost - self.stored.cost]
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the end, at the rate of calls so far; None before the first call and when all is done.
+
+        Repairs make units longer than planned, so that the expected calls are made before all is done: each unfinished
+        unit then counts as half of a finished one.
+        """
+        unfinished = self.total - self.done - self.failed
+        if not self.calls or unfinished <= 0:
+            return None
+        under_way = unfinished * self.stored.calls / self.done / 2 if self.done else 0.0
+        return self.elapsed / self.calls * max(self.expected_calls - self.calls, under_way, 1.0)

@@ -19,12 +19,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.judging import Unit
-from parley.runs.checks import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
-from parley.runs.failures import RunFileError
-from parley.runs.pending import PendingRow, PendingTable
+from parley.runs.executor import PendingRow, PendingTable
+from parley.runs.opening import RunFileError
 from parley.runs.rows import Row, Rows, Tally, text_id
+from parley.runs.schema import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
 from parley.runs.store import RunFile
 
 LOST = "(this text could not be read when the run was salvaged)"
@@ -130,7 +130,7 @@ def _copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> tuple[int, 
 
 
 def _pending(old: RunFile, new: RunFile) -> Iterator[PendingRow]:
-    """Replies of units that are not done: see `parley.runs.pending`."""
+    """Replies of units that are not done: see `parley.runs.executor`."""
     for unit, address, reply in _readable(old, ["SELECT unit, address, reply FROM pending_replies"]):
         if isinstance(address, bytes) and isinstance(reply, str) and new.status(unit) in ("planned", "failed"):
             yield unit, address, reply

@@ -1,12 +1,31 @@
-"""The tables of run files."""
+"""The tables of run files, how a new file is made, and checksums by unit.
+
+The table `checks` has three checksums per unit, so that small damage is noticed and not read as data: of its plan (id,
+position, facets), written with the plan; of its outcome (status, times, messages, calls) and of its verdicts, written
+in the transaction that finishes it. They are those of what SQLite gives back, which stores some values as others (1 as
+1.0, NaN as NULL). Texts need none: a text's id is its hash. CRC-32 finds accidents; nothing is signed.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
+from itertools import chain, groupby
+from operator import itemgetter
+from pathlib import Path
+from types import NoneType
+from typing import Any, NamedTuple
+from zlib import crc32
 
-from parley.runs.opening import NotOpened, SchemaEntry, entries_of, refuse_foreign_schema
+from parley.base.errors import ParleyError
+from parley.judging import Unit
+from parley.runs.opening import NotOpened, RunFileError, SchemaEntry, entries_of, reason, refuse_foreign_schema
+from parley.runs.rows import Row, Rows, text_id
 
 FORMAT = 3
 """Raised when the tables change. A file of another format is refused."""
@@ -24,7 +43,7 @@ PENDING_TABLE = (
     "CREATE TABLE IF NOT EXISTS pending_replies (unit TEXT NOT NULL, address BLOB NOT NULL, reply TEXT NOT NULL, "
     "PRIMARY KEY (unit, address)) WITHOUT ROWID"
 )
-"""A table that only `--no-cache` creates, for units that are not done (see `parley.runs.pending`)."""
+"""A table that only `--no-cache` creates, for units that are not done (see `parley.runs.executor`)."""
 
 
 @lru_cache(maxsize=1)
@@ -64,3 +83,237 @@ def prepare_to_write(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA synchronous = NORMAL")
     db.execute("BEGIN IMMEDIATE")  # fails here, and not after the first reply, if the file is read-only
     db.execute("COMMIT")
+
+
+def create_file(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
+    """Write the file under another name, then rename it."""
+    part = path.with_name(path.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        db = sqlite3.connect(part, isolation_level=None)
+        db.execute("PRAGMA journal_mode = OFF")
+        _fill_database(db, info, prompts, plan)
+        db.close()
+        part.replace(path)
+    except sqlite3.IntegrityError as error:
+        part.unlink(missing_ok=True)
+        raise ParleyError(f"the study planned two units with the same id ({error})") from None
+    except (sqlite3.Error, OSError) as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise RunFileError(f"{path} cannot be written: {reason(error)}") from None
+
+
+def _fill_database(
+    db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]
+) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    for statement in statements():
+        db.execute(statement)
+    rows = ((unit.id, n, json.dumps(dict(unit.facets), ensure_ascii=False)) for n, unit in enumerate(plan))
+    db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
+    add_plan_checks(db)
+    hashed = [(name, hashlib.sha256(text.encode()).hexdigest(), text) for name, text in prompts.items()]
+    db.executemany("INSERT INTO prompts VALUES (?, ?, ?)", hashed)
+    db.executemany("INSERT INTO run VALUES (?, ?)", [(key, json.dumps(value)) for key, value in info.items()])
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    db.execute(f"PRAGMA user_version = {FORMAT}")
+    db.execute("COMMIT")
+
+
+_STATUS = "SELECT status, error, stop_reason, started_at, finished_at FROM units WHERE id = ?"
+_MESSAGES = (
+    "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected FROM messages "
+    "WHERE unit = ? ORDER BY seq"
+)
+_CALLS = (
+    "SELECT seq, nth, model, prompt, reply, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
+    "cached_tokens, written_tokens FROM calls WHERE unit = ? ORDER BY seq, nth"
+)
+_THOUGHTS = "SELECT seq, thought, cut FROM messages WHERE unit = ? AND (thought IS NOT NULL OR cut) ORDER BY seq"
+_CALL_THOUGHTS = (
+    "SELECT seq, nth, thought, thought_tokens FROM calls "
+    "WHERE unit = ? AND (thought IS NOT NULL OR thought_tokens IS NOT NULL) ORDER BY seq, nth"
+)
+"""Apart from the other columns, since few messages have a thought."""
+_VERDICT = "v.nth, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status"
+_VERDICTS = f"SELECT {_VERDICT} FROM verdicts v WHERE v.unit = ? ORDER BY v.nth"
+_INTEGER, _TEXT, _REAL = (frozenset({plain, NoneType}) for plain in (int, str, float))
+_STATUS_TYPES = (_TEXT, _TEXT, _TEXT, _REAL, _REAL)
+_MESSAGE_TYPES = (_INTEGER, _INTEGER, _TEXT, _TEXT, _INTEGER, _INTEGER, _TEXT, _TEXT, _TEXT)
+_CALL_TYPES = (*(_INTEGER, _INTEGER, _TEXT, _TEXT), *([_INTEGER] * 3), _REAL, _REAL, *([_INTEGER] * 4))
+_VERDICT_TYPES = (_INTEGER, _TEXT, _TEXT, _INTEGER, _TEXT, _TEXT, _REAL, _REAL, _TEXT, _TEXT)
+"""The types of values that SQLite gives back as they are, except NaN and -0.0, column by column as selected above."""
+FINISHED_VERDICTS = (
+    f"SELECT u.position, {_VERDICT} FROM verdicts v JOIN units u ON u.id = v.unit "
+    "WHERE u.status = 'done' ORDER BY u.position, v.nth"
+)
+VERDICT_CHECKS = (
+    "SELECT u.position, c.unit, c.verdicts FROM checks c JOIN units u ON u.id = c.unit "
+    "WHERE u.status = 'done' AND c.verdicts IS NOT NULL"
+)
+
+
+def checksum(rows: Iterable[Row], crc: int = 0) -> int:
+    """One number for rows of one table, in their order.
+
+    Args:
+        rows: The rows.
+        crc: The checksum of other rows before them; 0 for none.
+    """
+    return crc32(_text_of(list(rows)).encode("utf-8", "surrogatepass"), crc)
+
+
+def _text_of(rows: Sequence[Row]) -> str:
+    """Every value as `str` gives it. One formatting operation takes half the time of one per value."""
+    form = "\x1f".join(["%s"] * len(rows[0])) + "\x1e" if rows else ""
+    return form * len(rows) % tuple(chain.from_iterable(rows))
+
+
+def add_plan_checks(db: sqlite3.Connection) -> None:
+    """Write the checksums of a new plan; part of the same transaction."""
+    rows = db.execute("SELECT id, position, facets FROM units ORDER BY id")
+    db.executemany("INSERT INTO checks (unit, plan) VALUES (?, ?)", ((row[0], checksum([row])) for row in rows))
+
+
+def add_checks(db: sqlite3.Connection, units: Iterable[Rows]) -> None:
+    """Write the checksums of units that were just finished; part of the same transaction."""
+    db.executemany(
+        "INSERT INTO checks (unit, outcome, verdicts) VALUES (?, ?, ?) "
+        "ON CONFLICT (unit) DO UPDATE SET outcome = excluded.outcome, verdicts = excluded.verdicts",
+        [(rows.id, _written_checksum(db, rows), _verdicts_checksum(db, rows)) for rows in units],
+    )
+
+
+def _written_checksum(db: sqlite3.Connection, unit: Rows) -> int:
+    """`_outcome_checksum` of a unit that was just written, which is read back only if that may make a difference."""
+    tables = (
+        ([unit.unit[:5]], _STATUS_TYPES),
+        ([row[1:10] for row in unit.messages], _MESSAGE_TYPES),
+        ([row[1:14] for row in unit.calls], _CALL_TYPES),
+        ([(row[1], *row[10:]) for row in unit.messages if row[10] is not None or row[11]], [_INTEGER] * 3),
+        ([(*row[1:3], *row[14:]) for row in unit.calls if row[14] is not None or row[15] is not None], [_INTEGER] * 4),
+    )
+    crc = 0
+    for rows, types in tables:
+        text = _stored_text(rows, types)
+        if text is None:
+            return _outcome_checksum(db, unit.id)
+        crc = crc32(text.encode(), crc)
+    return crc
+
+
+def _stored_text(rows: Sequence[Row], types: Sequence[frozenset[type]]) -> str | None:
+    """The text of rows as SQLite gives them back; None if it may have stored a value as another."""
+    columns = zip(types, zip(*rows, strict=True), strict=False)
+    if not all(known.issuperset(map(type, values)) for known, values in columns):
+        return None
+    text = _text_of(rows)
+    return None if "nan" in text or "-0.0" in text else text
+
+
+def _outcome_checksum(db: sqlite3.Connection, unit: str) -> int:
+    crc = 0
+    for sql in (_STATUS, _MESSAGES, _CALLS, _THOUGHTS, _CALL_THOUGHTS):
+        crc = checksum(db.execute(sql, (unit,)), crc)
+    return crc
+
+
+def _verdicts_checksum(db: sqlite3.Connection, unit: Rows) -> int:
+    """The checksum of verdicts that were just written. Most of a run's rows are verdicts: they are read back only
+    if SQLite may have stored a value as another."""
+    text = _stored_text([row[1:] for row in unit.verdicts], _VERDICT_TYPES)
+    return checksum(db.execute(_VERDICTS, (unit.id,))) if text is None else crc32(text.encode())
+
+
+def damaged_plan(db: sqlite3.Connection) -> Iterator[str]:
+    """Units whose id, position or facets were changed."""
+    rows = db.execute("SELECT c.plan, u.id, u.position, u.facets FROM units u JOIN checks c ON c.unit = u.id")
+    return (unit for plan, *row in rows if plan is not None and plan != checksum([tuple(row)]) for unit in row[:1])
+
+
+def checked_verdicts(
+    verdicts: Iterable[Row], stored: Iterable[tuple[int, str, int]], refuse: Callable[[str], object]
+) -> Iterator[Row]:
+    """The verdicts of finished units, checked while they are read.
+
+    Args:
+        verdicts: The rows of `FINISHED_VERDICTS`.
+        stored: The rows of `VERDICT_CHECKS`.
+        refuse: Called with the first unit of which a verdict was changed, or all of them are gone.
+    """
+    expected = {position: (unit, crc) for position, unit, crc in stored}
+    for position, group in groupby(verdicts, key=itemgetter(0)):
+        rows = list(group)
+        unit, crc = expected.pop(position, ("", None))
+        if crc is not None and crc != checksum(row[1:] for row in rows):
+            refuse(unit)
+        yield from rows
+    for unit, crc in expected.values():
+        if crc:
+            refuse(unit)
+
+
+def damaged_verdicts(db: sqlite3.Connection) -> Iterator[str]:
+    """Units of which a verdict was changed, or all of them are gone."""
+    rows = db.execute(
+        f"SELECT v.unit, c.verdicts, {_VERDICT} FROM verdicts v JOIN checks c ON c.unit = v.unit "
+        "WHERE c.verdicts IS NOT NULL ORDER BY v.unit, v.nth"
+    )
+    for (unit, expected), group in groupby(rows, key=itemgetter(0, 1)):
+        if expected != checksum(row[2:] for row in group):
+            yield unit
+    gone = "SELECT unit FROM checks WHERE verdicts != 0 AND unit NOT IN (SELECT unit FROM verdicts)"
+    yield from (unit for (unit,) in db.execute(gone))
+
+
+class UnitChecks(NamedTuple):
+    """The stored checksums of a unit; None where it has none."""
+
+    plan: int | None = None
+    outcome: int | None = None
+    verdicts: int | None = None
+
+
+def stored_checks(db: sqlite3.Connection, unit: str) -> UnitChecks:
+    found = db.execute("SELECT plan, outcome, verdicts FROM checks WHERE unit = ?", (unit,)).fetchone()
+    return UnitChecks(*(found or ()))
+
+
+def plan_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bool:
+    rows = db.execute("SELECT id, position, facets FROM units WHERE id = ?", (unit,))
+    return stored.plan is not None and stored.plan != checksum(rows)
+
+
+def outcome_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bool:
+    return (stored.verdicts is not None and stored.verdicts != checksum(db.execute(_VERDICTS, (unit,)))) or (
+        stored.outcome is not None and stored.outcome != _outcome_checksum(db, unit)
+    )
+
+
+def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
+    """Whether anything of a unit was changed since it was written. False where it has no checksums."""
+    stored = stored_checks(db, unit)
+    return (
+        plan_is_damaged(db, unit, stored)
+        or outcome_is_damaged(db, unit, stored)
+        or (stored.outcome is not None and None in texts_of(db, unit).values())
+    )
+
+
+def texts_of(db: sqlite3.Connection, unit: str) -> dict[int, str | None]:
+    """The texts that a unit's messages and calls refer to; None for one that is missing or was changed."""
+    wanted: set[Any] = set()
+    for numbers in db.execute("SELECT text, persona, thought FROM messages WHERE unit = ?", (unit,)):
+        wanted.update(numbers)
+    for reply, thought, prompt in db.execute("SELECT reply, thought, prompt FROM calls WHERE unit = ?", (unit,)):
+        wanted |= {reply, thought, *(number for _, _, number in json.loads(prompt))}
+    wanted.discard(None)
+    return {number: _text(db, number) for number in wanted}
+
+
+def _text(db: sqlite3.Connection, number: int) -> str | None:
+    with suppress(sqlite3.DatabaseError, UnicodeError):
+        for (text,) in db.execute("SELECT text FROM texts WHERE id = ?", (number,)):
+            return text if isinstance(text, str) and text_id(text) == number else None
+    return None

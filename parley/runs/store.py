@@ -20,24 +20,34 @@ from shlex import quote
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.judging import Accepted, Unit
-from parley.runs.checks import (
+from parley.runs.opening import (
+    MORE_THAN_ITS_SIZE,
+    GuardedConnection,
+    NotLocked,
+    NotOpened,
+    RunFileError,
+    RunLock,
+    describe_open_error,
+    open_to_read,
+    open_to_write,
+    reason,
+)
+from parley.runs.packing import is_packed, open_packed, packed_path
+from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
+from parley.runs.schema import (
     FINISHED_VERDICTS,
     VERDICT_CHECKS,
     add_checks,
+    check_run,
     checked_verdicts,
+    create_file,
     damaged_plan,
     damaged_verdicts,
+    prepare_to_write,
     unit_is_damaged,
 )
-from parley.runs.creating import create_file
-from parley.runs.failures import MORE_THAN_ITS_SIZE, RunFileError, describe_open_error, reason
-from parley.runs.locking import NotLocked, RunLock
-from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
-from parley.runs.packing import is_packed, open_packed, packed_path
-from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
-from parley.runs.schema import check_run, prepare_to_write
 
 CLOSING_SECONDS = 2.0
 """How long a writer waits for readers, to merge the write-ahead log into the file."""
@@ -93,7 +103,7 @@ class RunFile:
         self._state = os.stat(path)
         self._plan_checked = False
         self.pending_units: set[str] = set()
-        """Units in the table `pending_replies`, if the file is open for writing (see `parley.runs.pending`)."""
+        """Units in the table `pending_replies`, if the file is open for writing (see `parley.runs.executor`)."""
         self.rescued_from: Path | None = None
         """Where the file was until it was removed or replaced; then `path` is the file that has everything."""
 

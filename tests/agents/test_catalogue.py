@@ -22,8 +22,8 @@ from parley.agents.models.catalogue import (
     weights_sha256,
 )
 from parley.base.home import home
-from parley.execute import make_study
 from parley.runs import RunFile, describe, measure, refuse_if_changed
+from parley.runs.job import make_study
 from parley.runs.plan import PlanChanged
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 40

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import parley
-from parley import frames
 from parley.analysis import malibu
 from parley.analysis.malibu.components import variance_components
 from parley.analysis.malibu.robustness import (
@@ -26,7 +25,7 @@ from parley.analysis.malibu.robustness import (
 )
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.report import ReportContext
-from parley.runs import RunFile
+from parley.runs import RunFile, frames
 
 STUDIES = int(os.environ.get("STUDIES", "60"))
 """Simulated studies without an effect."""

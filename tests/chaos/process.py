@@ -26,7 +26,7 @@ PRELOADED = [
     "parley.judging.stardtox",
     "parley.judging.squad",
     "parley.agents.models.compatible",
-    "parley.executors.batch",
+    "parley.runs.executors.batch",
 ]
 BATCH_SECONDS, BATCH_TIMEOUT_SECONDS = 0.1, 4
 """Batches are collected, polled and given up sooner than in earnest, since their server answers immediately."""
@@ -100,7 +100,7 @@ def _run(arguments: list[str], folder: Path, home: Path, log: Path, clock: int |
             time.time = lambda: max(0.0, real() + rng.choice(JUMPS))
         from parley.agents.models import batches
         from parley.cli import main
-        from parley.executors import batch
+        from parley.runs.executors import batch
 
         batches.TIMEOUT_SECONDS = BATCH_TIMEOUT_SECONDS
         batch.COLLECT_SECONDS = batch.FIRST_POLL_SECONDS = BATCH_SECONDS

@@ -18,7 +18,7 @@ class RayCluster:
     """One node of two CPUs. Its workers have a reply cache of their own, as on another machine."""
 
     def __init__(self) -> None:
-        from parley.executors.ray_pool import import_ray
+        from parley.runs.executors.ray_pool import import_ray
 
         import_ray()
         from ray.cluster_utils import Cluster

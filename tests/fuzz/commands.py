@@ -22,7 +22,7 @@ from parley.analysis.reporting import figures, render
 from parley.analysis.reporting.figures import save
 from parley.cli import COMMANDS, add_commands, main
 from parley.cli.run import parser_of
-from parley.execute import Options
+from parley.runs.job import Options
 from parley.runs.studies import STUDIES, find_study
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import NUMBERS, ODD

@@ -23,7 +23,6 @@ from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import parser_of
 from parley.cli.score import _read_table
-from parley.execute import Options, make_study
 from parley.imports.predictions import read_predictions
 from parley.imports.texts import read_lines
 from parley.judging.config import read_settings
@@ -31,6 +30,7 @@ from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.runs import measure
+from parley.runs.job import Options, make_study
 from parley.scenarios import load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.checks import check_suite
@@ -121,7 +121,7 @@ def check_options(options: dict[str, Any]) -> None:
     from pydantic import ValidationError
 
     from parley.agents import ConfigError
-    from parley.execute import explain
+    from parley.runs.job import explain
 
     try:
         Options.model_validate(options)

@@ -12,9 +12,9 @@ import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from parley import frames
 from parley.imports import Imported, read_autogen, read_inspect, write_run
 from parley.reports.export import to_inspect, to_transcripts
+from parley.runs import frames
 from tests.fuzz import mutation, seeds
 from tests.fuzz.files import FOLDER, as_file, as_jsonl, file_mutator, target
 from tests.fuzz.loop import Target

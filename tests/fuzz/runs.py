@@ -12,13 +12,12 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from parley import frames
 from parley.analysis.reporting.render import html, latex, markdown
 from parley.base.text import visible
 from parley.cli import show
 from parley.cli.report import show as print_report
 from parley.reports import load_run, make_report
-from parley.runs import RunFile, explain_damage
+from parley.runs import RunFile, explain_damage, frames
 from parley.viewer.index import read_batch
 from parley.viewer.reading import read_unit
 from parley.viewer.run_folder import RunFolder

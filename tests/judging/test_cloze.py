@@ -11,10 +11,10 @@ import pytest
 from autogen_core.models import RequestUsage
 
 import parley
-from parley import frames
 from parley.agents import Client, register
 from parley.agents.models.reply import Reply
 from parley.analysis import cloze as analysis
+from parley.runs import frames
 from parley.scenarios import ScenarioError
 from parley.scenarios.cloze import load, sample
 

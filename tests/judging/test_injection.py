@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 import parley
-from parley import frames
 from parley.agents import ConfigError, Debate, Persona
 from parley.agents.models.sim_judge import find_score_instruction
 from parley.analysis.injection import effects as measures
@@ -19,6 +18,7 @@ from parley.judging.injection.config import InjectionConfig
 from parley.judging.injection.study import Injection
 from parley.judging.injection.targets import MalibuJudges
 from parley.reports import make_report
+from parley.runs import frames
 
 READABLE = ["order", "threat"]
 

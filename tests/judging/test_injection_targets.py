@@ -12,7 +12,6 @@ import pytest
 from scipy import stats
 
 import parley
-from parley import frames
 from parley.agents import ConfigError, Models
 from parley.agents.models.sim_judge import find_score_instruction
 from parley.analysis.injection import effects as measures
@@ -22,6 +21,7 @@ from parley.judging.injection.targets import TARGETS, Judged, Target
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.judging.study import Outcome
 from parley.reports import make_report
+from parley.runs import frames
 from parley.scenarios import Scenario, load_suite
 
 pytestmark = pytest.mark.usefixtures("place")

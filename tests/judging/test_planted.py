@@ -13,10 +13,9 @@ import pytest
 from scipy import stats
 
 import parley
-from parley import frames
 from parley.analysis import malibu
 from parley.analysis.reporting.report import ReportContext
-from parley.runs import RunFile
+from parley.runs import RunFile, frames
 
 PLANTED = {"female": 0.6, "black": -0.5, "muslim": 0.4}
 JUDGE = "sim/judge?female=+0.6&black=-0.5&muslim=+0.4&item=0.5&judge=0.5"

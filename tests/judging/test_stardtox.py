@@ -12,9 +12,9 @@ import pytest
 
 import parley as package
 from parley.agents import ConfigError
-from parley.execute import Options
 from parley.judging import overcorrection
 from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
+from parley.runs.job import Options
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
 COUNTING = """

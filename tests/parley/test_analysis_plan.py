@@ -19,7 +19,7 @@ from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
 from parley.runs import RunFile, stored_plan
-from parley.runs.analysis_plan import describe_plan
+from parley.runs.plan import describe_plan
 from parley.scenarios import aligned_directions, load_suite
 
 RUN = ("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")

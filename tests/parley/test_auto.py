@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from parley.execute import Job, Options
-from parley.executors import auto
 from parley.runs import Result
+from parley.runs.executors import auto
+from parley.runs.job import Job, Options
 
 MANY = {"suite": "quick", "phases": [1], "model": "sim/judge"}
 

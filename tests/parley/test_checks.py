@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley import frames
 from parley.agents.transcripts import Transcript
 from parley.judging import Outcome, Unit, Verdict
-from parley.runs import RunFile, RunFileError
-from parley.runs.checks import checksum
+from parley.runs import RunFile, RunFileError, frames
 from parley.runs.rows import Record
+from parley.runs.schema import checksum
 
 INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.execute import Options
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
+from parley.runs.job import Options
 from parley.runs.studies import STUDIES, find_study
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")

@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from parley.agents import Models, Transcript
 from parley.cli.show import _notes
 from parley.cli.view import _serve
-from parley.execute import make_study
 from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+from parley.runs.job import make_study
 from parley.runs.studies import STUDIES, find_study
 from parley.scenarios import load_suite
 
@@ -252,7 +252,7 @@ class Dice:
 
 def test_a_study_without_models_runs(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("parley.cli.run.find_study", lambda name: Dice)
-    monkeypatch.setattr("parley.execute.find_study", lambda name: Dice)
+    monkeypatch.setattr("parley.runs.job.find_study", lambda name: Dice)
     assert parley("run", "dice", "--dry-run", "--json").json["models"] == []
     result = parley("run", "dice", "--quiet", "--json")
     assert (result.status, result.json["done"], result.json["run"].startswith("runs/dice-")) == (0, 3, True)

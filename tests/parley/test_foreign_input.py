@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from parley import frames
 from parley.cli import main
+from parley.runs import frames
 from parley.scenarios.bbq import load as load_bbq
 from tests.fuzz import seeds, workshop
 from tests.fuzz.files import as_jsonl

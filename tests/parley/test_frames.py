@@ -13,11 +13,10 @@ import pandas as pd
 import pytest
 
 import parley
-from parley import frames
 from parley.agents import Transcript, Turn
 from parley.analysis import malibu
 from parley.judging import Outcome, Unit, Verdict
-from parley.runs import Record, RunFile
+from parley.runs import Record, RunFile, frames
 
 FACETS = {"phase", "scenario", "base", "category", "identity", "control", "repeat", "model"}
 PAIR = {"other", "identity_a", "identity_b", "response_a", "response_b", "assignment", "order"}

@@ -16,9 +16,8 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import RoundRobinGroupChat
 
-from parley import frames
 from parley.agents import model
-from parley.runs import RunFile
+from parley.runs import RunFile, frames
 from parley.viewer.headline import headline
 
 LOG = Path(__file__).parent / "data" / "inspect-0.3.285.json"

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from parley import frames
-from parley.runs import RunFile, packing
+from parley.runs import RunFile, frames, packing
 from parley.viewer.notes import NotesFile
 from parley.viewer.run_folder import RunFolder
 

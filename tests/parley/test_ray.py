@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from parley.executors import ray_pool
-from parley.executors.ray_pool import import_ray
+from parley.runs.executors import ray_pool
+from parley.runs.executors.ray_pool import import_ray
 
 pytest.importorskip("ray")
 RUN = ("--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
@@ -249,7 +249,7 @@ def test_a_key_that_the_nodes_lack_gets_one_line(
     )
     assert server.asked == []
     stored = list(known_to_ray())
-    assert any(b"parley.executors" in value for value in stored), "this is not where Ray stores arguments"
+    assert any(b"parley.runs.executors" in value for value in stored), "this is not where Ray stores arguments"
     assert [value for value in stored if KEY.encode() in value] == []
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import parley as library
-from parley import frames
 from parley.analysis.malibu.echo import echo
 from parley.reports.remarks import repeated_remarks
+from parley.runs import frames
 
 
 @pytest.fixture

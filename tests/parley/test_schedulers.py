@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from parley.runs.times import to_seconds
+from parley.runs.job import to_seconds
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--repeats", "3", "--concurrency", "4")
 UNITS = 27

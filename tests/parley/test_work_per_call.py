@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import parley
-from parley.execute import Options
+from parley.runs.job import Options
 
 STUDIES: dict[str, tuple[dict[str, Any], int]] = {
     "rldf": ({"bias": "age", "topics": 8, "model": "sim/debate"}, 1200),

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import Budget, BudgetSpent
-from parley.execute import make_study
-from parley.executors.shared_budget import CHUNK, SharedBudget
-from parley.executors.study_spec import StudySpec
 from parley.runs import Tally
+from parley.runs.executors.worker import CHUNK, SharedBudget
+from parley.runs.job import make_study
+from parley.runs.plan import StudySpec
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
 UNITS, CALLS = 18, 144

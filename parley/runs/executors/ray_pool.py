@@ -16,18 +16,22 @@ import logging
 import os
 import pickle
 import socket
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
-from parley.agents import ConfigError
-from parley.executors.daemon_thread import DaemonThread
-from parley.executors.pool import CLOSE_SECONDS, WorkerLost, WorkerNotPlaced, WorkerPool
-from parley.executors.study_spec import StudySpec
-from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
+from parley.base.errors import ConfigError
 from parley.judging import Unit
-from parley.runs import RunControl
+from parley.runs.executor import RunControl
+from parley.runs.executors.pool import CLOSE_SECONDS, WorkerLost, WorkerNotPlaced, WorkerPool
+from parley.runs.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
+from parley.runs.plan import StudySpec
+
+T = TypeVar("T")
+
 
 OBJECT_STORE_BYTES = 200 * 2**20
 """Finished units stay in it only briefly; Ray's own default is a third of the memory."""
@@ -217,3 +221,38 @@ class RayPool(WorkerPool):
             await handle.kill()
             raise
         return handle
+
+
+class DaemonThread:
+    """Runs functions one after the other; `asyncio.to_thread` would keep the program until the last one returns.
+
+    The thread lives until the program ends, since Linux may end the processes that a thread has started with it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._functions: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            with suppress(RuntimeError):  # the event loop is closed: nobody waits any longer
+                self._functions.get()()
+
+    async def call(self, function: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[T] = loop.create_future()
+
+        def deliver(set_outcome: Callable[[Any], None], outcome: object) -> None:
+            if not result.done():
+                set_outcome(outcome)
+
+        def run() -> None:
+            try:
+                outcome = function()
+            except Exception as error:
+                loop.call_soon_threadsafe(deliver, result.set_exception, error)
+            else:
+                loop.call_soon_threadsafe(deliver, result.set_result, outcome)
+
+        self._functions.put(run)
+        return await result

@@ -19,29 +19,43 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from parley.agents import Budget, Client, ConfigError, Models, ParleyError, ReplyCache
+from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.batches import MAX_REQUESTS
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
-from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Advanced, Staged, Study
-from parley.runs import (
-    Engine,
-    Executor,
-    InProcess,
-    Progress,
-    Result,
-    RunFile,
-    Size,
-    describe,
-    measure,
-    refuse_empty,
-    refuse_if_changed,
-)
+from parley.runs.engine import Engine, Result
+from parley.runs.executor import Executor, InProcess
 from parley.runs.packing import pack, packed_path, unpack
-from parley.runs.planted import refuse_unknown_labels
+from parley.runs.plan import Size, StudySpec, describe, measure, refuse_empty, refuse_if_changed, refuse_unknown_labels
+from parley.runs.rows import Progress
+from parley.runs.store import RunFile
 from parley.runs.studies import find_study
-from parley.runs.times import to_seconds
-from parley.telemetry import parent, traced
+from parley.runs.telemetry import parent, traced
+
+_UNITS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)")
+_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?")
+
+
+def to_seconds(text: str) -> int:
+    """The seconds of a length of time; raises `ValueError` if it is not one, or 0.
+
+    A number without a unit is refused: SLURM reads it as minutes, and most programs as seconds.
+    """
+    text = text.strip().lower()
+    if match := _CLOCK.fullmatch(text):
+        parts = ("0", *match.groups())
+    elif match := _DAYS.fullmatch(text) or _UNITS.fullmatch(text):
+        parts = tuple(part or "0" for part in match.groups())
+    else:
+        raise ValueError(text)
+    days, hours, minutes, seconds = map(int, parts)
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if not total:
+        raise ValueError(text)
+    return total
+
 
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
@@ -212,11 +226,11 @@ class Job:
         if self.options.ray_address is not None and self.options.executor != "ray":
             raise ConfigError("--ray-address is for --executor ray")
         if self.options.executor == "batch":
-            from parley.executors.batch import price_as_batches
+            from parley.runs.executors.batch import price_as_batches
 
             price_as_batches(clients)
         if self.options.executor == "ray":
-            from parley.executors.ray_pool import import_ray
+            from parley.runs.executors.ray_pool import import_ray
 
             import_ray()
         if self.options.budget_cost is not None:
@@ -250,7 +264,7 @@ class Job:
         if self.options.executor == "asyncio":
             return InProcess()
         if self.options.executor == "batch":
-            from parley.executors.batch import BatchExecutor
+            from parley.runs.executors.batch import BatchExecutor
 
             return BatchExecutor(file)
         trace = parent() if self.options.trace else None
@@ -259,15 +273,15 @@ class Job:
             return StudySpec.of(self.study, self.target, self.accepted, trace=trace)
 
         if self.options.executor == "auto":
-            from parley.executors.auto import AutoExecutor
+            from parley.runs.executors.auto import AutoExecutor
 
             return AutoExecutor(make_spec)
         spec = make_spec()
         if self.options.executor == "processes":
-            from parley.executors.processes import ProcessPool
+            from parley.runs.executors.processes import ProcessPool
 
             return ProcessPool(spec, workers=self.options.workers)
-        from parley.executors.ray_pool import RayPool
+        from parley.runs.executors.ray_pool import RayPool
 
         return RayPool(spec, workers=self.options.workers, address=self.options.ray_address)
 

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
-from parley.agents import BudgetSpent, ConfigError, ParleyError
+from parley.base.errors import BudgetSpent, ConfigError, ParleyError
 from parley.base.text import plural
-from parley.executors.shared_budget import SharedBudget
-from parley.executors.study_spec import StudySpec
-from parley.executors.unit_queue import UnitQueue
-from parley.executors.worker import Instructions, WorkerReport, WorkerSlot, nth_part
 from parley.judging import Unit
-from parley.runs import RunControl
-from parley.runs.executor import FINISHING
+from parley.runs.executor import FINISHING, RunControl
+from parley.runs.executors.worker import Instructions, SharedBudget, WorkerReport, WorkerSlot, nth_part
+from parley.runs.plan import StudySpec
 
 MAX_DEATHS_IN_A_ROW = 5
 """If this many workers die with no unit finished in between, the units are what kills them, and the run stops. With
@@ -231,3 +230,35 @@ class WorkerPool:
                     self._handle_report(await handle.close(), worker)
         finally:
             await handle.kill()
+
+
+class UnitQueue:
+    """Units to run. Those that come back are taken last, so that a unit that kills workers does not delay others.
+
+    Args:
+        units: The units, read only as far as they are taken.
+    """
+
+    def __init__(self, units: Iterator[Unit]) -> None:
+        self._units = units
+        self._next = deque[Unit]()
+        self._returned = deque[Unit]()
+
+    @property
+    def empty(self) -> bool:
+        if not self._next and not self._returned:
+            self._next.extend(islice(self._units, 1))
+        return not self._next and not self._returned
+
+    def take(self, count: int) -> list[Unit]:
+        """At most this many units."""
+        units: list[Unit] = []
+        while self._next and len(units) < count:
+            units.append(self._next.popleft())
+        units.extend(islice(self._units, max(0, count - len(units))))
+        while self._returned and len(units) < count:
+            units.append(self._returned.popleft())
+        return units
+
+    def give_back(self, units: Iterable[Unit]) -> None:
+        self._returned.extend(units)

@@ -15,17 +15,17 @@ import threading
 import time
 from typing import Any, BinaryIO
 
-from parley.agents import ConfigError
+from parley.base.errors import ConfigError
 from parley.base.plugins import child_environment
-from parley.executors.pool import WorkerLost, WorkerPool
-from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
-from parley.runs import RunControl
+from parley.runs.executor import RunControl
+from parley.runs.executors.pool import WorkerLost, WorkerPool
+from parley.runs.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
 
 _LENGTH = struct.Struct(">Q")
 _START = """
 import sys
 sys.path[:], sys.argv[1:] = sys.argv[1:], []
-from parley.executors.processes import serve
+from parley.runs.executors.processes import serve
 serve()
 """
 """The path of the run's process replaces the worker's before anything is imported."""

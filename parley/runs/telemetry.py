@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
-from parley.agents import Call, ConfigError, Models, observe_calls
+from parley.agents import Call, Models, observe_calls
+from parley.base.errors import ConfigError
 from parley.judging import Outcome, Study, Unit
 
 MISSING = "tracing needs OpenTelemetry's SDK: pip install 'parley-autogen[otel]'"

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from parley.agents import ParleyError
 from parley.agents.conversation import gather_or_cancel
-from parley.executors.processes import ProcessHandle, ProcessPool
-from parley.executors.study_spec import StudySpec
-from parley.executors.worker import WorkerSlot, nth_part
+from parley.base.errors import ParleyError
 from parley.judging import Unit
-from parley.runs import InProcess, RunControl
+from parley.runs.executor import InProcess, RunControl
+from parley.runs.executors.processes import ProcessHandle, ProcessPool
+from parley.runs.executors.worker import WorkerSlot, nth_part
+from parley.runs.plan import StudySpec
 
 WATCH_SECONDS = 3.0
 """How long the process must be busy."""

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from parley.base.text import without_surrogates
-from parley.runs import explain_damage
+from parley.runs.diagnosis import explain_damage
 from parley.runs.rows import Row
 from parley.runs.store import RunFile
 

@@ -15,10 +15,14 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from parley.agents import Client, ConfigError, Models, RecordedTeam, Transcript
-from parley.execute import Job, Options
+from parley.agents import Client, Models, RecordedTeam, Transcript
+from parley.base.errors import ConfigError
 from parley.judging import Outcome, Unit, UsageEstimate, Verdict
-from parley.runs import Executor, InProcess, Result, RunFile, measure, refuse_empty
+from parley.runs.engine import Result
+from parley.runs.executor import Executor, InProcess
+from parley.runs.job import Job, Options
+from parley.runs.plan import measure, refuse_empty
+from parley.runs.store import RunFile
 
 Task = str | Mapping[str, Any]
 """A task, or a mapping with the key `task`; its other keys become facets of the unit."""

@@ -4,26 +4,32 @@ Units run in this process as usual, all of them concurrently, and each of their 
 no request has been added for half a second, the collected ones are sent as a batch. So units of one call take one
 batch, and units of several calls one batch per call. After a kill, the same command runs the units again, and finds
 their requests in the batches that the run file lists.
+
+`BatchLog` writes which request is in which batch before the batch is created, so that none is sent twice.
 """
 
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from parley.agents import Budget, BudgetSpent, Client, ConfigError, ServerFault
+from parley.agents import Budget, Client
 from parley.agents.models import Reply, Request
 from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_REQUESTS, PRICE, Batched, BatchEndpoint, Batches, State
 from parley.agents.models.compatible import CompatibleClient
-from parley.base.errors import BadRequest, ModelError
+from parley.base.errors import BadRequest, BudgetSpent, ConfigError, ModelError, ServerFault
 from parley.judging import Unit
-from parley.runs import InProcess, RunControl, RunFile
-from parley.runs.batches import BatchLog, SentBatch
+from parley.runs.executor import InProcess, RunControl
+from parley.runs.opening import RunFileError
+from parley.runs.schema import BATCH_TABLES
+from parley.runs.store import RunFile
 
 COLLECT_SECONDS = 0.5
 """A batch is sent this long after its last request was added."""
@@ -212,3 +218,54 @@ class BatchExecutor(InProcess):
             state = await batches.state(state.id)
         self._control.progress.waiting = ""
         return state
+
+
+class SentBatch(NamedTuple):
+    mark: str
+    """Our id of the batch, stored in its metadata at the provider, to find it there."""
+    file: str
+    """The provider's id of the uploaded requests."""
+    batch: str | None
+    """The provider's id of the batch; None if the process died before the provider confirmed it."""
+
+
+class BatchLog:
+    """The batches of a run, in two tables of its run file that only `--executor batch` creates."""
+
+    def __init__(self, file: RunFile) -> None:
+        self._file = file
+        for table in BATCH_TABLES:
+            self._write([(table, ())])
+
+    def add(self, mark: str, model: str, file: str, requests: Iterable[str]) -> None:
+        """Record a batch that is about to be created; its requests no longer belong to an earlier batch."""
+        self._write(
+            [
+                ("INSERT INTO batches VALUES (?, ?, ?, NULL, ?)", (mark, model, file, time.time())),
+                *(("INSERT OR REPLACE INTO batched VALUES (?, ?)", (request, mark)) for request in requests),
+            ]
+        )
+
+    def confirm(self, mark: str, batch: str) -> None:
+        """Record the id that the provider gave the batch."""
+        self._write([("UPDATE batches SET batch = ? WHERE mark = ?", (batch, mark))])
+
+    def find(self, request: str) -> SentBatch | None:
+        """The last batch that contained the request."""
+        rows = self._file.rows(
+            "SELECT b.mark, b.file, b.batch FROM batched r JOIN batches b ON b.mark = r.mark WHERE r.request = ?",
+            (request,),
+        )[1]
+        return SentBatch(*rows[0]) if rows else None
+
+    def _write(self, statements: list[tuple[str, tuple[object, ...]]]) -> None:
+        db = self._file.db
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for sql, values in statements:
+                db.execute(sql, values)
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise RunFileError(f"{self._file.path} cannot be written: {error}") from None
