@@ -165,7 +165,8 @@ class Job:
     """The run file."""
     models: Models
     prerequisite: Job | None = None
-    """A job to execute before this one, whose study is then made from what that job wrote."""
+    """A job to execute before this one, whose study is then made from what that job wrote. If units wrote what others
+    judge, a resumed run might judge other texts."""
     rejected: int = 0
     """Units of the prerequisite from which nothing was accepted."""
     accepted: tuple[Accepted, ...] | None = None
@@ -260,7 +261,7 @@ class Job:
         return None if wall_time is None else self.began + to_seconds(wall_time) - time.monotonic()
 
     def make_executor(self, file: RunFile) -> Executor:
-        """The executor that the options name."""
+        """The executor that the options name. Its module is loaded only then: a dry run needs none."""
         if self.options.executor == "asyncio":
             return InProcess()
         if self.options.executor == "batch":

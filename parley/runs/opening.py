@@ -39,7 +39,8 @@ JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 STEPS = 100_000
 """How many steps of SQLite's virtual machine pass between two looks at the limit."""
 STEPS_PER_BYTE, STEPS_FREE = 20, 20_000_000
-"""What one query may take. The most expensive of ours takes 0.1 steps per byte of a real run."""
+"""What one query may take: steps and not seconds, so that it is the same on every machine. The most expensive of ours
+takes 0.1 steps per byte of a real run."""
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 256 * 2**20,  # of a text or a row; a model's reply has at most 32 MiB
     sqlite3.SQLITE_LIMIT_SQL_LENGTH: 200_000,

@@ -3,6 +3,9 @@
     packed = pack(Path("runs/try.sqlite"))      # runs/try.sqlite.gz; plain `gunzip` restores the very same file
     run = unpack(packed)
 
+The texts within a run file are not compressed: everyone's SQL would have to know, and a view that decompresses is
+refused by `trusted_schema = OFF`. gzip and not Zstandard or xz, because every system has `gunzip`.
+
 A packed run that is read is unpacked to a cache in Parley's home, so that its folder is not changed. An archive may be
 anybody's: it is unpacked only as far as it is a SQLite file, fits on the disk, and is no longer than a run can be.
 """

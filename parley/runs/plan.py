@@ -223,7 +223,10 @@ def plan_sha256(plan: Any) -> str:
 
 
 def describe_plan(study: Study) -> dict[str, Any]:
-    """What the table `run` stores of a study's analysis plan; nothing if it has none."""
+    """What the table `run` stores of a study's analysis plan; nothing if it has none.
+
+    Only for a new file: a run that was begun without a plan never gets one when it is resumed, after data.
+    """
     if not isinstance(study, HasAnalysisPlan):
         return {}
     plan = study.analysis_plan()

@@ -3,8 +3,9 @@
     with RunFile.open(path) as file:
         print(file.info(), file.counts())
 
-A unit is written in one transaction when it is finished: whenever the process is killed, a unit is either stored with
-everything it has, or not done.
+A unit is written in one transaction when it is finished, not message by message: whenever the process is killed, a unit
+is either stored with everything it has, or not done. One file for all runs would be simpler to list, but a study could
+not be shared without its neighbours, and damage to one run would lose them all.
 """
 
 from __future__ import annotations
@@ -323,7 +324,7 @@ class RunFile:
                 "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
                 (rows.unit for rows in units),
             )
-            done = [rows for rows in units if not rows.failed]
+            done = [rows for rows in units if not rows.failed]  # failed units are run again, and need no checksums
             add_checks(db, done)
             pending = [rows.id for rows in done if rows.id in self.pending_units]
             if pending:

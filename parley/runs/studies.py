@@ -38,6 +38,7 @@ class StudyEntry:
     comparable: str | None = None
 
 
+# A table and not our own entry points: those are only as fresh as the last `pip install` of a checkout.
 STUDIES: dict[str, StudyEntry] = {
     "malibu": StudyEntry(
         study="parley.judging.malibu:Malibu",

@@ -3,7 +3,8 @@
 The standard OTEL_* variables configure the exporter (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`,
 `OTEL_SERVICE_NAME`, …); a tracer provider that the calling program has set is used instead. Calls have the attributes
 of the GenAI semantic conventions. Spans contain no prompts, replies or facets, unless
-OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is "true".
+OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is "true". AutoGen's own spans take time for every message even when
+they are off; these exist only with `--trace`.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 from pydantic import BaseModel
 
 import parley
-from parley import Debate, Options, Persona, frames
+from parley import Debate, Options, Persona
 from parley.agents import ConfigError, Critique, Transcript, by_model, model
 from parley.judging import Verdict
-from parley.runs import PlanChanged
+from parley.runs import PlanChanged, frames
 
 SIM = "sim/judge?base=6&noise=0"
 TASKS = ["Should buses be free?", "Should trams be free?"]

@@ -2,6 +2,8 @@
 
 A run begins in its own process. If that one's event loop is busy nearly all the time, and enough is left to do, worker
 processes are started beside it. When they are ready, it finishes the units in progress, and the workers run the others.
+A thread for HTTP would not help: that is Python code as well. The run's process does not become one of the workers: it
+also writes the file, and limits would have to be divided anew while calls are in flight.
 """
 
 from __future__ import annotations

@@ -115,6 +115,8 @@ class BatchExecutor(InProcess):
         return self._endpoints[client]
 
     async def _post(self, client: Client, address: bytes, request: Request) -> Reply:
+        # The key in the reply cache (content, unit, occurrence), which is the same after a restart: resuming needs to
+        # know only which key went into which batch.
         request_id = address.hex()
         if (batch := self._log.find(request_id)) is not None:
             lines: dict[str, Any] = {}

@@ -6,7 +6,8 @@ Ray's `runtime_env` is not used for keys, since its dashboard and logs show it.
 Ray puts the folder that is current when it is started first on the path of its workers. It is told not to, and the
 first thing an actor does is to take the path of the run.
 
-Whatever Ray does that may block runs in a thread, so that Ctrl-C always ends a run.
+Whatever Ray does that may block runs in a thread, so that Ctrl-C always ends a run: `ray.init` may block for minutes in
+C++, where Ctrl-C does not reach it.
 """
 
 from __future__ import annotations
@@ -31,13 +32,12 @@ from parley.runs.executors.worker import Instructions, Worker, WorkerReport, Wor
 from parley.runs.plan import StudySpec
 
 T = TypeVar("T")
-
-
 OBJECT_STORE_BYTES = 200 * 2**20
 """Finished units stay in it only briefly; Ray's own default is a third of the memory."""
 CONNECT_SECONDS = 10.0
 PLACEMENT_SECONDS = 60.0
-"""How long a worker may wait for a free CPU before it is given up."""
+"""How long a worker may wait for a free CPU before it is given up. It gets no units before it runs: those of a worker
+that is never placed would never be run."""
 ROOM_SECONDS = 0.5
 NOT_PLACED = f"Ray found no free CPU for a worker within {PLACEMENT_SECONDS:.0f} seconds (see `ray status`)"
 
@@ -192,7 +192,10 @@ class RayPool(WorkerPool):
         self._connected = True
 
     async def room(self, control: RunControl) -> int:
-        """The free CPUs; if there are none, wait for one."""
+        """The free CPUs; if there are none, wait for one.
+
+        Those that become free later are not used: concurrency and connections would have to be divided anew.
+        """
         until = time.monotonic() + PLACEMENT_SECONDS
         while not (free := await self._free_cpus()) and not control.stopping.is_set():
             if time.monotonic() > until:
@@ -224,7 +227,7 @@ class RayPool(WorkerPool):
 
 
 class DaemonThread:
-    """Runs functions one after the other; `asyncio.to_thread` would keep the program until the last one returns.
+    """A thread for calls that may block for long: `asyncio.to_thread` would keep the program until the last returns.
 
     The thread lives until the program ends, since Linux may end the processes that a thread has started with it.
     """

@@ -214,6 +214,9 @@ CHUNK = 64
 class SharedBudget:
     """The run's budget, which lends calls to workers.
 
+    It is in the run's own process, which learns of every unit anyway: a process for it alone could die with the only
+    record of what was spent.
+
     Args:
         budget: The limits, and what was spent before.
         workers: How many workers borrow from it.
