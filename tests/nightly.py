@@ -23,10 +23,13 @@ class Outcomes:
     def __init__(self) -> None:
         self.counts: dict[str, Counter[str]] = {}
         self.seconds: Counter[str] = Counter()
+        self.generated: list[tuple[str, int, int]] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         file = report.nodeid.partition("::")[0]
         self.seconds[file] += report.duration
+        if report.when == "call":
+            self.generated += [row for name, row in report.user_properties if name == "generated inputs"]
         if report.when == "call" or report.outcome != "passed":
             self.counts.setdefault(file, Counter())[report.outcome] += 1
 
@@ -42,7 +45,15 @@ class Outcomes:
         numbers = [f"{total[outcome]:,}" for outcome in ("passed", "failed", "skipped")]
         lines.append(f"| **all** | {' | '.join(numbers)} | {sum(self.seconds.values()):,.0f} |")
         made = f"Made by `python -m tests.nightly` on {datetime.now(UTC):%-d %B %Y}, commit {commit or 'unknown'}."
-        return "\n".join(["# Nightly tests", "", made, "", *lines, ""])
+        return "\n".join(["# Nightly tests", "", made, "", *lines, *self.campaign(), ""])
+
+    def campaign(self) -> list[str]:
+        """The inputs that tests/fuzz generated: a failure would stand in the table above."""
+        if not self.generated:
+            return []
+        rows = [*self.generated, ("**all**", *(sum(row[column] for row in self.generated) for column in (1, 2)))]
+        head = ["", "## Generated inputs", "", "| parser | accepted | rejected |", "|---|---:|---:|"]
+        return head + [f"| {name} | {accepted:,} | {rejected:,} |" for name, accepted, rejected in rows]
 
 
 def main(words: list[str]) -> int:

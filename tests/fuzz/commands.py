@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import io
 import os
-import random
 import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,15 +17,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from hypothesis import strategies as st
+
 from parley.analysis.reporting import figures, render
 from parley.analysis.reporting.figures import save
 from parley.cli import COMMANDS, add_commands, main
 from parley.cli.run import parser_of
 from parley.runs.job import Options
 from parley.runs.studies import STUDIES, find_study
-from tests.fuzz import mutation
-from tests.fuzz.dictionary import NUMBERS, ODD
-from tests.fuzz.loop import MAX_COMMAND_SECONDS, Rejected, Target
+from tests.fuzz.checking import Rejected, Target
+from tests.fuzz.strategies import NUMBERS, ODD, choose, edited_text, often
 from tests.fuzz.workshop import RUNS, prepare
 
 Words = tuple[str, ...]
@@ -95,19 +95,19 @@ def all_commands() -> tuple[Command, ...]:
     return tuple(commands)
 
 
-def random_value(rng: random.Random, command: str, action: argparse.Action, files: Sequence[str]) -> str:
+def value_for(draw: st.DrawFn, command: str, action: argparse.Action, files: Sequence[str]) -> str:
     """A value that fits the flag, or nearly does."""
     flag = action.option_strings[-1] if action.option_strings else action.dest
-    kind = rng.random()
-    if action.choices and kind < 0.8:
-        return str(rng.choice(list(action.choices)))
+    if action.choices and often(draw, 80):
+        return str(choose(draw, list(action.choices)))
     if "model" in flag or flag in ("--judge", "--teacher", "--referee", "--author"):
-        return rng.choice(MODELS)
+        return str(choose(draw, MODELS))
     if is_numeric(flag, action):
-        return rng.choice(NUMBERS if flag in WORKLESS or command in FORMULAS else SMALL_NUMBERS)
-    if kind < 0.65:
-        return rng.choice(files)
-    return rng.choice((str(action.default or "x"), mutation.text(rng, ["some words, or more"])[:200], rng.choice(ODD)))
+        return str(choose(draw, NUMBERS if flag in WORKLESS or command in FORMULAS else SMALL_NUMBERS))
+    if often(draw, 65):
+        return str(choose(draw, files))
+    words = edited_text(["some words, or more"]).map(lambda text: text[:200])
+    return draw(st.just(str(action.default or "x")) | st.sampled_from(ODD) | words)
 
 
 @lru_cache(maxsize=1)
@@ -126,73 +126,64 @@ def is_numeric(flag: str, action: argparse.Action) -> bool:
     return action.type in (int, float) or flag in numeric_fields() or "_numbers" in getattr(action.type, "__name__", "")
 
 
-def random_words(rng: random.Random, command: str, action: argparse.Action, files: Sequence[str]) -> list[str]:
-    flag = [rng.choice(action.option_strings)] if action.option_strings else []
-    if action.nargs == 0:
+def words_for(draw: st.DrawFn, command: str, action: argparse.Action, files: Sequence[str]) -> list[str]:
+    flag = [choose(draw, action.option_strings)] if action.option_strings else []
+    if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction):
         return flag
-    if isinstance(action, argparse.BooleanOptionalAction):
-        return flag
-    often = rng.randint(1, 2) if action.nargs in ("+", "*") else 1
-    return flag + [random_value(rng, command, action, files) for _ in range(often)]
+    count = draw(st.integers(1, 2)) if action.nargs in ("+", "*") else 1
+    return flag + [value_for(draw, command, action, files) for _ in range(count)]
 
 
-def command_mutator(files: Sequence[str]) -> Callable[[random.Random, Sequence[Words]], Words]:
-    def generate(rng: random.Random) -> list[str]:
-        command = rng.choice(all_commands())
-        words = list(command.words)
-        for action in command.flags:
-            if rng.random() < (0.9 if action.required or not action.option_strings else 0.15):
-                words += random_words(rng, command.words[0], action, files)
-        return words
-
-    def mutate(rng: random.Random, corpus: Sequence[Words]) -> Words:
-        if rng.random() < 0.3:
-            return restrict(rng, generate(rng))
-        words = list(rng.choice(corpus))
-        command = command_of(words)
-        for _ in range(rng.choice((1, 1, 2, 3))):
-            kind = rng.randrange(7)
-            index = rng.randrange(1, len(words)) if len(words) > 1 else 0
-            if kind == 0:
-                del words[index : index + 1]
-            elif kind == 1:
-                words[index:index] = [rng.choice(files)]
-            elif kind == 2 and words:
-                words[index] = mutation.text(rng, [words[index]])[:300]
-            elif kind in (3, 4):
-                indices = [n for n, word in enumerate(words) if word in files]
-                if indices:
-                    words[rng.choice(indices)] = rng.choice(files)
-            elif command is not None and command.flags:
-                words += random_words(rng, command.words[0], rng.choice(command.flags), files)
-        return restrict(rng, words)
-
-    return mutate
+@st.composite
+def generated_command(draw: st.DrawFn, files: Sequence[str]) -> Words:
+    """A command with some of its flags, from its argument parser."""
+    command = choose(draw, all_commands())
+    words = list(command.words)
+    for action in command.flags:
+        if often(draw, 90 if action.required or not action.option_strings else 15):
+            words += words_for(draw, command.words[0], action, files)
+    return restrict(words)
 
 
-def restrict(rng: random.Random, words: list[str]) -> Words:
+@st.composite
+def edited_command(draw: st.DrawFn, corpus: Sequence[Words], files: Sequence[str]) -> Words:
+    """A valid command with words removed, added, replaced or edited."""
+    words = list(choose(draw, corpus))
+    command = command_of(words)
+    for _ in range(draw(st.integers(1, 3))):
+        index = draw(st.integers(min(1, len(words) - 1), len(words) - 1))
+        edit = choose(draw, ("remove", "insert", "edit", "file", "file", "flag", "flag", "byte"))
+        if edit == "remove" and len(words) > 1:
+            del words[index]
+        elif edit == "insert":
+            words.insert(index, choose(draw, files))
+        elif edit == "edit":
+            words[index] = draw(edited_text([words[index]]))[:300]
+        elif edit == "file" and (places := [n for n, word in enumerate(words) if word in files]):
+            words[choose(draw, places)] = choose(draw, files)
+        elif edit == "flag" and command is not None and command.flags:
+            words += words_for(draw, command.words[0], choose(draw, command.flags), files)
+        elif edit == "byte":
+            words.append("\udcff")  # a byte that is not UTF-8, as Python decodes it
+    return restrict(words)
+
+
+def restrict(words: list[str]) -> Words:
     """Removes paths outside the folder, other processes, large amounts of work, and NUL, which no argument contains."""
-    restricted = []
-    for index, word in enumerate(words):
+    restricted: list[str] = []
+    for word in words:
         word = word.replace("\0", "").replace("..", ".").replace("~", "-")
         word = word.encode("utf-8", "surrogateescape" if word.isascii() else "replace").decode(
             "utf-8", "surrogateescape"
         )
         while word.startswith(("/", "\\")) or "=/" in word or ":/" in word:
             word = word.lstrip("/\\").replace("=/", "=").replace(":/", ":")
-        flag, sign, rest = word.partition("=")
-        previous = words[index - 1] if index else ""
-        for name, typed in ((flag, rest if sign else ""), (previous, word)):
-            if (
-                name.startswith("--")
-                and name in work_flags()
-                and typed not in SMALL_NUMBERS
-                and not is_little_work(typed)
-            ):
-                word = f"{flag}={rng.choice(SMALL_NUMBERS)}" if name == flag and sign else rng.choice(SMALL_NUMBERS)
-        restricted.append("asyncio" if word in REPLACED or rest in REPLACED else word)
-    if rng.random() < 0.02:
-        restricted.append("\udcff")  # a byte that is not UTF-8, as Python decodes it
+        flag, _, value = word.partition("=")
+        if flag in work_flags() and value and not is_little_work(value):
+            word = f"{flag}=1"
+        elif restricted and restricted[-1] in work_flags() and not is_little_work(word):
+            word = "1"
+        restricted.append("asyncio" if word in REPLACED or value in REPLACED else word)
     if restricted and restricted[0] in ADDED:
         flags, known = ADDED[restricted[0]], flags_of(restricted)
         for name, typed in zip(flags[::2], flags[1::2], strict=True):
@@ -399,5 +390,5 @@ def target(folder: Path) -> Target:
     """Prepares the folder."""
     workshop = Workshop(folder)
     commands = valid_commands()
-    mutate = command_mutator(workshop.files)
-    return Target("command line", commands, mutate, workshop.run_command, MAX_COMMAND_SECONDS)
+    inputs = edited_command(commands, workshop.files) | generated_command(workshop.files)
+    return Target("command line", commands, inputs, workshop.run_command)

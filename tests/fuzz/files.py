@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import random
 import tempfile
 import tomllib
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from hypothesis import strategies as st
 
 from parley.agents import load_personas
 from parley.agents.models.registry import client_class
@@ -43,9 +44,10 @@ from parley.scenarios.squad import sample
 from parley.scenarios.topics import near_duplicates, topic_id
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs, read_sft
-from tests.fuzz import mutation, seeds
-from tests.fuzz.loop import Rejected, Target
+from tests.fuzz import seeds
+from tests.fuzz.checking import Rejected, Target
 from tests.fuzz.replies import ROW
+from tests.fuzz.strategies import VALUES, as_csv, as_json, as_jsonl, as_toml, as_yaml, choose, edited_file, edited_text
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="parley-fuzz-")
 FOLDER = Path(_FOLDER.name)
@@ -63,41 +65,18 @@ def as_file(name: str, parse: Callable[[Path], object]) -> Callable[[bytes], obj
     return parse_content
 
 
-Writer = Callable[[Any], str]
-
-
-def file_mutator(trees: Sequence[Any], write: Writer) -> Callable[[random.Random, Sequence[bytes]], bytes]:
-    """Mutates the structure, the text or the bytes."""
-
-    def mutate(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
-        kind = rng.random()
-        if trees and kind < 0.45:
-            with contextlib.suppress(Exception):  # not every tree can be written as TOML: mutate the text instead
-                return write(mutation.tree(rng, rng.choice(trees))).encode("utf-8", "surrogatepass")
-        content = rng.choice(corpus)
-        if kind < 0.9:
-            return mutation.text(rng, [content.decode("utf-8", "surrogateescape")]).encode("utf-8", "surrogatepass")
-        return mutation.raw(rng, content)
-
-    return mutate
-
-
 def target(
     name: str,
     file_name: str,
     parse: Callable[[Path], object],
     trees: Sequence[Any],
-    write: Writer = mutation.as_json,
+    write: Callable[[Any], str] = as_json,
     *,
     texts: Sequence[str] = (),
 ) -> Target:
     """A target whose seeds are trees, written as text, and further texts."""
-    seeds = [write(tree).encode() for tree in trees] + [text.encode() for text in texts]
-    return Target(name, seeds, file_mutator(trees, write), as_file(file_name, parse))
-
-
-def as_jsonl(rows: Any) -> str:
-    return "".join(mutation.as_json(row) + "\n" for row in rows) if isinstance(rows, list) else mutation.as_json(rows)
+    contents = [write(tree).encode() for tree in trees] + [text.encode() for text in texts]
+    return Target(name, contents, edited_file(trees, write, contents), as_file(file_name, parse))
 
 
 def shipped(package: str, *path: str) -> Any:
@@ -140,14 +119,17 @@ def flags(arguments: list[str]) -> None:
     measure(make_study("malibu", given(parsed, _MALIBU)))
 
 
-def mutate_flags(rng: random.Random, corpus: Sequence[list[str]]) -> list[str]:
-    arguments = list(rng.choice(corpus))
-    for _ in range(rng.randint(1, 3)):
-        index = rng.randrange(len(arguments))
-        arguments[index] = rng.choice(
-            (mutation.text(rng, [arguments[index]]), rng.choice(seeds.FLAGS), str(rng.choice(mutation.VALUES)))
-        )
-    return arguments[: rng.randint(1, len(arguments))]
+FLAGS = [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]]
+
+
+@st.composite
+def edited_flags(draw: st.DrawFn) -> list[str]:
+    arguments = list(choose(draw, FLAGS))
+    for _ in range(draw(st.integers(1, 3))):
+        index = draw(st.integers(0, len(arguments) - 1))
+        replaced = st.sampled_from(seeds.FLAGS) | st.sampled_from(VALUES).map(str) | edited_text([arguments[index]])
+        arguments[index] = draw(replaced)
+    return arguments[: draw(st.integers(1, len(arguments)))]
 
 
 def model_name(name: str) -> None:
@@ -250,39 +232,29 @@ _MALIBU = make_study("malibu", {"suite": "quick"}).Config
 _PARSER = parser_of("malibu", everything=True)
 
 TARGETS = (
-    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml),
+    target("config, TOML", "c.toml", config, [seeds.CONFIG], as_toml),
     target(
         "config, YAML",
         "c.yaml",
         config,
         [seeds.CONFIG],
-        mutation.as_yaml,
+        as_yaml,
         texts=(seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_"),
     ),
-    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], mutate_flags, flags),
-    Target(
-        "model name",
-        [
-            "openai/gpt-4o?temperature=0.2&base_url=http://h/v1",
-            "sim/judge?noise=1&female=+0.5",
-            "local/smollm2",
-            "server/x",
-        ],
-        mutation.text,
-        model_name,
-    ),
+    Target("flags", FLAGS, edited_flags(), flags),
+    Target("model name", seeds.MODELS, edited_text(seeds.MODELS), model_name),
     target(
         "personas",
         "p.toml",
         personas,
         [{"persona": [{"name": "Ada", "about": "You are Ada.", "model": "sim/x"}]}],
-        mutation.as_toml,
+        as_toml,
     ),
-    target("rubric", "r.toml", rubric, [shipped("parley.judging", "rubrics", "four.toml")], mutation.as_toml),
-    target("bias roles", "b.toml", bias, [shipped("parley.judging", "personas", "rldf_age.toml")], mutation.as_toml),
-    target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], mutation.as_toml),
-    target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], mutation.as_toml),
-    target("suite", "s.toml", suite, [seeds.SUITE], mutation.as_toml),
+    target("rubric", "r.toml", rubric, [shipped("parley.judging", "rubrics", "four.toml")], as_toml),
+    target("bias roles", "b.toml", bias, [shipped("parley.judging", "personas", "rldf_age.toml")], as_toml),
+    target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], as_toml),
+    target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], as_toml),
+    target("suite", "s.toml", suite, [seeds.SUITE], as_toml),
     target(
         "topics",
         "t.txt",
@@ -291,15 +263,15 @@ TARGETS = (
         texts=["# mine\nShould older people drive at night?\nWho should care for whom?\n"],
     ),
     target("BBQ, JSONL", "bbq.jsonl", bbq, [seeds.BBQ], as_jsonl),
-    target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], mutation.as_csv),
-    target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], mutation.as_csv),
-    target("SQuAD", "squad.json", squad, [seeds.SQUAD], mutation.as_json),
-    target("cloze sentences", "cloze.csv", cloze, [seeds.CLOZE], mutation.as_csv),
-    target("SQuAD predictions", "sp.json", _read_table, [{"q1": "1066", "q2": None}], mutation.as_json),
+    target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], as_csv),
+    target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], as_csv),
+    target("SQuAD", "squad.json", squad, [seeds.SQUAD], as_json),
+    target("cloze sentences", "cloze.csv", cloze, [seeds.CLOZE], as_csv),
+    target("SQuAD predictions", "sp.json", _read_table, [{"q1": "1066", "q2": None}], as_json),
     target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], as_jsonl),
     target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], as_jsonl),
     target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], as_jsonl),
-    target("texts, CSV", "y.csv", texts, [[["text", "score"], ["A kind word.", "0.5"]]], mutation.as_csv),
+    target("texts, CSV", "y.csv", texts, [[["text", "score"], ["A kind word.", "0.5"]]], as_csv),
     target("texts, lines", "z.txt", texts, [], texts=["One.\nTwo.\n\x0cThree.\n"]),
     target("texts for rubrics", "rubric.jsonl", rubric_texts, [seeds.TEXTS], as_jsonl),
     target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import io
 import json
-import random
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+
+from hypothesis import strategies as st
 
 from parley.imports import Imported, read_autogen, read_inspect, write_run
 from parley.reports.export import to_inspect, to_transcripts
 from parley.runs import frames
-from tests.fuzz import mutation, seeds
-from tests.fuzz.files import FOLDER, as_file, as_jsonl, file_mutator, target
-from tests.fuzz.loop import Target
+from tests.fuzz import seeds
+from tests.fuzz.checking import Target
+from tests.fuzz.files import FOLDER, as_file, target
 from tests.fuzz.runs import show_run
+from tests.fuzz.strategies import as_json, as_jsonl, choose, edited_bytes, edited_file, edited_text, often
 from tests.fuzz.workshop import write_eval
 
 OUT = FOLDER / "imported" / "run.sqlite"
@@ -49,29 +51,29 @@ def autogen(path: Path) -> None:
     import_log(read_autogen, path)
 
 
-def mutate_archive(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
+@st.composite
+def edited_archive(draw: st.DrawFn, content: bytes) -> bytes:
     """Changes the archive's bytes, the text of a member, its name, its size or its flags."""
-    content = rng.choice(corpus)
-    kind = rng.random()
-    if kind < 0.3:
-        return mutation.raw(rng, content)
+    if often(draw, 30):
+        return draw(edited_bytes([content]))
     with zipfile.ZipFile(io.BytesIO(content)) as old:
         members = {name: old.read(name) for name in old.namelist()}
-    name = rng.choice(list(members))
-    if kind < 0.75:
-        members[name] = file_mutator([], mutation.as_json)(rng, [members[name]])
-    elif kind < 0.85:
+    name = choose(draw, list(members))
+    edit = choose(draw, ("content", "content", "content", "remove", "rename", "pad", "encrypt"))
+    if edit == "content":
+        members[name] = draw(edited_file([], as_json, [members[name]]))
+    elif edit == "remove":
         del members[name]
-    elif kind < 0.92:
-        members[mutation.text(rng, [name]).replace("\0", "")[:200] or "x"] = members[name]
-    else:
+    elif edit == "rename":
+        members[draw(edited_text([name])).replace("\0", "")[:200] or "x"] = members[name]
+    elif edit == "pad":
         members["samples/padded.json"] = b" " * 40_000_000 + b"{}"
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new:
         for name, member in members.items():
             new.writestr(name.encode("utf-8", "replace").decode(), member)
     changed = bytearray(out.getvalue())
-    if kind > 0.97 and (offset := changed.find(b"PK\x01\x02")) > 0:
+    if edit == "encrypt" and (offset := changed.find(b"PK\x01\x02")) > 0:
         changed[offset + 8] |= 1  # "encrypted"
         changed[6] |= 1
     return bytes(changed)
@@ -82,18 +84,19 @@ def archive_target() -> Target:
     path.parent.mkdir(exist_ok=True)
     write_eval(path, seeds.INSPECT)
 
-    return Target("Inspect log, .eval", [path.read_bytes()], mutate_archive, as_file("inspect_eval.eval", inspect))
+    content = path.read_bytes()
+    return Target("Inspect log, .eval", [content], edited_archive(content), as_file("inspect_eval.eval", inspect))
 
 
 TARGETS = (
-    target("Inspect log, .json", "inspect.json", inspect, [seeds.INSPECT], mutation.as_json),
+    target("Inspect log, .json", "inspect.json", inspect, [seeds.INSPECT], as_json),
     archive_target(),
     target(
         "AutoGen, .json",
         "autogen.json",
         autogen,
         [seeds.AUTOGEN, seeds.TEAM, seeds.AUTOGEN["messages"]],
-        mutation.as_json,
+        as_json,
     ),
     target(
         "AutoGen, .jsonl",

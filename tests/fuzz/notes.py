@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
-import random
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+
+from hypothesis import strategies as st
 
 from parley.runs import RunFile
 from parley.viewer import labelling
 from parley.viewer.notes import NotesFile
 from parley.viewer.table import UnitTable
-from tests.fuzz import mutation
-from tests.fuzz.dictionary import VALUES
+from tests.fuzz.checking import Target
 from tests.fuzz.files import FOLDER
-from tests.fuzz.loop import Target
+from tests.fuzz.runs import odd_value
+from tests.fuzz.strategies import choose, edited_bytes, often
 
 RUN = FOLDER / "noted" / "a.sqlite"
 ENDLESS = "AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -39,21 +39,19 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def mutate(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
+@st.composite
+def edited_notes(draw: st.DrawFn, content: bytes) -> bytes:
     """Changes the file's bytes, or its content through SQL."""
-    if rng.random() < 0.4:
-        return mutation.raw(rng, corpus[0])
+    if often(draw, 40):
+        return draw(edited_bytes([content]))
     path = NotesFile(RUN).path
-    path.write_bytes(corpus[0])
+    path.write_bytes(content)
     with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(path)) as db:
-        if rng.random() < 0.2:
-            db.executescript(rng.choice(MALICIOUS_SQL))
+        if often(draw, 20):
+            db.executescript(choose(draw, MALICIOUS_SQL))
         else:
-            table, _, column = rng.choice(COLUMNS).partition(".")
-            value = rng.choice(VALUES)
-            value = mutation.as_json(value) if isinstance(value, dict | list) or rng.random() < 0.3 else value
-            value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) and rng.random() < 0.2 else value
-            db.execute(f"UPDATE {table} SET {column} = ?", (value,))
+            table, _, column = choose(draw, COLUMNS).partition(".")
+            db.execute(f"UPDATE {table} SET {column} = ?", (odd_value(draw),))
         db.commit()
     return path.read_bytes()
 
@@ -89,4 +87,5 @@ def target(run: Path) -> Target:
     for rater in ("ann", "bob"):
         for unit in units:
             notes.add_labels(set_id, unit, rater, [("", "Accuracy", 7.0, None), ("", "preferred", None, "A")])
-    return Target("notes file", [notes.path.read_bytes()], mutate, read)
+    content = notes.path.read_bytes()
+    return Target("notes file", [content], edited_notes(content), read)

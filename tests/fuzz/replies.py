@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from parley.agents import TextReply
@@ -37,8 +37,8 @@ from parley.runs.rows import storable
 from parley.scenarios.bbq import BbqRow, match
 from parley.scenarios.bbq import rows as bbq_rows
 from parley.scenarios.topics import Known
-from tests.fuzz import mutation
-from tests.fuzz.loop import Rejected, Target
+from tests.fuzz.checking import Rejected, Target
+from tests.fuzz.strategies import as_json, edited_text, edited_tree
 
 _NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
@@ -156,29 +156,23 @@ def text_to_score(text: str) -> None:
         raise Rejected("it contains no word")
 
 
-def reply_mutator(seeds: Sequence[str]) -> Callable[[random.Random, Sequence[str]], str]:
-    """Mutates the text or, for seeds that are JSON, the structure, wrapped in prose or code fences as models do."""
+WRAPPERS = ("{}", "Sure:\n```json\n{}\n```\nAnything else?", "Voilà : {} — c’est tout.", "{} {}", "<b>{}</b>")
+"""The prose and code fences that models put around an object."""
+
+
+def edited_reply(seeds: Sequence[str]) -> st.SearchStrategy[str]:
+    """An edited text or, for seeds that are JSON, an edited structure in a wrapper."""
     objects = [json.loads(seed) for seed in seeds if seed.startswith('{"')]
-    wrappers = (
-        "{}",
-        "Sure! Here it is:\n```json\n{}\n```\nAnything else?",
-        "Voilà : {} — c’est tout.",
-        "{0} {0}",
-        "<b>{}</b>",
+    if not objects:
+        return edited_text(seeds)
+    wrapped = st.builds(
+        lambda wrapper, tree: wrapper.replace("{}", as_json(tree)), st.sampled_from(WRAPPERS), edited_tree(objects)
     )
-
-    def mutate(rng: random.Random, corpus: Sequence[str]) -> str:
-        if objects and rng.random() < 0.45:
-            changed = mutation.as_json(mutation.tree(rng, rng.choice(objects)))
-            wrapped = rng.choice(wrappers).replace("{0}", "{}").replace("{}", "\x01").replace("\x01", changed)
-            return mutation.text(rng, [wrapped]) if rng.random() < 0.2 else wrapped
-        return mutation.text(rng, corpus)
-
-    return mutate
+    return edited_text(seeds) | wrapped
 
 
 def _target(name: str, parse: Callable[[str], None], seeds: Sequence[str]) -> Target:
-    return Target(name, seeds, reply_mutator(seeds), parse)
+    return Target(name, seeds, edited_reply(seeds), parse)
 
 
 _RUBRIC = load_rubric("four")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes, urlsplit
 
+from hypothesis import strategies as st
+
 from parley.viewer.openapi import openapi_description
 from parley.viewer.server import serve
-from tests.fuzz import mutation
-from tests.fuzz.dictionary import ODD, VALUES
-from tests.fuzz.loop import Rejected, Target
+from tests.fuzz.checking import Rejected, Target
+from tests.fuzz.strategies import ODD, VALUES, as_json, choose, edited_bytes, edited_text, edited_tree, often
 
 
 class RawRequest(NamedTuple):
@@ -37,74 +37,76 @@ class RawRequest(NamedTuple):
         return b"\r\n".join([*lines, b"Connection: close", b"", self.body])
 
 
-def value_of(rng: random.Random, schema: dict[str, Any], known: Sequence[str]) -> Any:
+def value_of(draw: st.DrawFn, schema: dict[str, Any], known: Sequence[str]) -> Any:
     """A value that fits a schema, or almost."""
-    if rng.random() < 0.15:
-        return rng.choice(VALUES)
-    schema = rng.choice(schema.get("anyOf") or [schema])
+    if often(draw, 15):
+        return choose(draw, VALUES)
+    schema = choose(draw, schema.get("anyOf") or [schema])
     if "enum" in schema:
-        return rng.choice(schema["enum"])
+        return choose(draw, schema["enum"])
     kind = schema.get("type")
     if kind == "integer":
-        return rng.choice((0, 1, 2, 50, schema.get("minimum", -5), schema.get("maximum", 500), 10**30))
+        return choose(draw, (0, 1, 2, 50, schema.get("minimum", -5), schema.get("maximum", 500), 10**30))
     if kind == "number":
-        return rng.choice((0.0, 7.5, -1e300, 10, "nan", "1e999"))
+        return choose(draw, (0.0, 7.5, -1e300, 10, "nan", "1e999"))
     if kind == "boolean":
-        return rng.choice(("true", "false", True, "perhaps"))
+        return choose(draw, ("true", "false", True, "perhaps"))
     if kind == "array":
-        return [[rng.choice(("", "A")), "Accuracy", rng.choice((7, "x", -1))] for _ in range(rng.randrange(3))]
-    return rng.choice((*known, mutation.text(rng, list(known) or ["x"])[:3000], rng.choice(ODD)))
+        return [
+            [choose(draw, ("", "A")), "Accuracy", choose(draw, (7, "x", -1))] for _ in range(draw(st.integers(0, 2)))
+        ]
+    edited = edited_text(list(known) or ["x"]).map(lambda text: text[:3000])
+    return draw(st.sampled_from(known or ["x"]) | edited | st.sampled_from(ODD))
 
 
 def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def request_generator(known: Sequence[str]) -> Callable[[random.Random, Sequence[RawRequest]], RawRequest]:
+def edited_requests(known: Sequence[str]) -> st.SearchStrategy[RawRequest]:
     """`known` are values that the viewer accepts; the first is the name of a run."""
     paths = openapi_description()["paths"]
 
-    def generate(rng: random.Random, corpus: Sequence[RawRequest]) -> RawRequest:
-        path, operations = rng.choice(list(paths.items()))
-        method, operation = rng.choice(list(operations.items()))
+    @st.composite
+    def generate(draw: st.DrawFn) -> RawRequest:
+        path, operations = choose(draw, list(paths.items()))
+        method, operation = choose(draw, list(operations.items()))
         query = []
         for parameter in operation["parameters"]:
-            if rng.random() < (0.95 if parameter["required"] else 0.25):
+            if often(draw, 95 if parameter["required"] else 25):
                 name = parameter["name"]
                 value = (
                     known[0]
-                    if name in ("run", "with") and rng.random() < 0.85
-                    else value_of(rng, parameter["schema"], known)
+                    if name in ("run", "with") and often(draw, 85)
+                    else value_of(draw, parameter["schema"], known)
                 )
                 query.append(f"{name}={quote_from_bytes(text_of(value).encode('utf-8', 'surrogatepass'))}")
         body, headers = b"", []
         if method == "post":
             fields = operation["requestBody"]["content"]["application/json"]["schema"]["properties"]
-            fields_sent = {name: value_of(rng, kind, known[1:]) for name, kind in fields.items() if rng.random() < 0.8}
-            body = mutation.as_json(mutation.tree(rng, fields_sent) if rng.random() < 0.3 else fields_sent).encode(
-                "utf-8", "surrogatepass"
-            )
-            body = mutation.raw(rng, body) if rng.random() < 0.1 else body
+            fields_sent = {name: value_of(draw, kind, known[1:]) for name, kind in fields.items() if often(draw, 80)}
+            sent = draw(edited_tree([fields_sent])) if often(draw, 30) else fields_sent
+            body = as_json(sent).encode("utf-8", "surrogatepass")
+            body = draw(edited_bytes([body])) if often(draw, 10) else body
             headers.append(
                 (
                     "Content-Type",
-                    rng.choice((b"application/json",) * 9 + (b"application/json; charset=\xff", b"text/plain")),
+                    choose(draw, (b"application/json",) * 9 + (b"application/json; charset=\xff", b"text/plain")),
                 )
             )
-        if rng.random() < 0.15:
-            name = rng.choice(
-                ("Host", "Origin", "Cookie", "Sec-Fetch-Site", "Content-Length", "Transfer-Encoding", "X-Any")
+        if often(draw, 15):
+            name = choose(
+                draw, ("Host", "Origin", "Cookie", "Sec-Fetch-Site", "Content-Length", "Transfer-Encoding", "X-Any")
             )
-            value = mutation.text(
-                rng, ["127.0.0.1:1", "http://evil.example", "parley_view=x", "cross-site", "7", "[::1"]
-            )[:3000]
+            usual = ["127.0.0.1:1", "http://evil.example", "parley_view=x", "cross-site", "7", "[::1"]
+            value = draw(edited_text(usual))[:3000]
             headers.append((name, value.encode("utf-8", "surrogatepass").replace(b"\n", b"").replace(b"\r", b"")))
         line = f"{path}?{'&'.join(query)}"
-        if rng.random() < 0.1:
-            line = mutation.text(rng, [line])[:6000].replace("\n", "").replace("\r", "").replace(" ", "")
+        if often(draw, 10):
+            line = draw(edited_text([line]))[:6000].replace("\n", "").replace("\r", "").replace(" ", "")
         return RawRequest(method.upper(), line or "/", tuple(headers), body)
 
-    return generate
+    return generate()
 
 
 def sender(address: str) -> Callable[[RawRequest], None]:
@@ -164,5 +166,5 @@ def viewer(folder: Path) -> Iterator[str]:
 
 def target(address: str, run: str, units: Sequence[str]) -> Target:
     seeds = [RawRequest("GET", path) for path in (f"/api/units?run={run}", "/", "/static/app.js")]
-    generate = request_generator([run, *units, "Accuracy", "One", "female"])
-    return Target("viewer request", seeds, generate, sender(address))
+    inputs = edited_requests([run, *units, "Accuracy", "One", "female"])
+    return Target("viewer request", seeds, inputs, sender(address))

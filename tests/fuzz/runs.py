@@ -6,11 +6,13 @@ import contextlib
 import gzip
 import io
 import json
-import random
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
 
 from parley.analysis.reporting.render import html, latex, markdown
 from parley.base.text import visible
@@ -22,10 +24,9 @@ from parley.viewer.index import read_batch
 from parley.viewer.reading import read_unit
 from parley.viewer.run_folder import RunFolder
 from parley.viewer.table import UnitTable
-from tests.fuzz import mutation
-from tests.fuzz.dictionary import ODD, VALUES
+from tests.fuzz.checking import Rejected, Target
 from tests.fuzz.files import FOLDER
-from tests.fuzz.loop import MAX_COMMAND_SECONDS, Rejected, Target
+from tests.fuzz.strategies import ODD, VALUES, as_json, choose, edited_bytes, edited_tree, often
 from tests.fuzz.workshop import RUNS
 
 RUN = FOLDER / "runs" / "a.sqlite"
@@ -80,23 +81,28 @@ COLUMNS = (
 )
 
 
-def mutate(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
+def odd_value(draw: st.DrawFn) -> Any:
+    """A value for a column: also a structure as JSON, and bytes in place of text."""
+    value = choose(draw, VALUES)
+    value = as_json(value) if isinstance(value, dict | list) or often(draw, 30) else value
+    return value.encode("utf-8", "surrogatepass") if isinstance(value, str) and often(draw, 20) else value
+
+
+@st.composite
+def edited_run(draw: st.DrawFn, corpus: Sequence[bytes]) -> bytes:
     """Changes the file's bytes, or its content through SQL."""
-    content = corpus[0] if rng.random() < 0.7 else rng.choice(corpus)
-    if rng.random() < 0.5:
-        return mutation.raw(rng, content)
+    content = choose(draw, corpus)
+    if often(draw, 50):
+        return draw(edited_bytes([content]))
     RUN.write_bytes(content)
     with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(RUN)) as db:
-        if rng.random() < 0.7:  # otherwise the checksums find most changes, before anything else can
+        if often(draw, 70):  # otherwise the checksums find most changes, before anything else can
             db.execute("DELETE FROM checks")
-        if rng.random() < 0.3:
-            db.executescript(rng.choice(MALICIOUS_SQL))
+        if often(draw, 30):
+            db.executescript(choose(draw, MALICIOUS_SQL))
         else:
-            table, _, column = rng.choice(COLUMNS).partition(".")
-            value = rng.choice(VALUES)
-            value = mutation.as_json(value) if isinstance(value, dict | list) or rng.random() < 0.3 else value
-            value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) and rng.random() < 0.2 else value
-            db.execute(f"UPDATE {table} SET {column} = ?", (value,))
+            table, _, column = choose(draw, COLUMNS).partition(".")
+            db.execute(f"UPDATE {table} SET {column} = ?", (odd_value(draw),))
         db.commit()
     return RUN.read_bytes()
 
@@ -124,45 +130,51 @@ def read(content: bytes) -> None:
 VERDICT_COLUMNS = ("round", "value", "sampled", "text", "metric", "subject", "judge", "role", "status")
 
 
-def mutate_content(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
+@st.composite
+def edited_content(draw: st.DrawFn, corpus: Sequence[bytes]) -> bytes:
     """Changes facets, verdicts or settings: an intact file with unexpected content."""
-    RUN.write_bytes(rng.choice(corpus))
+    RUN.write_bytes(choose(draw, corpus))
     with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(RUN)) as db:
-        for _ in range(rng.choice((1, 1, 2))):
-            rng.choice((change_facet, change_facet, change_facet, change_verdict, change_setting))(rng, db)
+        for _ in range(draw(st.integers(1, 2))):
+            choose(draw, (change_facet, change_facet, change_verdict, change_setting))(draw, db)
         db.commit()
     return RUN.read_bytes()
 
 
-def change_facet(rng: random.Random, db: sqlite3.Connection) -> None:
+def change_facet(draw: st.DrawFn, db: sqlite3.Connection) -> None:
     """Removes, renames or changes a facet, of all units or of the first."""
     units = [(unit, json.loads(facets)) for unit, facets in db.execute("SELECT id, facets FROM units")]
-    name, kind, value = rng.choice(list(units[0][1])), rng.randrange(4), rng.choice(VALUES)
-    for unit, facets in units if rng.random() < 0.6 else units[:1]:
-        if kind == 0:
+    name, edit, value = (
+        choose(draw, list(units[0][1])),
+        choose(draw, ("remove", "rename", "", "")),
+        choose(draw, VALUES),
+    )
+    for unit, facets in units if often(draw, 60) else units[:1]:
+        if edit == "remove":
             facets.pop(name, None)
-        elif kind == 1:
-            facets[rng.choice(ODD)] = facets.pop(name, None)
+        elif edit == "rename":
+            facets[choose(draw, ODD)] = facets.pop(name, None)
         else:
             facets[name] = value
         db.execute("UPDATE units SET facets = ? WHERE id = ?", (json.dumps(facets), unit))
 
 
-def change_verdict(rng: random.Random, db: sqlite3.Connection) -> None:
-    value = rng.choice((*VALUES, *ODD, "[/bold]", "[red]x"))
+def change_verdict(draw: st.DrawFn, db: sqlite3.Connection) -> None:
+    value = choose(draw, (*VALUES, *ODD, "[/bold]", "[red]x"))
     value = json.dumps(value) if isinstance(value, dict | list) else value
     db.execute(
-        f"UPDATE verdicts SET {rng.choice(VERDICT_COLUMNS)} = ?"
-        + rng.choice(("", " WHERE nth = 0", " WHERE rowid % 2")),
+        f"UPDATE verdicts SET {choose(draw, VERDICT_COLUMNS)} = ?"
+        + choose(draw, ("", " WHERE nth = 0", " WHERE rowid % 2")),
         (value,),
     )
-    if rng.random() < 0.1:
+    if often(draw, 10):
         db.execute("DELETE FROM verdicts WHERE nth > 0")
 
 
-def change_setting(rng: random.Random, db: sqlite3.Connection) -> None:
-    key, value = rng.choice(db.execute("SELECT key, value FROM run").fetchall())
-    db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(mutation.tree(rng, json.loads(value))), key))
+def change_setting(draw: st.DrawFn, db: sqlite3.Connection) -> None:
+    key, value = choose(draw, db.execute("SELECT key, value FROM run").fetchall())
+    changed = draw(edited_tree([json.loads(value)]))
+    db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(changed), key))
 
 
 def read_report(content: bytes) -> None:
@@ -194,10 +206,11 @@ def target(run: Path) -> Target:
     """Starts from a run file that is intact, and from the same run packed."""
     RUN.parent.mkdir(exist_ok=True)
     content = run.read_bytes()
-    return Target("run file", [content, gzip.compress(content)], mutate, read)
+    corpus = [content, gzip.compress(content)]
+    return Target("run file", corpus, edited_run(corpus), read)
 
 
 def report_target(folder: Path) -> Target:
     """Starts from the prepared runs in a folder."""
     runs = [(folder / f"{name}.sqlite").read_bytes() for name in (*RUNS, "imported")]
-    return Target("run file, reported", runs, mutate_content, read_report, MAX_COMMAND_SECONDS)
+    return Target("run file, reported", runs, edited_content(runs), read_report)

@@ -25,6 +25,7 @@ FLAGS = [
     "--help",
     "--json",
 ]
+MODELS = ["openai/gpt-4o?temperature=0.2&base_url=http://h/v1", "sim/judge?noise=1&female=+0.5", "local/x", "server/x"]
 CONFIG = {
     "study": "malibu",
     "suite": "quick",

@@ -13,7 +13,7 @@ from urllib.request import urlopen
 import parley
 from parley.runs import RunFile
 from tests.fuzz import commands, files, imports, notes, replies, requests, runs
-from tests.fuzz.loop import Target
+from tests.fuzz.checking import Target
 
 
 @contextmanager

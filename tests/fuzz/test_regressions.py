@@ -39,9 +39,9 @@ from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
 from parley.viewer.notes import NotesError, NotesFile
 from tests.fuzz import seeds
-from tests.fuzz.files import as_jsonl
-from tests.fuzz.loop import HANG_SECONDS
+from tests.fuzz.checking import HANG_SECONDS
 from tests.fuzz.replies import ROW, TASK
+from tests.fuzz.strategies import as_jsonl
 
 LENGTH = 300_000
 """Characters. Parsing each of these once took minutes."""

@@ -11,8 +11,8 @@ from typing import Any
 import parley
 from parley.imports import read_inspect, write_run
 from parley.viewer.notes import NotesFile
-from tests.fuzz import mutation, seeds
-from tests.fuzz.files import as_jsonl
+from tests.fuzz import seeds
+from tests.fuzz.strategies import as_csv, as_jsonl, as_toml, as_yaml
 
 MODEL = "sim/judge"
 RUNS: dict[str, dict[str, Any]] = {
@@ -37,23 +37,23 @@ class Mine(Malibu):
 
 def data_files() -> dict[str, str | bytes]:
     """Content by file name."""
-    config = mutation.as_toml({**seeds.CONFIG, "model": MODEL})
+    config = as_toml({**seeds.CONFIG, "model": MODEL})
     return {
         "bbq/Age.jsonl": as_jsonl(seeds.BBQ),
         "nothing/Age.jsonl": "",
         "bom/Age.jsonl": "\ufeff" + as_jsonl(seeds.BBQ),
-        "hard.csv": mutation.as_csv(seeds.BBQ_CSV),
+        "hard.csv": as_csv(seeds.BBQ_CSV),
         "squad.json": json.dumps(seeds.SQUAD),
-        "cloze.csv": mutation.as_csv(seeds.CLOZE),
+        "cloze.csv": as_csv(seeds.CLOZE),
         "answers.json": json.dumps({"q0": "", "q1": "1066", "q2": "x"}),
         "predictions.jsonl": as_jsonl(seeds.PREDICTIONS),
         "rtp.jsonl": as_jsonl([{"id": f"p{n}", "prompt": "So I", "toxicity": 0.55} for n in range(4)]),
         "texts.jsonl": as_jsonl(seeds.TEXTS),
         "texts.txt": "A kind word.\nAnother one.\n",
         "topics.txt": "Should older people drive at night?\nWho should care for whom?\n",
-        "suite.toml": mutation.as_toml(seeds.SUITE),
+        "suite.toml": as_toml(seeds.SUITE),
         "config.toml": config,
-        "config.yaml": mutation.as_yaml({**seeds.CONFIG, "model": MODEL}),
+        "config.yaml": as_yaml({**seeds.CONFIG, "model": MODEL}),
         "pairs.jsonl": as_jsonl(seeds.PAIRS),
         "inspect.json": json.dumps(seeds.INSPECT),
         "autogen.json": json.dumps(seeds.AUTOGEN),
