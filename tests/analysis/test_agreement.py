@@ -171,6 +171,7 @@ def test_pure_chance_gives_alpha_near_zero() -> None:
 # Intervals
 
 
+@pytest.mark.nightly
 def test_the_interval_covers_the_coefficient_of_the_population() -> None:
     def ratings(rng: np.random.Generator, items: int) -> np.ndarray:
         return np.round(5 + rng.normal(0, 1.5, (items, 1)) + rng.normal(0, 1, (items, 3)))
@@ -207,6 +208,7 @@ def test_counting_equal_items_together_gives_the_same_interval() -> None:
     assert (together.low, together.high) == pytest.approx((one_by_one.low, one_by_one.high), abs=0.02)
 
 
+@pytest.mark.nightly
 def test_few_clusters_are_covered_as_well() -> None:
     # Ten bases of ten items, four judges, whole points: where percentiles of the draws cover far too little
     def ratings(rng: np.random.Generator, bases: int) -> np.ndarray:

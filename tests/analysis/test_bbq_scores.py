@@ -226,6 +226,7 @@ def templates(rng: np.random.Generator, spread: float, scenarios: list[int]) -> 
 AGE = [8, 8, 8, 24, 18, 32, 32, 32, 18, 40, 24, 24, 18, 32, 18, 50, 24, 50, 72, 40, 70, 70, 84, 40, 84]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("spread", "sizes", "worst"), [(0.5, AGE, 0.8), (1.0, AGE, 0.6), (1.0, [20] * 10, 0.7)])
 def test_intervals_over_templates_cover_where_those_over_scenarios_do_not(
     spread: float, sizes: list[int], worst: float
@@ -240,6 +241,7 @@ def test_intervals_over_templates_cover_where_those_over_scenarios_do_not(
     assert by_scenario / 300 < worst
 
 
+@pytest.mark.nightly
 def test_few_templates_of_unequal_sizes_cover_less_than_they_claim() -> None:
     """The reason for the note below ten templates: sizes as of the first five of Disability_status."""
     rate = quad(lambda z: expit(0.5 + 0.5 * z) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), -8, 8)[0]

@@ -80,6 +80,7 @@ def test_clusters_or_rows_may_be_weighted_equally() -> None:
     assert bootstrap_mean(values, clusters, weight="row").estimate == 2.0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("clusters", "lowest"), [(8, 0.90), (30, 0.92)])
 def test_the_bootstrap_covers_at_its_level_even_with_few_clusters(clusters: int, lowest: float) -> None:
     rng = np.random.default_rng(clusters)
@@ -157,6 +158,7 @@ def test_winning_everything_still_has_an_interval() -> None:
     assert 0.6 < result.low < 0.85, "the interval of 15 independent cases, not of 60"
 
 
+@pytest.mark.nightly
 def test_the_proportion_covers_at_its_level() -> None:
     rng = np.random.default_rng(10)
     covered = 0

@@ -139,6 +139,7 @@ def test_too_few_bases_are_told() -> None:
     assert words[-1] == "With 4 scenarios no difference could be: that takes at least 6."
 
 
+@pytest.mark.nightly
 def test_mcnemar_over_units_raises_false_alarms_where_clusters_do_not() -> None:
     """Two equally good models that differ by scenario: 20 scenarios of 10 units, 120 comparisons."""
     rng = np.random.default_rng(3)

@@ -91,6 +91,7 @@ class Design:
         return scores
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("share", [1.0, 0.6], ids=["whole", "with gaps"])
 def test_planted_components_are_recovered_on_average(share: float) -> None:
     rng = np.random.default_rng(3)

@@ -47,6 +47,7 @@ def test_opposite_stereotypes_are_found_although_their_mean_is_0() -> None:
     assert found.upper > 1.5
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [[10] * 20, [3] * 10 + [10] * 10], ids=["equal", "unequal"])
 @pytest.mark.parametrize("sd", [0.0, 0.3])
 def test_the_test_keeps_its_level_and_the_limit_covers(sizes: list[int], sd: float) -> None:

@@ -87,6 +87,7 @@ def test_planted_components_are_found_and_explained() -> None:
     assert dict(table["generalises_to"]) == {name: GENERALISES_TO[name] for name in table.index}
 
 
+@pytest.mark.nightly
 def test_the_standard_error_as_run_is_that_of_repeated_studies() -> None:
     rng = np.random.default_rng(1)
     differences, predicted = [], []

@@ -113,6 +113,7 @@ def test_180_calls_tell_a_capable_judge_from_a_random_one() -> None:
     assert np.mean(apart) >= 0.7, "mostly, the intervals do not even touch"
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("noise", "least"), [(0.3, 0.0), (1.0, 0.03)], ids=["nearly all ties", "few ties"])
 def test_a_random_judge_is_taken_for_a_capable_one_in_5_of_100_studies(noise: float, least: float) -> None:
     """Where nearly all scores tie, the test is conservative."""

@@ -111,6 +111,7 @@ def test_swapping_the_systems_changes_the_sign_only(gaps: list[int]) -> None:
     assert forward.p >= 2 / 2 ** len(gaps)
 
 
+@pytest.mark.nightly
 def test_sign_flip_p_is_uniform_under_the_null() -> None:
     rng = np.random.default_rng(3)
     p = [paired_permutation(rng.standard_t(3, 20), np.zeros(20)).p for _ in range(400)]

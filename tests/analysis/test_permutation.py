@@ -115,6 +115,7 @@ def test_random_patterns_agree_with_all_of_them(monkeypatch: pytest.MonkeyPatch)
     assert drawn.statistic == exact.statistic
 
 
+@pytest.mark.nightly
 def test_labels_that_are_not_exchangeable_raise_no_false_alarms() -> None:
     """Two of four identities are raised or lowered by 1.5 at random from base to base: no mean effect."""
     rng = np.random.default_rng(11)
@@ -176,6 +177,7 @@ def test_repeats_and_judges_do_not_count_as_independent() -> None:
 # Its false-positive rate and its power
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("identities", [2, 4])
 def test_p_is_uniform_under_the_null_whatever_judges_have_in_common(
     identities: int, monkeypatch: pytest.MonkeyPatch
@@ -194,6 +196,7 @@ def test_p_is_uniform_under_the_null_whatever_judges_have_in_common(
     assert np.mean(np.array(theirs) <= 0.05) > 0.2, "verdicts of one panel taken as independent"
 
 
+@pytest.mark.nightly
 def test_chi_square_of_conversing_judges_is_wrong_where_ours_is_right() -> None:
     rng = np.random.default_rng(7)
     wrong = right = 0

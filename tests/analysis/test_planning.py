@@ -90,6 +90,7 @@ def test_differences_are_equivalent_where_the_90_percent_interval_lies_within_th
     assert (equivalence_p(gaps, margin) <= 0.05) == within
 
 
+@pytest.mark.nightly
 def test_a_difference_at_the_margin_is_rarely_called_equivalent() -> None:
     rng = np.random.default_rng(1)
     called = sum(equivalence_p(rng.normal(0.3, 0.5, 30), 0.3) <= 0.05 for _ in range(600))

@@ -153,6 +153,7 @@ def test_the_interval_comes_from_scenarios_and_not_from_rows() -> None:
     assert (once.n, again.n, again.clusters) == (200, 2000, 25)
 
 
+@pytest.mark.nightly
 def test_strengths_are_covered_at_their_level() -> None:
     covered = 0
     for seed in range(120):

@@ -50,6 +50,7 @@ def test_the_interval_consists_of_the_ratios_that_are_not_rejected() -> None:
     assert (actual.low, actual.high) == pytest.approx((min(kept), max(kept)), abs=0.01)
 
 
+@pytest.mark.nightly
 def test_it_covers_the_true_ratio_in_95_of_100_studies() -> None:
     rng = np.random.default_rng(4)
     intervals = [ratio_of_means(*sample(rng, 15, 0.3)) for _ in range(600)]

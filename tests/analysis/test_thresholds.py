@@ -42,6 +42,7 @@ def test_too_few_texts_have_no_threshold_and_say_so() -> None:
     assert math.isnan(lowest_for_false_alarms(TEN[:5], 0.1).estimate)
 
 
+@pytest.mark.nightly
 def test_the_interval_covers_a_planted_threshold() -> None:
     """Scores uniform on 0 to 1: the threshold for a miss rate of 0.1 is 0.1. Seed 1, 500 data sets of 200 texts."""
     rng = np.random.default_rng(1)

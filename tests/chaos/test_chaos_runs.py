@@ -39,7 +39,10 @@ def test_a_study_under_faults_and_signals_gives_the_same_results(nth: int, serve
     nothing_is_wrong(chaos_run)
 
 
-@pytest.mark.parametrize("executor", EXECUTORS)
+@pytest.mark.parametrize(
+    "executor",
+    [pytest.param(name, marks=[] if name in ("asyncio", "processes") else pytest.mark.nightly) for name in EXECUTORS],
+)
 def test_an_executor_under_faults_and_signals_gives_the_same_results(
     executor: str, server: FaultServer, tmp_path: Path
 ) -> None:

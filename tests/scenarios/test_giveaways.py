@@ -81,6 +81,7 @@ def test_swapping_the_numbers_at_random_hides_the_habit() -> None:
 # At chance
 
 
+@pytest.mark.nightly
 def test_shuffled_pairs_are_at_chance() -> None:
     """200 suites without any habit: the mean is one half, and p is at most 5% in about 5% of them."""
     results = [tell_apart(suite(seed=seed)) for seed in range(200)]
