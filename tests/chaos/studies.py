@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.own_study import STUDY
+
 SCORER = '''
 from parley.judging.toxicity import Toxicity
 
@@ -27,26 +29,17 @@ class Steady:
     async def close(self):
         pass
 '''
-OWN = '''
-from pydantic import BaseModel
-from parley.agents import Debate, Persona
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+OWN = (
+    STUDY
+    + """
+class Own(Study):
+    class Config(BaseModel):
+        model: str
+        size: int
+        seed: int = 0
 
-class Config(BaseModel):
-    model: str
-    size: int
-    seed: int = 0
-
-class Own:
-    """A user's own study."""
-
-    name, Config = "own", Config
-
-    def __init__(self, config): self.config = config
-    def models(self): return [self.config.model]
-    def prompts(self): return {"greet": "Greet guest {n}."}
-    def sources(self): return {}
-    def estimate(self, unit): return UsageEstimate(calls=2, prompt_tokens=60, completion_tokens=60)
+    def prompts(self):
+        return {"greet": "Greet guest {n}."}
 
     def plan(self):
         return (Unit(f"guest/{n}", {"guest": n % 5}) for n in range(self.config.size))
@@ -57,7 +50,8 @@ class Own:
         talk = await table.converse(f"Greet guest {unit.id}.")
         words = [Verdict.from_turn(t, "length", value=float(len(t.text))) for t in talk.spoken()]
         return Outcome(talk, tuple(words))
-'''
+"""
+)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from parley.reports import make_report
 from parley.runs import RunFile, stored_plan
 from parley.runs.plan import describe_plan
 from parley.scenarios import aligned_directions, load_suite
+from tests.own_study import STUDY
 
 RUN = ("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
 
@@ -274,29 +275,15 @@ def test_runs_whose_plans_differ_on_a_base_leave_it_out(parley: Parley, own: str
 # Other studies
 
 
-SMALL = '''
-from pydantic import BaseModel
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
-from parley.agents import Transcript
-
-class Config(BaseModel):
-    seed: int = 0
-
-class Small:
-    """Small."""
+SMALL = (
+    STUDY
+    + '''
+class Small(Study):
     name = "small"
-    Config = Config
-    def __init__(self, config):
-        self.config = config
-    def models(self):
-        return ["sim/judge"]
-    def prompts(self):
-        return {}
-    sources = prompts
+
     def plan(self):
         yield Unit("one", {"scenario": "s"})
-    def estimate(self, unit):
-        return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
+
     async def run(self, unit, models):
         return Outcome(Transcript(()), (Verdict(judge="rule", role="evaluator", round=1, metric="m", value=1.0),))
 
@@ -306,6 +293,7 @@ class Planned(Small):
     def analysis_plan(self):
         return {"estimand": "the mean of m", "looks": ("one",), "tables": {"medians": "planned"}}
 '''
+)
 
 
 @pytest.mark.parametrize(

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from pydantic import BaseModel
 
-from parley.agents import Models, Transcript
 from parley.cli.show import _notes
 from parley.cli.view import _serve
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
 from parley.runs.job import make_study
 from parley.runs.studies import STUDIES, find_study
 from parley.scenarios import load_suite
+from tests.own_study import STUDY
 
 QUICK = ("run", "malibu", "--yardstick", "off", "--phases", "1", "--quiet")
 
@@ -219,42 +217,32 @@ def test_a_conversation_that_failed_in_its_log_is_no_failure_of_the_import(parle
     assert result.status == 0
 
 
-class Dice:
-    """A study that calls no model."""
-
+DICE = (
+    STUDY
+    + """
+class Dice(Study):
     name = "dice"
 
-    class Config(BaseModel):
-        seed: int = 0
-
-    def __init__(self, config: BaseModel) -> None:
-        self.config = config
-
-    def models(self) -> list[str]:
+    def models(self):
         return []
 
-    def prompts(self) -> dict[str, str]:
-        return {}
-
-    def sources(self) -> dict[str, str]:
-        return {}
-
-    def plan(self) -> Iterator[Unit]:
+    def plan(self):
         yield from (Unit(f"throw-{number}", {"throw": number}) for number in range(3))
 
-    def estimate(self, unit: Unit) -> UsageEstimate:
+    def estimate(self, unit):
         return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
 
-    async def run(self, unit: Unit, models: Models) -> Outcome:
+    async def run(self, unit, models):
         thrown = Verdict(judge="Dice", role="evaluator", round=1, metric="points", value=4.0)
         return Outcome(Transcript((), "thrown"), (thrown,))
+"""
+)
 
 
-def test_a_study_without_models_runs(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parley.cli.run.find_study", lambda name: Dice)
-    monkeypatch.setattr("parley.runs.job.find_study", lambda name: Dice)
-    assert parley("run", "dice", "--dry-run", "--json").json["models"] == []
-    result = parley("run", "dice", "--quiet", "--json")
+def test_a_study_without_models_runs(parley: Callable[..., Any], place: Path) -> None:
+    (place / "dice.py").write_text(DICE)
+    assert parley("run", "dice.py:Dice", "--dry-run", "--json").json["models"] == []
+    result = parley("run", "dice.py:Dice", "--quiet", "--json")
     assert (result.status, result.json["done"], result.json["run"].startswith("runs/dice-")) == (0, 3, True)
 
 

@@ -11,6 +11,7 @@ from aiohttp import web
 
 import parley as library
 from parley.agents import ConfigError, ParleyError
+from tests.own_study import STUDY
 
 QUICK = (
     "run",
@@ -28,41 +29,25 @@ QUICK = (
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
 KEY = "sk-a-secret-that-must-not-be-stored"
 
-STUDY = '''
-"""Ada and Ben talk about drinks."""
-from pydantic import BaseModel
-from parley.agents import Debate, Persona
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
-
+DRINKS = (
+    STUDY
+    + '''
 OPENING = "What is good about {topic}?"
 
-class Config(BaseModel):
-    model: str = "sim/talk"
-    topics: list[str] = ["tea", "coffee", "water", "milk", "juice"]
-    seed: int = 0
+class Panel(Study):
+    """Ada and Ben talk about drinks."""
 
-class Panel:
     name = "panel"
-    Config = Config
 
-    def __init__(self, config):
-        self.config = config
-
-    def models(self):
-        return [self.config.model]
+    class Config(Study.Config):
+        topics: list[str] = ["tea", "coffee", "water", "milk", "juice"]
 
     def prompts(self):
         return {"opening": OPENING}
 
-    def sources(self):
-        return {}
-
     def plan(self):
         for n, topic in enumerate(self.config.topics):
             yield Unit(topic, {"topic": topic, "nth": n})
-
-    def estimate(self, unit):
-        return UsageEstimate(calls=2, prompt_tokens=100, completion_tokens=40)
 
     async def run(self, unit, models):
         if unit.id == "lava":
@@ -73,6 +58,7 @@ class Panel:
         last = transcript.spoken()[-1]
         return Outcome(transcript, (Verdict.from_turn(last, "length", value=len(last.text)),))
 '''
+)
 PANEL = ("run", "panel.py:Panel", "--quiet", "--concurrency", "1", "--out", "panel.sqlite")
 
 
@@ -218,7 +204,7 @@ def test_nineteen_failures_and_a_success_do_not(parley: Callable[..., Any], serv
 
 
 def test_a_users_own_study_is_run_recorded_and_resumed(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
-    (place / "panel.py").write_text(STUDY)
+    (place / "panel.py").write_text(DRINKS)
     file = run_file("panel.sqlite")
 
     stopped = parley(*PANEL, "--budget-calls", "5")
@@ -242,7 +228,7 @@ def test_a_users_own_study_is_run_recorded_and_resumed(parley: Callable[..., Any
 
 
 def test_its_fields_are_flags(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
-    (place / "panel.py").write_text(STUDY)
+    (place / "panel.py").write_text(DRINKS)
     assert "--topics" in parley("run", "panel.py:Panel", "--help").out
 
     assert parley(*PANEL, "--topics", "cider,mead").status == 0
@@ -260,7 +246,7 @@ def test_its_file_may_have_any_name(start: Callable[..., Any], place: Path) -> N
 
 
 def test_a_fault_in_its_code_fails_only_its_unit(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
-    (place / "panel.py").write_text(STUDY)
+    (place / "panel.py").write_text(DRINKS)
 
     result = parley(*PANEL, "--topics", "tea,lava,milk")
 
@@ -274,7 +260,7 @@ def test_a_fault_in_its_code_fails_only_its_unit(parley: Callable[..., Any], pla
 
 
 def test_two_units_with_the_same_id_are_refused(parley: Callable[..., Any], place: Path) -> None:
-    (place / "panel.py").write_text(STUDY)
+    (place / "panel.py").write_text(DRINKS)
 
     result = parley(*PANEL, "--topics", "tea,milk,tea")
 

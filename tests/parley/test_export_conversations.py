@@ -12,38 +12,19 @@ import pytest
 from parley.judging import Unit
 from parley.runs import RunFile
 from parley.viewer.notes import NotesFile
+from tests.own_study import STUDY
 
-OWN = '''
-from pydantic import BaseModel
-from parley.agents import Assessment, Critique, Debate, Persona
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
-
-class Config(BaseModel):
-    model: str = "sim/talk"
-
-class Own:
-    name = "own"
-    Config = Config
-
-    def __init__(self, config):
-        self.config = config
-
-    def models(self):
-        return [self.config.model]
-
+OWN = (
+    STUDY
+    + '''
+class Numbered(Study):
     def prompts(self):
         return {"judgement": "Say what you think.", "open": "Score it."}  # only the first is sent to a writer
-
-    def sources(self):
-        return {}
 
     def plan(self):
         return (Unit(f"u{n}", {"number": n}) for n in range(12))
 
-    def estimate(self, unit):
-        return UsageEstimate(calls=1, prompt_tokens=10, completion_tokens=10)
-
-class Talk(Own):
+class Talk(Numbered):
     """Ada is kinder than Ben, and both are kinder in round 2."""
 
     async def run(self, unit, models):
@@ -58,7 +39,7 @@ class Talk(Own):
         ]
         return Outcome(transcript, tuple(verdicts))
 
-class Revised(Own):
+class Revised(Numbered):
     """The first draft is poor, its revision is not."""
 
     async def run(self, unit, models):
@@ -74,6 +55,7 @@ class Revised(Own):
             Verdict.from_turn(turn, "worth", value=worth[turn.round]) for turn in transcript.spoken("generator")
         ))
 '''
+)
 
 
 def rows(folder: str) -> list[dict[str, Any]]:

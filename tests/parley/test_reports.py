@@ -13,6 +13,7 @@ import pytest
 import parley as library
 from parley.reports import make_report
 from parley.runs import RunFile
+from tests.own_study import STUDY
 
 EFFECT = (
     "difference low high p p_adjusted conclusion p_alike p_alike_adjusted base_sd base_sd_high p_bases "
@@ -293,36 +294,15 @@ def test_a_comparison_of_a_run_with_itself_finds_nothing(parley: Parley, run: Pa
 
 # The user's own study
 
-STUDY = """
-from pydantic import BaseModel
-from parley.agents import Debate, Persona
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
-
-class Config(BaseModel):
-    model: str = "sim/talk"
-
-class Panel:
+TASTES = (
+    STUDY
+    + """
+class Panel(Study):
     name = "panel"
-    Config = Config
     # report
-
-    def __init__(self, config):
-        self.config = config
-
-    def models(self):
-        return [self.config.model]
-
-    def prompts(self):
-        return {}
-
-    def sources(self):
-        return {}
 
     def plan(self):
         return (Unit(topic, {"topic": topic}) for topic in ("tea", "milk"))
-
-    def estimate(self, unit):
-        return UsageEstimate(calls=1, prompt_tokens=10, completion_tokens=10)
 
     async def run(self, unit, models):
         table = Debate([Persona("Ada", "You are Ada.")], model=self.config.model, rounds=1, models=models)
@@ -334,11 +314,12 @@ def mine(verdicts, context):
     from parley.analysis.reporting.report import Report
     return Report(f"mine: {context.title}", (f"{len(verdicts)} verdicts",), runs=context.runs)
 """
+)
 PANEL = ("run", "panel.py:Panel", "--quiet", "--out", "panel.sqlite")
 
 
 def test_a_users_own_study_gets_the_generic_report(parley: Parley, place: Path) -> None:
-    (place / "panel.py").write_text(STUDY)
+    (place / "panel.py").write_text(TASTES)
     assert parley(*PANEL).status == 0
     result = parley("report", "panel.sqlite", "--json", "--out", "deep/er", *FEW)
     data = strict(result.out)
@@ -351,14 +332,14 @@ def test_a_users_own_study_gets_the_generic_report(parley: Parley, place: Path) 
 
 
 def test_the_terminal_shows_each_mean_with_its_interval(parley: Parley, place: Path) -> None:
-    (place / "panel.py").write_text(STUDY.replace('{"topic": topic}', '{"topic": topic, "identity": "Ada"}'))
+    (place / "panel.py").write_text(TASTES.replace('{"topic": topic}', '{"topic": topic, "identity": "Ada"}'))
     assert parley(*PANEL).status == 0
     result = parley("report", "panel.sqlite", *FEW).out
     assert "-9.71 to 15.71" in result, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
 
 
 def test_a_study_may_have_its_own_report(parley: Parley, place: Path) -> None:
-    (place / "panel.py").write_text(STUDY.replace("# report", "report = staticmethod(lambda *given: mine(*given))"))
+    (place / "panel.py").write_text(TASTES.replace("# report", "report = staticmethod(lambda *given: mine(*given))"))
     assert parley(*PANEL).status == 0
     data = strict(parley("report", "panel.sqlite", "--study", "panel.py:Panel", "--json", *FEW).out)
     assert data["title"].startswith("mine: panel")

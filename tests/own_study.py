@@ -1,0 +1,32 @@
+"""A user's own study, as the text of a Python file: tests add the class that is run, with what is special about it."""
+
+from __future__ import annotations
+
+STUDY = '''
+"""A user's own study."""
+from pydantic import BaseModel
+from parley.agents import Assessment, Critique, Debate, Persona, Transcript
+from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+
+class Study:
+    name = "own"
+
+    class Config(BaseModel):
+        model: str = "sim/talk"
+        seed: int = 0
+
+    def __init__(self, config):
+        self.config = config
+
+    def models(self):
+        return [self.config.model]
+
+    def prompts(self):
+        return {}
+
+    def sources(self):
+        return {}
+
+    def estimate(self, unit):
+        return UsageEstimate(calls=2, prompt_tokens=100, completion_tokens=40)
+'''
