@@ -8,12 +8,11 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.bbq import iterations as bbq_iterations
-from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
-from parley.analysis.bbq.forests import forests
+from parley.analysis.bbq.figures import TITLES, accuracy_against_bias, forests
 from parley.analysis.bbq.leaderboard import against_default, answers, by_category, leaderboard
 from parley.analysis.bbq.mabrf.report import parts
 from parley.analysis.reporting.forest import filled
-from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
+from parley.analysis.reporting.iterations import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.optimism import BY, gap_sentences, gap_table, optimism_gaps
 from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
 from parley.analysis.reporting.systems import BASELINE, system_facets

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.clusters import cluster_of
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.reporting.verdicts import cluster_of, require, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation

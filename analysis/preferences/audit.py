@@ -19,8 +19,7 @@ import pandas as pd
 from scipy import sparse
 
 from parley.analysis.preferences import features
-from parley.analysis.preferences.accuracy import accuracy_by_topic
-from parley.analysis.preferences.paired_logit import MIN_TOPICS, fit, held_out_correct, sign_flip_p
+from parley.analysis.preferences.paired_logit import MIN_TOPICS, accuracy_by_topic, fit, held_out_correct, sign_flip_p
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.tables import Floats, factorize

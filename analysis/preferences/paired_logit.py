@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import optimize, sparse
 from scipy.special import expit
 
+from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, Ints
 
 PENALTY = 1.0
@@ -98,3 +100,21 @@ def sign_flip_p(differences: Any, topics: Ints, seed: int, flips: int = FLIPS) -
         signs = rng.choice(np.array([-1.0, 1.0]), (min(200, flips - start), count))
         as_large += int((((signs @ scaled) ** 2).sum(axis=1) >= observed * (1 - 1e-9)).sum())
     return (1 + as_large) / (1 + flips)
+
+
+def accuracy_by_topic(correct: Floats, topics: pd.Series | np.ndarray) -> dict[str, Any]:
+    """The share of correct predictions, with an interval over topics.
+
+    Args:
+        correct: 1, 0, 0.5 for a tie, or NaN where it is not known; one a pair.
+        topics: The topic of each pair.
+    """
+    estimate = cluster_proportion(correct, topics)
+    return {
+        "accuracy": estimate.estimate,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "topics": estimate.clusters,
+        "note": estimate.note,
+    }

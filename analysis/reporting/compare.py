@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Report, Table
-from parley.analysis.reporting.verdicts import final_verdicts, require
+from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.signflips import clusters_to_reject

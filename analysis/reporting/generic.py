@@ -17,11 +17,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells

@@ -1,4 +1,4 @@
-"""Frames of verdicts: plain columns in place of categories, and the final verdicts of each unit."""
+"""Frames of verdicts: plain columns in place of categories, the final verdicts of each unit, and their clusters."""
 
 from __future__ import annotations
 
@@ -54,3 +54,25 @@ def final_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     chaired = verdicts["unit"].isin(verdicts["unit"][chair].unique()) if chair.any() else chair
     last = verdicts.groupby("unit", observed=True)["round"].transform("max")
     return verdicts[chair | (~chaired & (verdicts["round"] == last))]
+
+
+def cluster_of(frame: pd.DataFrame) -> pd.Series:
+    """The cluster of each row; the name of the column says what clusters are.
+
+    A base, where units have one (those without are their own scenario); a question template of BBQ (category and
+    question number); a paragraph of SQuAD; else a scenario, else a unit.
+
+    Args:
+        frame: One row per verdict, with its unit and the facets of it.
+    """
+    own = _texts(frame, "scenario" if "scenario" in frame else "unit")
+    if "base" in frame and (base := _texts(frame, "base")).ne("").any():
+        return base.where(base != "", own)
+    if {"category", "question"} <= set(frame) and pd.api.types.is_numeric_dtype(frame["question"]):
+        return (_texts(frame, "category") + "/" + _texts(frame, "question")).rename("template")
+    return _texts(frame, "paragraph") if "paragraph" in frame else own
+
+
+def _texts(frame: pd.DataFrame, name: str) -> pd.Series:
+    column = frame[name]
+    return column.astype(object).where(column.notna(), "").astype(str)

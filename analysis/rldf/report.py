@@ -13,8 +13,15 @@ from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportC
 from parley.analysis.reporting.verdicts import require
 from parley.analysis.rldf import ablation, framing, rubrics
 from parley.analysis.rldf import debates as rldf
-from parley.analysis.rldf.figures import ablation_figure, framing_figure, rounds_figure
-from parley.analysis.rldf.forests import ablation_forest, debate_forests, framing_forests, rubric_forest
+from parley.analysis.rldf.figures import (
+    ablation_figure,
+    ablation_forest,
+    debate_forests,
+    framing_figure,
+    framing_forests,
+    rounds_figure,
+    rubric_forest,
+)
 from parley.base.text import plural
 
 OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate are not independent, topics are."

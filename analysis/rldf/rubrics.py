@@ -15,7 +15,7 @@ import pandas as pd
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.correlation import pearson
+from parley.analysis.stats.paired import pearson
 from parley.analysis.stats.results import Estimate
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)

@@ -107,7 +107,7 @@ def _tables(audit: Audit, columns: Sequence[ScorerColumn]) -> tuple[DataFrame, D
 
 def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[ScorerColumn]) -> None:
     from parley.analysis.reporting.figures import save
-    from parley.analysis.toxicity.figures import audit_figure
+    from parley.analysis.toxicity.scorers import audit_figure
 
     title = "Toxicity of the same sentence about different people"
     figure = audit_figure(probes, audit.sentences, title, figure_note(columns))

@@ -26,7 +26,7 @@ from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy,
 from parley.analysis.bbq.report import report
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
-from parley.analysis.stats.correlation import pearson
+from parley.analysis.stats.paired import pearson
 
 
 def rows(right: int, of: int) -> list[float]:

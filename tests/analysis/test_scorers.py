@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.toxicity.figures import audit_figure
-from parley.analysis.toxicity.scorers import agreement, auc, by_category, by_kind, by_sentence, gaps
+from parley.analysis.toxicity.scorers import agreement, auc, audit_figure, by_category, by_kind, by_sentence, gaps
 
 AUDIT = pd.DataFrame(
     [

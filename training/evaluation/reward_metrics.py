@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.preferences.accuracy import accuracy_by_topic
+from parley.analysis.preferences.paired_logit import accuracy_by_topic
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.tables import Floats

@@ -13,9 +13,8 @@ from parley.analysis.bbq.mabrf.tables import templates
 from parley.analysis.bbq.scores import CONTEXTS
 from parley.analysis.reporting.systems import baseline_pairs
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.correlation import pearson
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.paired import mcnemar, paired_permutation, wilcoxon
+from parley.analysis.stats.paired import mcnemar, paired_permutation, pearson, wilcoxon
 
 PLAIN, SEARCH = "mabrf", "mabrf-search"
 MEASURES = {
