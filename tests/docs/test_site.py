@@ -33,12 +33,11 @@ def test_every_page_is_there_and_in_the_menu(site: Path, root: Path) -> None:
         assert f'href="{page.stem}.html"' in home
 
 
-def test_every_decision_is_in_the_table_of_its_page(root: Path) -> None:
+def test_the_decisions_stay_a_page(root: Path) -> None:
+    """What explains one line stands beside that line; the page has what shapes the whole."""
     text = (root / "docs" / "decisions.md").read_text("utf-8")
-    decisions = re.findall(r"^## (.*)$", text, re.M)
-    listed = re.findall(r"\[([^\]]+)\]\(#", text.partition("\n## ")[0])
-    assert len(decisions) > 40
-    assert listed == decisions, "every decision is listed once, in the order of the page"
+    assert len(re.findall(r"^## ", text, re.M)) <= 16
+    assert len(text.split()) <= 4000
 
 
 def test_the_arguments_in_a_docstring_become_a_list() -> None:
