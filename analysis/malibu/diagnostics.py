@@ -80,6 +80,7 @@ def _beyond_noise(units: pd.DataFrame) -> Floats:
     whole = units[units["choice"].notna()]
     size = whole.groupby(keys, observed=True)["unit"].transform("size")
     orders = whole.groupby(keys, observed=True)["order"].transform("sum")
+    # Two orders × two repeats: without an order effect these four are exchangeable, so that sign flips are exact.
     whole = whole[(size == 4) & (orders == 2)]
     by_kind = [
         nested_means(couples["flipped"].to_numpy(dtype=float), couples[["cluster", "scenario"]])[0]

@@ -31,7 +31,7 @@ from parley.base.text import p_text, plural
 
 NEARLY = 0.8
 SEQUENCE = 5
-"""Words in a row that are compared."""
+"""Words in a row that are compared, for the share of a statement; a page that marks single passages takes eight."""
 MUCH = 0.1
 VERBATIM, NEAR, SCORES = "words, verbatim", "words, nearly verbatim", "all scores the same"
 ECHO = ["model", "phase", "round", "what", "share", "chance", "difference", "low", "high", "p", "p_adjusted", "n"]

@@ -63,6 +63,7 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
     values = pd.to_numeric(verdicts["value"], errors="coerce").to_numpy(dtype=float)
     low, high = SCALE
     wrong = verdicts["value"].notna().to_numpy() & ~((values >= low) & (values <= high))
+    # Errors, not cautions, here and below: an average of such scores, or of copies, would silently change weights.
     if wrong.any():
         row = verdicts.iloc[int(np.argmax(wrong))]
         score = f"{row['value']:g}" if isinstance(row["value"], float | int) else repr(row["value"])

@@ -157,6 +157,8 @@ def _dependence(by_base: pd.DataFrame) -> tuple[float, str]:
     """The p-value of no dependence on the wording, and how it was tested if not within bases."""
     several = int((by_base.notna().sum(axis=1) > 1).sum())
     if several >= NEEDED:
+        # Whole bases are flipped. Scenarios permuted within a base would reject too often where bases react to words by
+        # chance.
         return effect_of_cells(by_base).p, ""
     if several:
         return math.nan, f"{plural(several, 'base')} with several wordings: a test needs {NEEDED}"

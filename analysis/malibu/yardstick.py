@@ -209,6 +209,8 @@ def _panel_effects(effects: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def _worth(gaps: pd.Series, effects: pd.Series, effect: pd.Series) -> dict[str, Any]:
+    # The flaw's effect is the unit, so it must be clear: the interval of a ratio has no ends where the denominator may
+    # be 0.
     if not (effect["p_adjusted"] <= LEVEL and effect["difference"] > 0):
         raised = effect["p_adjusted"] <= LEVEL and effect["difference"] < 0
         note = "the flaw raises the score" if raised else "the flaw has no clear effect"

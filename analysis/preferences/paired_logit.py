@@ -16,6 +16,7 @@ from scipy.special import expit
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, Ints
 
+# scikit-learn would be a new dependency, and its classifiers want the texts of a pair as two rows, or in some order.
 PENALTY = 1.0
 """Ridge penalty on standardized features; scikit-learn's default (C = 1)."""
 MIN_TOPICS = 5
