@@ -1,4 +1,4 @@
-"""Logs of Inspect AI (`.eval`, `.json`, format version 2), read without Inspect itself.
+"""Logs of Inspect AI (`.eval`, `.json`, format version 2), read without Inspect itself: it would bring eighty packages.
 
 A sample of an epoch becomes a unit, its messages become turns, its scores verdicts, its model events calls. An `.eval`
 is a ZIP of JSON files, since 2026 compressed with Zstandard. Python reads that from 3.14 on; before, the small package

@@ -183,6 +183,7 @@ def _judged(
 
 
 def _answer(turn: Turn, words: str, task: Task, metric: str) -> Verdict:
+    # `<0>` is an answer too; 4 of the 192 cells of MABRF's tables that its log covers differ for that alone.
     place = read_place(words, task) if words else None
     return answer_verdict(turn, task, place, "unparsed" if place is None else "ok", metric)
 

@@ -1,4 +1,7 @@
-"""Sets of positions as Python integers, one bit per unit: intersecting and counting 100,000 takes microseconds."""
+"""Sets of positions as Python integers, one bit per unit: intersecting and counting 100,000 takes microseconds.
+
+A page with counts for every facet takes hundreds of intersections, and SQLite needs 27 ms for one over 10,000 units.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a run found, for the viewer's pages: the report that `parley report` writes by default, as data.
 
 Cautions, sentences, forest plots and figures are the report's own, with the same draws and seed, so that a p-value is
-the same wherever it is shown.
+the same wherever it is shown. With fewer draws of the viewer's own, one test had several p-values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The search index: the full text and the figures of every finished unit, in a cache file.
 
 The index is derived from the run, grows while the viewer is open, and may be deleted at any time. It lives in Parley's
-home and not beside the run, so that viewing a run changes nothing in its folder.
+home and not beside the run, so that viewing a run changes nothing in its folder, and a read-only folder works.
 
     python -m parley.viewer.index RUN        # indexes a run, and prints a line for each batch of units
 """
@@ -31,6 +31,9 @@ IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 FORMAT = 7
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
+# One document per unit, whose rowid is the unit's position in the plan, without a copy of the text: excerpts are read
+# from the run for the rows shown. Prefixes are indexed: on 20,000 units `w*` took 2.2 s without and 18 ms with them;
+# lists without word positions (detail=column) saved only a quarter of the time and could not find phrases.
 TEXT_TABLE = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
     replies, prompts, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2', prefix='1 2 3 4 5 6'

@@ -2,7 +2,9 @@
 
 The judges' questions are asked again: of a pair, which answer is better and each metric for both; of one text, each
 metric of the rubric; of a debate, the bias of each statement of one round; of a critique loop, its last draft. Of a
-question with options the rater chooses one, without seeing the model's answer.
+question with options the rater chooses one, without seeing the model's answer. A label can only be compared with a
+verdict if both answer the same question about the same text: so items are built from a unit's roles and the values in
+its prompt, not from the prompt's text.
 """
 
 from __future__ import annotations

@@ -53,6 +53,7 @@ class OpenRun:
             self.size = int(file.rows("SELECT count(*) FROM units")[1][0][0])
 
     def file(self) -> RunFile:
+        # Opened and closed for every request, so that a run that ends meanwhile can merge its WAL into one file.
         return RunFile.open(self.path)
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
 """Makes the reports and comparisons that pages show, one after the other, in a process of its own: they take seconds
-of computing, during which requests would have to wait.
+of computing, and a thread would take the interpreter from requests for tens of milliseconds at a time.
 
 The process reads a JSON list of paths per line (one: its report; two: their comparison), stores what it computed in the
 first run's cache, and answers with a line.

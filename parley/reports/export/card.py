@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from parley import __version__
-from parley.agents.models.catalogue import catalogue
 from parley.base.text import plural
+from parley.reports.cautions import catalogue_cautions
 from parley.reports.export.dataset import Dataset, Table
 from parley.reports.export.quality import confirmation_line
 from parley.reports.export.sources import CHECKED_FLAGS
@@ -170,13 +170,10 @@ def _body(dataset: Dataset) -> str:
 def cautions(dataset: Dataset) -> list[str]:
     """What is known about the models of the runs: that they are simulated, or too weak."""
     lines: dict[str, None] = {}
-    for source in dataset.sources:
-        for name in source.info["models"]:
-            provider, _, model = name.partition("?")[0].partition("/")
-            if provider == "sim":
-                lines[f"{name} is SIMULATED: texts and scores are planted, not written by a language model."] = None
-            elif provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
-                lines[f"{catalogue()[model].caution}."] = None
+    for name in (name for source in dataset.sources for name in source.info["models"]):
+        if name.startswith("sim/"):
+            lines[f"{name} is SIMULATED: texts and scores are planted, not written by a language model."] = None
+        lines |= dict.fromkeys(catalogue_cautions([name]))
     return list(lines)
 
 

@@ -50,6 +50,7 @@ class Settings(BaseModel):
         description="pairs that a blind second referee does not confirm: drop them, keep them (marked), or strict: "
         "also drop those it was not asked about",
     )
+    # A text without content is a text without bias, so no score shows an echo or a loop; a model learns to repeat them.
     drop: list[Literal["refused", "role_break", "echo", "loop", "leak", "cut"]] = Field(
         ["refused", "role_break", "echo", "loop"],
         description="leave out statements that are a refusal, break role, repeat their instructions (echo) or "

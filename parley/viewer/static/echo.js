@@ -1,6 +1,7 @@
 // Who repeated whom: a judge that takes over another's scores, or repeats its words. Only what a judge had read counts.
+// One unit has no chance to compare with, as the report has: so only what cannot be a coincidence of the task is marked.
 
-const ECHO_WORDS = 8; // in a row; fewer are often a phrase that anyone would use
+const ECHO_WORDS = 8; // in a row, as RLDF counts repeated instructions; fewer are often a phrase that anyone would use
 const MAX_ECHO_WORDS = 5000; // of one message
 
 // The prose in a reply: its longer strings if it was parsed, otherwise its text. Short strings are labels and choices.
