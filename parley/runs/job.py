@@ -261,7 +261,7 @@ class Job:
         return None if wall_time is None else self.began + to_seconds(wall_time) - time.monotonic()
 
     def make_executor(self, file: RunFile) -> Executor:
-        """The executor that the options name. Its module is loaded only then: a dry run needs none."""
+        """The executor that the options name. Loaded here, since they load AutoGen: a dry run needs none."""
         if self.options.executor == "asyncio":
             return InProcess()
         if self.options.executor == "batch":
