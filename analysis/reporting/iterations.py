@@ -1,4 +1,4 @@
-"""Critique loops by iteration: the verdicts after each revision, and the share of units that were revised.
+"""Critique loops by iteration: the verdicts after each revision, the share of units revised, and its figure.
 
 Iteration k is the state after the k-th revision; an item that was revised less often carries its last state over.
 """

@@ -1,4 +1,4 @@
-"""SQuAD's report: exact match and F1 by arm, also by answerability; tests between arms; what was searched."""
+"""SQuAD's report: exact match and F1 by arm, also by answerability; tests between arms; searches; MABRF's table 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paired tests: two systems (or two labels) on the same items.
+"""Paired tests: two systems (or two labels) on the same items, and the correlation of two columns.
 
 Repeats are nested: pass the item, or the scenario it belongs to, as `clusters`, and differences are averaged within
 each cluster before they are tested. Without clusters every pair is taken as independent.

@@ -1,4 +1,4 @@
-"""Toxicity scorers compared: how much the identity in a sentence changes each one's score, and how well they agree.
+"""Toxicity scorers compared: how much the identity in a sentence changes each score, how well they agree, a figure.
 
 An audit has one row per scorer and text: `scorer`, `sentence`, `hostile`, `category`, `identity`, `score` (NaN
 if the text could not be scored). Unscored texts are left out everywhere, and counted.
