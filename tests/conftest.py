@@ -22,7 +22,8 @@ from hypothesis import settings
 
 from parley.cli import main
 
-settings.register_profile("parley", deadline=None)  # speed is not tested here, and machines are busy
+# Speed is not tested here, and machines are busy. `python -m tests.nightly` is the place for more examples.
+settings.register_profile("parley", deadline=None, max_examples=40)
 settings.load_profile("parley")
 
 ENVIRONMENT = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from parley.cli import main
 from parley.runs.salvage import LOST
 from tests.parley.test_disks import one_line
 
@@ -18,11 +20,20 @@ RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--repeats", "
 UNITS = 108
 
 
-@pytest.fixture
-def run(parley: Callable[..., Any], place: Path) -> Path:
+@pytest.fixture(scope="module")
+def sound_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that is done, large enough for several pages a table."""
-    assert parley(*RUN, "--out", "a.sqlite").status == 0
-    return place / "a.sqlite"
+    path = tmp_path_factory.mktemp("sound") / "a.sqlite"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARLEY_HOME", str(path.parent / "home"))
+        assert main([*RUN, "--out", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def run(sound_run: Path, place: Path) -> Path:
+    """A copy to be damaged."""
+    return Path(shutil.copy(sound_run, place))
 
 
 def change(path: Path, *statements: str) -> None:
