@@ -89,6 +89,7 @@ def test_the_wheel_adds_one_package_and_its_metadata(wheel: Path) -> None:
     assert inside - set(names) == set(), "not in the wheel"
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.name == "nt", reason="the environment is made with links")
 @pytest.mark.parametrize("parley_first", [True, False], ids=["parley first", "openai-agents first"])
 def test_parley_and_openai_agents_live_side_by_side(

@@ -163,6 +163,7 @@ def test_a_judge_that_never_answers_is_named_even_with_too_few_bases_for_a_test(
     assert "not significant" in sentence
 
 
+@pytest.mark.nightly
 def test_replies_missing_at_random_keep_the_level() -> None:
     """Nothing planted: the share varies by base, and not by identity. 60 runs of four pairs, 5% nominal."""
     frame = scored(tuple(CATEGORIES), judges=2, metrics=("Accuracy",))

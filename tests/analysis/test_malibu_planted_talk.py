@@ -189,6 +189,7 @@ def null_remarks(rng: np.random.Generator, per_base: int = 10, labels: int = 11)
     return remarks.assign(base=remarks["scenario"] // per_base, **flags)
 
 
+@pytest.mark.nightly
 def test_null_judges_are_accused_in_one_of_twenty_studies() -> None:
     accused = {"talking": 0, "contagion": 0, "pair of judges": 0, "most influence": 0, "words": 0, "scores": 0}
     for seed in range(STUDIES):

@@ -96,6 +96,7 @@ def test_what_a_model_prefers_is_found_wherever_it_stands(place: Path) -> None:
     assert table["bias"].to_dict() == {"all": pytest.approx(2 / 3), "age": 1.0, "place": 0.0}, "templates count alike"
 
 
+@pytest.mark.nightly
 def test_intervals_are_over_templates_and_cover_no_preference() -> None:
     """Sentences of a template lean the same way; without a preference overall, one test in twenty rejects."""
     rng, rejected, naive = np.random.default_rng(5), 0, 0

@@ -94,6 +94,7 @@ def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
     assert "That is not evidence of no bias." in words
 
 
+@pytest.mark.nightly
 def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
     """Three runs of other seeds, 13 comparisons each: of 39 intervals of 95% some two should miss, and not seven."""
     gaps = pd.concat(compared(JUDGE, rounds=1, seed=seed) for seed in (1, 2, 3))
