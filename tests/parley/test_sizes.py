@@ -73,18 +73,18 @@ ZSTANDARD = 93
         (ZSTANDARD, "samples/2.json"),
     ],
 )
-def test_a_log_that_unpacks_into_gigabytes_takes_little_memory(place: Path, method: int, member: str) -> None:
+def test_a_log_that_unpacks_into_much_takes_little_memory(place: Path, method: int, member: str) -> None:
     """Also if it states a small size for what is large."""
     if method == ZSTANDARD:
         pytest.importorskip("zipfile_zstd")
     path = place / "bomb.eval"
-    bomb(path, method, member, 1200 * 2**20)
+    bomb(path, method, member, 600 * 2**20)
     assert path.stat().st_size < 2 * 2**20
 
     status, said, memory = import_log(path)
     assert memory < MEMORY, f"{memory / 2**20:.0f} MB"
     assert (status, said.count("\n")) == (2, 1), said
-    assert f"{path}: {member} has 1,200 MiB unpacked, more than the 64 MiB that are read" in said
+    assert f"{path}: {member} has 600 MiB unpacked, more than the 64 MiB that are read" in said
 
     declare(path, member, 1000)
     status, said, memory = import_log(path)
