@@ -226,8 +226,8 @@ class RunFile:
     def replies(self) -> Replies:
         """How the replies of finished units could be read."""
         rows = self._rows(
-            "SELECT coalesce(m.parse_status, ''), count(*), sum(m.cut), "
-            "sum(m.parse_status IS NULL AND NOT m.cut) "
+            "SELECT coalesce(m.parse_status, ''), count(*), coalesce(sum(m.cut), 0), "
+            "sum(m.parse_status IS NULL AND NOT coalesce(m.cut, 0)) "
             "FROM messages m JOIN units u ON u.id = m.unit "
             "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1"
         )
