@@ -269,7 +269,7 @@ def test_a_changed_plan_names_the_difference(
 ) -> None:
     before = run_file(whole).story()
 
-    one_line(parley(*SIM, "--out", whole, *changed), 1, f"contains a different run ({difference}", "--out")
+    one_line(parley(*SIM, "--out", whole, *changed), 1, "contains a different run (", difference, "--out")
 
     assert run_file(whole).story() == before
 
