@@ -94,7 +94,8 @@ class Seat:
         """
         unread, self.inbox = self.inbox, []
         with record_calls() as calls:
-            if isinstance(self.agent, PersonaAgent):
+            # A subclass that overrides `on_messages`, as AutoGen's agents are changed, is asked through it.
+            if isinstance(self.agent, PersonaAgent) and type(self.agent).on_messages is PersonaAgent.on_messages:
                 response = await self.agent.speak(unread, token, emit, reply_type=reply_type, speaks_again=speaks_again)
             else:
                 response = _as_persona_response(await _ask_guest(self.agent, unread, token, emit), calls, reply_type)

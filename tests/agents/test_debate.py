@@ -245,6 +245,18 @@ async def test_an_autogen_agent_with_a_parley_client_takes_part_and_is_recorded(
     assert sources(transcript.spoken(round=2)[0]) == ["user", "Ada", "Guest"]
 
 
+async def test_a_persona_whose_on_messages_is_overridden_speaks_through_it() -> None:
+    class Loud(PersonaAgent):
+        async def on_messages(self, messages: Any, cancellation_token: CancellationToken) -> Any:
+            response = await super().on_messages(messages, cancellation_token)
+            response.chat_message.content = "HEAR ME"  # type: ignore[attr-defined]
+            return response
+
+    talk = await Debate([Loud(ADA, model(SIM)), BEN], rounds=1, model=SIM).converse(TASK)
+    assert talk.turns[1].text == "HEAR ME"
+    assert len(talk.turns[1].calls) == 1
+
+
 def pair_of_assistants(name: str = "pair") -> RoundRobinGroupChat:
     agents = [AssistantAgent(each, model(SIM), system_message=f"You are {each}.") for each in ("Xi", "Yu")]
     return RoundRobinGroupChat(agents, name=name, max_turns=2)
