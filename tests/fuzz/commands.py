@@ -237,9 +237,9 @@ class NoNetwork(OSError):
 @contextlib.contextmanager
 def isolated() -> Iterator[None]:
     """No network, no browser, no keys, and a viewer that stops as soon as it serves."""
-    from parley.viewer import server
+    from parley.cli import view  # it loads aiohttp's server, which only this target needs
 
-    serve = server.serve
+    serve = view.serve
 
     async def serve_briefly(path: Path, host: str, port: int, announce: Callable[[str], None]) -> None:
         import asyncio
@@ -263,7 +263,7 @@ def isolated() -> Iterator[None]:
         mock.patch("webbrowser.open", return_value=True),
         mock.patch.object(render, "save", partial(save, formats=("svg",))),  # SVG only: the other formats take longer
         mock.patch.object(figures, "save", partial(save, formats=("svg",))),
-        mock.patch.object(server, "serve", serve_briefly),
+        mock.patch.object(view, "serve", serve_briefly),
         mock.patch.dict(os.environ),
     ):
         for name in keys:
