@@ -21,8 +21,11 @@ class RayCluster:
         from parley.runs.executors.ray_pool import import_ray
 
         import_ray()
+        from ray._common.utils import get_default_ray_temp_dir
         from ray.cluster_utils import Cluster
 
+        # The cluster's address is written there, and only clusters without a folder of their own make it.
+        Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="pr"))  # a short name, since paths of sockets are limited
         self.home = self._folder / "home"
         before = os.environ.get("PARLEY_HOME")

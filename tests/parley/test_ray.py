@@ -63,8 +63,11 @@ def nodes(folder: Path) -> Iterator[Any]:
     os.environ.pop("PARLEY_SERVER_KEY", None)
     os.environ.pop("OPENAI_API_KEY", None)
     ray = import_ray()
+    from ray._common.utils import get_default_ray_temp_dir
     from ray.cluster_utils import Cluster
 
+    # The cluster's address is written there, and only clusters without a folder of their own make it.
+    Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
     cluster = Cluster(
         initialize_head=True,
         head_node_args={"num_cpus": 2, "include_dashboard": False, "temp_dir": str(folder / "c")},

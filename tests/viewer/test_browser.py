@@ -81,9 +81,10 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(runs, viewe
         expect(page.locator("main")).to_contain_text(line)
     page.get_by_text("All figures of the report").click()
     expect(page.locator(".picture")).to_have_count(len(report.figures))
-    loaded = "images => images.every((image) => image.complete && image.naturalWidth > 0)"
-    page.locator(".picture").last.scroll_into_view_if_needed()
-    page.wait_for_function(f"({loaded})([...document.querySelectorAll('.picture img')])")
+    for picture in page.locator(".picture img").all():  # `wait_for_function` is refused by the page's CSP
+        picture.scroll_into_view_if_needed()
+        expect(picture).to_have_js_property("complete", True)
+        assert picture.evaluate("image => image.naturalWidth") > 0
     row.get_by_role("link").first.click()
     assert set(parse_qs(urlparse(page.url).query)["f.identity"]) == {gap.first, gap.second}
     expect(page.locator("tr[data-unit]").first).to_be_visible()
