@@ -26,6 +26,12 @@ from parley.cli import main
 settings.register_profile("parley", deadline=None, max_examples=40)
 settings.load_profile("parley")
 
+
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores, for `-n auto`: some tests wait for servers and processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 ENVIRONMENT = (
     "OPENAI_API_KEY",
     "PARLEY_SERVER_KEY",
