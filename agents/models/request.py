@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents.transcripts import PromptMessage
 from parley.base.errors import ConfigError
+from parley.base.text import without_surrogates
 
 DEFAULT_MODEL = "local/smollm2"
 THINK_TOKENS = 16_384
@@ -144,6 +145,7 @@ def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]
 
 def split_name(name: str) -> tuple[str, dict[str, str]]:
     """`provider/model?a=1&b=2` split into the name and its options."""
+    name = without_surrogates(name)  # bytes of a command line that are not UTF-8 come as such
     plain, _, query = name.partition("?")
     provider, slash, rest = plain.partition("/")
     if not slash or not provider or not rest:

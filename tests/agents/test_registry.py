@@ -124,3 +124,9 @@ async def test_each_model_of_a_run_is_opened_once() -> None:
 def test_every_example_is_a_name_of_its_provider(provider: str) -> None:
     plain, _ = split_name(PROVIDERS[provider].example)
     assert plain.startswith(f"{provider}/")
+
+
+def test_bytes_of_a_name_that_are_not_utf_8_are_written_out() -> None:
+    """They come from a command line, and neither pydantic nor a run file could encode them."""
+    assert split_name("sim/judge?\udc80noise=1") == ("sim/judge", {"\\udc80noise": "1"})
+    assert model("sim/judge?\udc80noise=1").name

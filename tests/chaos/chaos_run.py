@@ -214,7 +214,10 @@ class ChaosRun:
     def _stored(self) -> int:
         """How many replies the reply cache has."""
         cache = File((self.cluster.home if self.cluster else self.folder / "chaos.home") / "replies.sqlite")
-        return int(cache.one("SELECT count(*) FROM replies")) if cache.path.exists() else 0
+        # A process may have been killed between making the file and making its table.
+        if not cache.path.exists() or not cache.rows("SELECT 1 FROM sqlite_master WHERE name = 'replies'"):
+            return 0
+        return int(cache.one("SELECT count(*) FROM replies"))
 
     def _done(self) -> set[str]:
         return self.file.done() if self.file.path.exists() else set()
