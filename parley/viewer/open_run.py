@@ -45,6 +45,7 @@ class OpenRun:
         self._stamp: FileStamp | None = None
         self._notes_version = -1
         self._lock = threading.Lock()
+        self._starting = threading.Lock()
         self._worker: threading.Thread | None = None
         self._closed = threading.Event()
         self._index_error = ""
@@ -103,11 +104,14 @@ class OpenRun:
 
     def start_indexing(self) -> None:
         """Index newly finished units in the background; for a small run, wait for it."""
-        if self._worker is None or not self._worker.is_alive():
-            self._worker = threading.Thread(target=self._update_index, name=f"index of {self.path.name}", daemon=True)
-            self._worker.start()
+        with self._starting:
+            worker = self._worker
+            if worker is None or not worker.is_alive():
+                worker = threading.Thread(target=self._update_index, name=f"index of {self.path.name}", daemon=True)
+                worker.start()
+                self._worker = worker  # once it has started: other requests' threads wait for what stands here
         if self.size <= SMALL_RUN:
-            self._worker.join(5.0)
+            worker.join(5.0)
 
     def _update_index(self) -> None:
         try:

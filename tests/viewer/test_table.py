@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -45,6 +46,25 @@ def open_run():
 
 def counts(page, key):
     return {value: n for group in page["filters"] if group["key"] == key for value, n in group["values"]}
+
+
+def test_requests_at_the_same_moment_wait_for_one_indexing(runs, monkeypatch):
+    class SlowToStart(threading.Thread):
+        def start(self):
+            time.sleep(0.2)
+            super().start()
+
+    run, together = OpenRun(runs / "quick.sqlite"), threading.Barrier(4)
+
+    def request(_):
+        together.wait()
+        run.start_indexing()
+
+    monkeypatch.setattr("parley.viewer.open_run.threading.Thread", SlowToStart)
+    with ThreadPoolExecutor(4) as requests:
+        list(requests.map(request, range(4)))
+    assert run.table().size == run.size
+    run.close()
 
 
 def test_filters_and_counts_match_sql(runs, open_run):
