@@ -191,8 +191,6 @@ def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
     for role, part in groups:
         for metric in FLAGS:
             statements = part[part["metric"] == metric]
-            if not len(statements):
-                continue  # older runs have fewer flags
             mean = mean_over_topics(statements["value"], statements["topic"])
             rows.append({"role": role, "flag": metric, "count": int(statements["value"].sum()), **asdict(mean)})
     return pd.DataFrame(rows)

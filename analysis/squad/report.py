@@ -52,7 +52,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         context: What the report is given beside them.
     """
     title = context.title or "SQuAD v2"
-    require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat",))
+    require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat", "paragraph_shown"))
     frame = answers(verdicts)
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
@@ -92,7 +92,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     ]
     return Report(
         title=title,
-        words=(*words_on_draws(context.draws), *_summary(table, tests), *_closed_book(verdicts)),
+        words=(*words_on_draws(context.draws), *_summary(table, tests), *_closed_book(frame)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         forests=filled(_forests(frame, table, tests)),
@@ -275,9 +275,8 @@ def _summary(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
             )
 
 
-def _closed_book(verdicts: pd.DataFrame) -> Iterator[str]:
-    """Runs from before this was stored with each unit say nothing."""
-    if "paragraph_shown" in verdicts and (verdicts["paragraph_shown"].dropna().astype(float) == 0).any():
+def _closed_book(frame: pd.DataFrame) -> Iterator[str]:
+    if (frame["paragraph_shown"].astype(float) == 0).any():
         yield CLOSED_BOOK
 
 
@@ -317,10 +316,8 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: One row per answer, with `exact` and `f1` in percent.
     """
-    if "paragraph_shown" not in frame:
-        return pd.DataFrame()
     rows = []
-    shown = frame[frame["paragraph_shown"].fillna(0).astype(float) == 1]
+    shown = frame[frame["paragraph_shown"].astype(float) == 1]
     for (model, arm), answers in shown.groupby(["model", "search"], sort=False):
         key = (paper_model(str(model)), str(arm) != "none")
         if key not in PUBLISHED:

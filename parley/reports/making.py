@@ -30,8 +30,7 @@ from parley.reports.loading import LoadedRun, all_models, load_run, shorten_mode
 from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
 from parley.runs.studies import STUDIES, find_comparable, find_report, find_study
-from parley.scenarios import Directions, aligned_directions, load_suite, read_directions
-from parley.scenarios.malibu import SHIPPED
+from parley.scenarios import Directions, read_directions
 
 
 def make_report(
@@ -108,12 +107,9 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
 
 
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:
-    """Whether no judge heard another in round 1, in any run; None if it is not known, as of imported runs.
-
-    Runs of rounds that do not say were begun before this could be chosen, and were not blind.
-    """
-    said = [run.config.get("blind", False if "rounds" in run.config else None) for run in runs]
-    return False if False in said else None if None in said else True
+    """Whether no judge heard another in round 1, in any run; None if a run does not say, as imported ones."""
+    said = [run.config.get("blind") for run in runs]
+    return None if None in said else all(said)
 
 
 def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
@@ -141,17 +137,11 @@ def _planned_margin(runs: Sequence[LoadedRun]) -> float | None:
 
 
 def _directions(runs: Sequence[LoadedRun]) -> tuple[Directions, list[str]]:
-    """Which way the stereotypes go, as planned; and a caution for each base of which the runs' plans differ.
-
-    Runs of the shipped suite without a plan get the shipped directions, which were coded after them.
-    """
+    """Which way the stereotypes go, as planned; and a caution for each base of which the runs' plans differ."""
     merged: Directions = {}
     differing: dict[str, None] = {}
     for run in runs:
-        own = read_directions(_intact_plan(run).get("directions"))
-        if not _intact_plan(run) and any(source.startswith(f"suite {SHIPPED} ") for source in run.sources):
-            own = aligned_directions(load_suite(SHIPPED)[0].base)
-        for base, direction in own.items():
+        for base, direction in read_directions(_intact_plan(run).get("directions")).items():
             if merged.setdefault(base, direction) != direction:
                 differing[base] = None
     for base in differing:

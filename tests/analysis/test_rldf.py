@@ -117,7 +117,7 @@ def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -
 
 def test_flags_are_shares_of_statements() -> None:
     rows = [row(t, 1, "A", v, metric="role_break", judge="Rules") for t, v in (("x", 1.0), ("y", 0.0), ("z", 0.0))]
-    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in ("leak", "refused", "cut")]
+    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in rldf.FLAGS[1:]]
     table = rldf.flags(pd.DataFrame(rows)).set_index(["role", "flag"])
     assert table.loc[("all", "role_break"), "estimate"] == pytest.approx(1 / 3)
     assert table.loc[("A", "role_break"), "count"] == 1

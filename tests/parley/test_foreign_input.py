@@ -102,7 +102,7 @@ def test_a_study_that_raises_when_it_is_imported(parley: Parley, code: str, word
 REQUIRED = {
     "malibu": ("phase", "scenario", "category", "identity"),
     "bbq": ("category", "condition", "label", "target", "unknown", "method", "scenario", "question", "example_id"),
-    "squad": ("question_id", "paragraph", "answers", "search", "answerable", "repeat"),
+    "squad": ("question_id", "paragraph", "answers", "search", "answerable", "repeat", "paragraph_shown"),
     "cloze": ("bias", "template", "order"),
     "rldf": ("topic",),
     "framing": ("topic",),

@@ -255,7 +255,7 @@ def test_measures_come_from_the_run_file_or_from_the_shipped_study_of_that_name(
     with RunFile.open(runs / "quick.sqlite") as file:
         assert file.info()["measures"][0]["label"] == "score"
         assert measures_of(file.info()) == Malibu.measures
-    assert measures_of({"study": "rldf"}) == Rldf.measures, "a run of an earlier version"
+    assert measures_of({"study": "rldf"}) == Rldf.measures, "an imported run stores none"
     assert measures_of({"study": "mine"}) == ()
     assert measures_of({"study": "mine", "measures": [{"metric": "x", "label": "y", "kind": "lies"}]}) == ()
 

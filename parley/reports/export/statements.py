@@ -10,7 +10,6 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.judging import Prompt
-from parley.judging.rldf.statements import echoes, loops, words_of
 from parley.judging.rldf.study import AGAIN
 from parley.runs import RunFile
 
@@ -69,8 +68,6 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
         "WHERE u.status = 'done' AND t.role = 'debater' AND t.speaker != ? ORDER BY u.position, t.seq",
         (AGAIN,),
     )
-    has_echo_flags = file.rows("SELECT 1 FROM verdicts WHERE metric = 'echo' LIMIT 1")[1]
-    repetitions = {} if has_echo_flags else _repetition_flags(file, facets)
     speakers_of: dict[str, dict[str, None]] = {}
     for unit, _, speaker, _, _ in messages:
         speakers_of.setdefault(unit, {})[speaker] = None
@@ -98,22 +95,6 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
             rank=scores.get("rank"),
             status=scores.get("status", "unparsed"),
             score_again=scores.get("bias_again"),
-            flags=(*scores["flags"], *repetitions.get((unit, round, speaker), ())),
+            flags=tuple(scores["flags"]),
             others=tuple(name for name in speakers_of[unit] if name != speaker),
         )
-
-
-def _repetition_flags(file: RunFile, facets: dict[str, Any]) -> dict[tuple[str, int, str], list[str]]:
-    """The flags `echo` and `loop`, for a run that was made before runs stored them."""
-    instructions: dict[str, list[str]] = {}
-    flags: dict[tuple[str, int, str], list[str]] = {}
-    for unit, round, speaker, role, persona, text in file.rows(
-        "SELECT unit, round, speaker, role, persona, text FROM transcript ORDER BY unit, seq"
-    )[1]:
-        if role == "narrator":
-            instructions.setdefault(unit, []).append(text)
-        elif role == "debater":
-            words = words_of(text)
-            echo = echoes(words, [persona or "", *instructions.get(unit, [])], facets[unit]["topic"])
-            flags[unit, round, speaker] = [flag for flag, is_set in (("echo", echo), ("loop", loops(words))) if is_set]
-    return flags
