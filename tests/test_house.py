@@ -115,6 +115,20 @@ def test_data_flows_down_the_house_and_never_back_up() -> None:
     assert wrong == []
 
 
+def test_the_applications_rooms_are_in_order() -> None:
+    """Reports know nothing of the viewer, for one."""
+    order = ["runs", "reports", "imports", "viewer", "jobs", "cli"]
+    assert {path.parent.name for path in (ROOT / "parley").glob("*/__init__.py")} == {*ROOMS[:-1], *order}
+    wrong = [
+        f"{path.relative_to(ROOT)} names {name}"
+        for place, room in enumerate(order)
+        for path in (ROOT / "parley" / room).rglob("*.py")
+        for name in sorted(imports(path))
+        if name.startswith(tuple(f"parley.{later}" for later in order[place + 1 :])) and not NOT_MODULES.fullmatch(name)
+    ]
+    assert wrong == []
+
+
 def test_everything_is_imported_as_parley() -> None:
     """`import agents` from the repository's root would give a second copy of a module."""
     folders = ["tests", "docs", "benchmarks", *ROOMS]

@@ -14,12 +14,14 @@ from multidict import MultiMapping
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.agents import ConfigError
-from parley.viewer import compare, reading
+from parley.runs import reading
+from parley.runs.notes import NotesFile
+from parley.runs.reading import NotFound
+from parley.viewer import compare
 from parley.viewer.export import export_page
-from parley.viewer.notes import NotesFile
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reporter import Reporter
-from parley.viewer.run_folder import NotFound, RunFolder, file_stamp
+from parley.viewer.run_folder import RunFolder, file_stamp
 from parley.viewer.table import UnitQuery, UnitTable
 
 BODY_TIMEOUT_SECONDS = 10.0

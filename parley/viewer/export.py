@@ -16,7 +16,7 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
-from parley.viewer import reading
+from parley.runs import reading
 from parley.viewer.figures import PANEL
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder

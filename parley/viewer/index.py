@@ -22,9 +22,9 @@ from typing import Any
 
 from parley.base.home import home
 from parley.runs import RunFile
+from parley.runs.reading import parse_facets
 from parley.runs.studies import measures_of
 from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figures
-from parley.viewer.run_folder import parse_facets
 
 IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 """Position, figures by judge, usage."""
@@ -266,3 +266,31 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
 if __name__ == "__main__":
     for units in SearchIndex(Path(sys.argv[1])).update():
         print(units[0][0], units[-1][0], flush=True)
+
+
+def excerpts(
+    file: RunFile, units: Sequence[str], terms: Sequence[str], *, include_prompts: bool
+) -> dict[str, dict[str, Any]]:
+    """For each unit the first message that contains one of the terms, with the text around it."""
+    if not units or not terms:
+        return {}
+    marks = ",".join("?" * len(units))
+    _, rows = file.rows(
+        f"SELECT unit, seq, speaker, role, text FROM transcript WHERE unit IN ({marks}) ORDER BY unit, seq", units
+    )
+    folded_terms = [term.casefold() for term in terms]
+    excerpt_by_unit: dict[str, dict[str, Any]] = {}
+    for unit, seq, speaker, role, text in rows:
+        if unit in excerpt_by_unit or (role == "narrator" and not include_prompts):
+            continue
+        folded = text.casefold()
+        starts = [start for term in folded_terms if (start := folded.find(term)) >= 0]
+        if starts:
+            start = max(0, min(starts) - 60)
+            excerpt_by_unit[unit] = {
+                "seq": seq,
+                "speaker": speaker,
+                "text": text[start : start + 200],
+                "cut": start > 0,
+            }
+    return excerpt_by_unit

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from parley.agents import ConfigError, seed_from
+from parley.reports.label_texts import SCALE, LabelItem, label_item
 from parley.runs import RunFile
+from parley.runs.notes import NotesFile
+from parley.runs.reading import NotFound
 from parley.viewer.figures import PANEL, majority
-from parley.viewer.label_texts import SCALE, LabelItem, label_item
-from parley.viewer.notes import NotesFile
-from parley.viewer.run_folder import NotFound
 from parley.viewer.table import UnitTable
 
 CHOICES = ("preferred", "answer")

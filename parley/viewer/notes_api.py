@@ -11,10 +11,10 @@ from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import ConfigError, seed_from
+from parley.reports.label_texts import SCALE, label_item
+from parley.runs.reading import NotFound
 from parley.viewer import labelling
 from parley.viewer.api import STATE, Int64, download, read_body, read_query, required, respond
-from parley.viewer.label_texts import SCALE, label_item
-from parley.viewer.run_folder import NotFound
 
 routes = web.RouteTableDef()
 TextNumber = Annotated[int, Field(ge=0, lt=100)]

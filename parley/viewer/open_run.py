@@ -16,11 +16,12 @@ from parley import __version__
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
-from parley.viewer import bitmaps, reading
-from parley.viewer.index import IndexedUnit, SearchIndex, fts_query, search_terms
-from parley.viewer.notes import NotesFile
+from parley.runs.notes import NotesFile
+from parley.runs.reading import parse_facets
+from parley.viewer import bitmaps
+from parley.viewer.index import IndexedUnit, SearchIndex, excerpts, fts_query, search_terms
 from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, units_done
-from parley.viewer.run_folder import FileStamp, file_stamp, parse_facets
+from parley.viewer.run_folder import FileStamp, file_stamp
 from parley.viewer.table import UnitQuery, UnitTable
 
 SMALL_RUN = 3000
@@ -178,9 +179,9 @@ class OpenRun:
         if matches is not None:
             with self.file() as file:
                 ids = [row["id"] for row in page["rows"]]
-                excerpts = reading.excerpts(file, ids, search_terms(text), include_prompts=include_prompts)
+                found = excerpts(file, ids, search_terms(text), include_prompts=include_prompts)
             for row in page["rows"]:
-                row["excerpt"] = excerpts.get(row["id"])
+                row["excerpt"] = found.get(row["id"])
         return page
 
     def _first_page(self, query: UnitQuery) -> dict[str, Any]:

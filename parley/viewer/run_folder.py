@@ -3,7 +3,6 @@ broken, with the reason."""
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -12,15 +11,12 @@ from typing import Any
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.packing import packed_path, run_stem
+from parley.runs.reading import NotFound
 from parley.runs.studies import measures_of
 
 FileStamp = tuple[int, ...]
 STOPPED_AFTER_SECONDS = 120.0
 """Where locks cannot be listed, a run with no write for this long counts as stopped."""
-
-
-class NotFound(ParleyError):
-    """A run or unit that does not exist."""
 
 
 def file_stamp(path: Path) -> FileStamp:
@@ -135,11 +131,3 @@ def _is_locked(lock: Path) -> bool | None:
     except OSError:
         return None
     return any(fields[1] == "FLOCK" and fields[-3].endswith(f":{inode}") for fields in map(str.split, lines))
-
-
-def parse_facets(text: str) -> dict[str, str]:
-    """A unit's facets as text, which is how they are shown, filtered and compared."""
-    return {
-        key: value if isinstance(value, str) else str(value) if type(value) is int else json.dumps(value)
-        for key, value in json.loads(text).items()
-    }

@@ -20,10 +20,11 @@ from aiohttp.typedefs import Middleware
 
 from parley.agents import ConfigError, ParleyError
 from parley.runs.diagnosis import find_damage
+from parley.runs.reading import NotFound
 from parley.viewer import api, notes_api, openapi
 from parley.viewer.api import STATE, ViewerState
 from parley.viewer.export import content_type, static, static_names
-from parley.viewer.run_folder import NotFound, RunFolder
+from parley.viewer.run_folder import RunFolder
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PAGES = ("/", "/run", "/unit", "/compare", "/pair", "/label")

@@ -16,9 +16,9 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from parley.runs import RunFile
+from parley.runs.reading import parse_facets
 from parley.viewer import bitmaps
 from parley.viewer.figures import PANEL, UnitFigures, UnitUsage
-from parley.viewer.run_folder import parse_facets
 
 Masks = dict[str, int]
 """Sets of units (see `bitmaps`) by filter value."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from parley.runs import RunFile
+from parley.runs.notes import NotesFile
 from parley.viewer import labelling
-from parley.viewer.notes import NotesFile
 from parley.viewer.table import UnitTable
 from tests.fuzz.checking import Target
 from tests.fuzz.files import FOLDER

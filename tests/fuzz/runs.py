@@ -20,8 +20,8 @@ from parley.cli import show
 from parley.cli.report import show as print_report
 from parley.reports import load_run, make_report
 from parley.runs import RunFile, explain_damage, frames
+from parley.runs.reading import read_unit
 from parley.viewer.index import read_batch
-from parley.viewer.reading import read_unit
 from parley.viewer.run_folder import RunFolder
 from parley.viewer.table import UnitTable
 from tests.fuzz.checking import Rejected, Target

@@ -14,9 +14,9 @@ from parley.agents.structured import parse
 from parley.judging.bbq.methods.mabrf.replies import Judgement
 from parley.judging.malibu.panel import Ballot
 from parley.judging.scoring.rubrics import load_rubric
+from parley.runs.reading import template_fields
 from parley.scenarios.bbq import match
 from parley.viewer.index import fts_query
-from parley.viewer.reading import template_fields
 from tests.fuzz.replies import ROW, TASK
 
 RUBRIC = load_rubric("four")

@@ -30,6 +30,7 @@ from parley.judging.scoring.study import ScoringConfig, read_texts
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
+from parley.runs.notes import NotesError, NotesFile
 from parley.scenarios import ScenarioError, load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.bbq import match
@@ -37,7 +38,6 @@ from parley.scenarios.identities import read_identities
 from parley.scenarios.squad import load as load_squad
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
-from parley.viewer.notes import NotesError, NotesFile
 from tests.fuzz import seeds
 from tests.fuzz.checking import HANG_SECONDS
 from tests.fuzz.replies import ROW, TASK

@@ -10,7 +10,7 @@ from typing import Any
 
 import parley
 from parley.imports import read_inspect, write_run
-from parley.viewer.notes import NotesFile
+from parley.runs.notes import NotesFile
 from tests.fuzz import seeds
 from tests.fuzz.strategies import as_csv, as_jsonl, as_toml, as_yaml
 

@@ -11,7 +11,7 @@ import pytest
 
 from parley.judging import Unit
 from parley.runs import RunFile
-from parley.viewer.notes import NotesFile
+from parley.runs.notes import NotesFile
 from tests.own_study import STUDY
 
 OWN = (

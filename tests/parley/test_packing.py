@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from parley.runs import RunFile, frames, packing
-from parley.viewer.notes import NotesFile
+from parley.runs.notes import NotesFile
 from parley.viewer.run_folder import RunFolder
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--model", "sim/judge", "--out")

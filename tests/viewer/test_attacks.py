@@ -13,8 +13,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from parley.runs.notes import NotesError, NotesFile
 from parley.viewer import api, server
-from parley.viewer.notes import NotesError, NotesFile
 from parley.viewer.openapi import openapi_description
 from parley.viewer.server import make_app
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from parley.cli import main
-from parley.viewer.notes import NotesFile
+from parley.runs.notes import NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect

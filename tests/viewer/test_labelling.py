@@ -16,10 +16,10 @@ from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Opened, labelled
+from parley.reports.label_texts import label_item, unfenced
 from parley.runs import RunFile
-from parley.viewer.label_texts import label_item, unfenced
+from parley.runs.notes import NotesFile
 from parley.viewer.labelling import agreement, draw_set, label_rows
-from parley.viewer.notes import NotesFile
 
 BBQ_ROW = {
     "example_id": 1, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig",

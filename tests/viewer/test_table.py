@@ -18,7 +18,9 @@ from parley.judging.bbq import BbqStudy
 from parley.judging.malibu import Malibu
 from parley.judging.rldf import Rldf
 from parley.judging.squad import SquadStudy
+from parley.reports.label_texts import redact
 from parley.runs import Record, RunFile
+from parley.runs.reading import template_fields
 from parley.runs.studies import measures_of
 from parley.viewer import bitmaps
 from parley.viewer.compare import match_by_facet
@@ -26,7 +28,6 @@ from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 from parley.viewer.index import SearchIndex, fts_query
 from parley.viewer.labelling import agreement
 from parley.viewer.open_run import OpenRun
-from parley.viewer.reading import redact, template_fields
 from parley.viewer.table import UnitQuery, UnitTable
 
 

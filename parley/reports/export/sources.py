@@ -25,10 +25,10 @@ from parley.judging.rldf.statements import loops, words_of
 from parley.judging.rldf.study import AGAIN
 from parley.reports.export.settings import Settings
 from parley.reports.export.statements import Statement, debated
+from parley.reports.label_texts import label_item
 from parley.runs import RunFile, explain_damage
+from parley.runs.notes import NotesFile
 from parley.runs.packing import run_stem
-from parley.viewer.label_texts import label_item
-from parley.viewer.notes import NotesFile
 
 WRITERS = ("debater", "generator")
 CHECKED_FLAGS = ("refused", "loop")

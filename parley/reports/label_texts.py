@@ -10,7 +10,7 @@ its prompt, not from the prompt's text.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +19,11 @@ from pydantic import ValidationError
 from parley.agents import ConfigError, seed_from
 from parley.judging.scoring.rubrics import Rubric, load_rubric
 from parley.runs import RunFile
-from parley.viewer.reading import hidden_words, read_unit, redact
+from parley.runs.reading import read_unit
 
 SCALE = (0, 10)
 """The raters' scale."""
+REDACTED = "▇▇▇▇"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +229,18 @@ class Hidden:
         for name in sorted(self.names, key=len, reverse=True):
             text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", self.names[name], text)
         return text
+
+
+def hidden_words(facets: Mapping[str, str]) -> list[str]:
+    """The identities of a unit, which raters must not see."""
+    return [value for key, value in facets.items() if key.startswith(("identity", "other")) and value]
+
+
+def redact(text: str, words: Iterable[str]) -> str:
+    """The text with the words blacked out, as whole words only."""
+    for word in sorted(set(words), key=len, reverse=True):
+        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", REDACTED, text, flags=re.IGNORECASE)
+    return text
 
 
 def unfenced(text: str) -> str:

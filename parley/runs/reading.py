@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from parley.runs import RunFile
-from parley.viewer.run_folder import NotFound, parse_facets
+from parley.base.errors import ParleyError
+from parley.runs.store import RunFile
 
 MAX_TASK_CHARACTERS = 200_000
 """Longer tasks are not matched with the run's prompt templates."""
-REDACTED = "▇▇▇▇"
 TEXTS_PER_QUERY = 500
 """SQLite limits the number of parameters in one statement."""
+
+
+class NotFound(ParleyError):
+    """A run or unit that does not exist."""
 
 
 def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
@@ -47,6 +49,14 @@ def read_config(file: RunFile) -> dict[str, Any]:
     """How the run was made: everything stored about it, and its prompts."""
     prompts = file.rows("SELECT name, text FROM prompts ORDER BY name")[1]
     return {"info": file.info(), "prompts": [{"name": name, "text": text} for name, text in prompts]}
+
+
+def parse_facets(text: str) -> dict[str, str]:
+    """A unit's facets as text, which is how they are shown, filtered and compared."""
+    return {
+        key: value if isinstance(value, str) else str(value) if type(value) is int else json.dumps(value)
+        for key, value in json.loads(text).items()
+    }
 
 
 def _messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
@@ -123,43 +133,3 @@ def _match_template(text: str, template: str) -> dict[str, str]:
     elif end != len(text):
         return {}
     return fields
-
-
-def excerpts(
-    file: RunFile, units: Sequence[str], terms: Sequence[str], *, include_prompts: bool
-) -> dict[str, dict[str, Any]]:
-    """For each unit the first message that contains one of the terms, with the text around it."""
-    if not units or not terms:
-        return {}
-    marks = ",".join("?" * len(units))
-    _, rows = file.rows(
-        f"SELECT unit, seq, speaker, role, text FROM transcript WHERE unit IN ({marks}) ORDER BY unit, seq", units
-    )
-    folded_terms = [term.casefold() for term in terms]
-    excerpt_by_unit: dict[str, dict[str, Any]] = {}
-    for unit, seq, speaker, role, text in rows:
-        if unit in excerpt_by_unit or (role == "narrator" and not include_prompts):
-            continue
-        folded = text.casefold()
-        starts = [start for term in folded_terms if (start := folded.find(term)) >= 0]
-        if starts:
-            start = max(0, min(starts) - 60)
-            excerpt_by_unit[unit] = {
-                "seq": seq,
-                "speaker": speaker,
-                "text": text[start : start + 200],
-                "cut": start > 0,
-            }
-    return excerpt_by_unit
-
-
-def hidden_words(facets: Mapping[str, str]) -> list[str]:
-    """The identities of a unit, which raters must not see."""
-    return [value for key, value in facets.items() if key.startswith(("identity", "other")) and value]
-
-
-def redact(text: str, words: Iterable[str]) -> str:
-    """The text with the words blacked out, as whole words only."""
-    for word in sorted(set(words), key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", REDACTED, text, flags=re.IGNORECASE)
-    return text
