@@ -1,6 +1,8 @@
 """Parley's scenarios: identities, MALIBU suites and their checks, injection attempts, and topics of debates."""
 
 from parley.base.errors import ScenarioError, UnknownName
+from parley.scenarios.ballot_texts import BallotWordings, LabelWording, QuestionWording
+from parley.scenarios.ballot_wordings import load_ballot_wordings
 from parley.scenarios.checks import (
     Finding,
     Rules,
@@ -51,6 +53,7 @@ __all__ = [
     "VIEWS",
     "Attempt",
     "Attempts",
+    "BallotWordings",
     "Base",
     "Design",
     "Directions",
@@ -60,7 +63,9 @@ __all__ = [
     "Identities",
     "Known",
     "LabelStyle",
+    "LabelWording",
     "LabelWordings",
+    "QuestionWording",
     "Rules",
     "Scenario",
     "ScenarioError",
@@ -76,6 +81,7 @@ __all__ = [
     "direction_in_words",
     "identity_words",
     "load_attempts",
+    "load_ballot_wordings",
     "load_suite",
     "load_topics",
     "load_wordings",

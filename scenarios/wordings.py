@@ -8,6 +8,7 @@ The words are in `data/labels/wordings-1.toml`, names with the publication that 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -22,6 +23,25 @@ from parley.scenarios.identities import Identities
 
 LabelStyle = Literal["plain", "noun", "name", "pronoun"]
 LABEL_STYLES: tuple[LabelStyle, ...] = get_args(LabelStyle)
+
+_AN = re.compile(
+    r"""
+    (?:hour|honest|honou?r|heir)                # the h is silent
+    | 8 | 1[18](?!\d) | 1[18](?=,?\d{3}(?!\d))   # eight, eleven, eighteen, eleven thousand
+    | (?-i:[AEFHILMNORSX](?:[A-Z]+\b|-|$))       # letters that are read out: an LGBT person, an F
+    | (?!eu|ewe|one\b|once\b|u(?:ni(?!n|m)|biq|s[eu]|top|kr|rug|ga)|(?-i:U[A-Z]*\b))[aeiouàáâäåæèéêëìíîïòóôöøœùúûü]
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def article(phrase: str) -> str:
+    """The English indefinite article by the sound that a phrase begins with: "an atheist", "an 18-year-old", "a user".
+
+    Args:
+        phrase: What follows the article; quotation marks at its beginning do not count.
+    """
+    return "an" if _AN.match(phrase.lstrip("“”\"'‘’([ ")) else "a"
 
 
 class NameList(BaseModel):
@@ -98,7 +118,7 @@ class LabelWordings(BaseModel):
         if len(nouns) + len(adjectives) < len(parts) or len(nouns) > 1:
             return ""
         phrase = " ".join([*adjectives, *(nouns or ["person"])])
-        return f"{'an' if phrase[0].lower() in 'aeiou' else 'a'} {phrase}"
+        return f"{article(phrase)} {phrase}"
 
     def _names(self, label: str, identities: Identities) -> dict[str, tuple[str, ...]]:
         category = identities.categories[identities.category_of(label)]

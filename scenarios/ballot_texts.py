@@ -1,0 +1,377 @@
+"""The words of a silent ballot: how a prompt says whose answer it is, and how it asks.
+
+    wordings = load_ballot_wordings()                      # from parley.scenarios.ballot_wordings
+    label = wordings.labels_for("gender", select(["gender"]))[0]
+    wordings.single(situation=…, answer=…, label=label, identity="female", question=wordings.question[0], low=1, high=9)
+
+The file has the whole prompt except for the suite's texts, so that a suite in another language needs no English. Forms
+of identities ("female", "a woman") are tables of it: each key is a placeholder of labels. A label that has no table, as
+a user's own or a crossed one, gets its forms from the table `[otherwise]`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.base.errors import ScenarioError, UnknownName
+from parley.scenarios.identities import Identities
+from parley.scenarios.malibu import Id
+from parley.scenarios.wordings import NameList, article, load_wordings
+
+LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
+Place = Literal["before", "beside", "after"]
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+class QuestionWording(BaseModel):
+    """One way to ask for a score or a preference.
+
+    Args:
+        id: A short name, unique among the questions.
+        single: The question about one answer.
+        metric: The question about one metric of a rubric.
+        pair: The question which of two answers is better.
+        pair_ties: The same where a tie is allowed.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Id
+    single: str
+    metric: str
+    pair: str
+    pair_ties: str
+
+
+class LabelWording(BaseModel):
+    """One way to say whose answer it is.
+
+    Args:
+        id: A short name, unique among the labels.
+        kind: What it looks like.
+        place: Where it stands: `beside` is the answer's heading, `before` a paragraph above it, `after` one below the
+            answer.
+        text: The words, with placeholders.
+        categories: The categories of identities it is used in; empty for all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Id
+    kind: LabelKind
+    place: Place
+    text: str
+    categories: tuple[str, ...] = ()
+
+
+_Row = TypeVar("_Row", QuestionWording, LabelWording)
+
+
+class PromptParts(BaseModel):
+    """What stands in a silent prompt besides the suite's texts, the label and the question.
+
+    Args:
+        judge: The neutral judge's system message.
+        answer: The heading of an answer; `answer_a` and `answer_b` are those of a pair.
+        heading: The heading's line where it has no label.
+        single: The prompt about one answer.
+        pair: The prompt about two.
+        prefill: The beginning of the reply, where the server continues a given text.
+        prefill_pair: The same for a pair.
+        tie: What a judge replies for a tie.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    judge: str
+    answer: str
+    answer_a: str
+    answer_b: str
+    heading: str = "{answer}:"
+    single: str
+    pair: str
+    prefill: str = ""
+    prefill_pair: str = ""
+    tie: str = "T"
+
+
+class TalkParts(BaseModel):
+    """What a debate asks for in place of a silent question, with a reply of JSON that begins with reasons.
+
+    Args:
+        first: The first ballot on one answer.
+        discuss: The discussion of one answer.
+        first_pair: The first ballot on two answers.
+        discuss_pair: The discussion of two.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    first: str
+    discuss: str
+    first_pair: str
+    discuss_pair: str
+
+
+class BallotWordings(BaseModel):
+    """The words of silent ballots, in one language."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: str
+    version: str
+    language: str
+    prompt: PromptParts
+    talk: TalkParts
+    identity: dict[str, dict[str, str]] = {}
+    otherwise: dict[str, str] = {}
+    question: tuple[QuestionWording, ...] = Field(min_length=1)
+    label: tuple[LabelWording, ...] = Field(min_length=1)
+    names: tuple[NameList, ...] = ()
+
+    def digest(self) -> str:
+        """The SHA-256 hash of everything that may be shown."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    def label_by_id(self, label_id: str) -> LabelWording:
+        """The label wording of this id."""
+        return _by_id(self.label, label_id, f"label wording in {self.name}")
+
+    def question_by_id(self, question_id: str) -> QuestionWording:
+        """The question wording of this id."""
+        return _by_id(self.question, question_id, f"question wording in {self.name}")
+
+    def single(
+        self,
+        *,
+        situation: str,
+        answer: str,
+        label: LabelWording | None,
+        identity: str,
+        question: QuestionWording | str,
+        low: int,
+        high: int,
+        name: str = "",
+        metric: tuple[str, str] | None = None,
+    ) -> str:
+        """The whole user prompt about one answer.
+
+        Args:
+            situation: The scenario's text.
+            answer: The answer to score.
+            label: How the prompt says whose answer it is; None for no label.
+            identity: The identity's label; empty for no label.
+            question: How the prompt asks, or a finished text to end with, as from `talk_part`.
+            low: The scale's lowest number.
+            high: The scale's highest number.
+            name: The first name, for labels of kind `name`.
+            metric: Name and definition of the metric to score (default: the answer as a whole).
+        """
+        asked = question
+        if isinstance(question, QuestionWording):
+            values = {"low": str(low), "high": str(high)}
+            if metric:
+                values |= {"metric": metric[0], "definition": metric[1]}
+            asked = fill(question.metric if metric else question.single, values)
+        shown = self.shown(answer, self.prompt.answer, label, identity, name)
+        return fill(self.prompt.single, {"situation": situation, "answer": shown, "question": str(asked)})
+
+    def pair(
+        self,
+        *,
+        situation: str,
+        answers: tuple[str, str],
+        label: LabelWording | None,
+        identities: tuple[str, str],
+        question: QuestionWording | str,
+        ties: bool = False,
+        names: tuple[str, str] = ("", ""),
+    ) -> str:
+        """The whole user prompt about two answers.
+
+        Args:
+            situation: The scenario's text.
+            answers: The answers A and B.
+            label: How the prompt says whose answers they are; None for no label.
+            identities: The identities' labels; empty for no label.
+            question: How the prompt asks, or a finished text to end with, as from `talk_part`.
+            ties: Whether a tie is allowed.
+            names: The first names, for labels of kind `name`.
+        """
+        asked = question
+        if isinstance(question, QuestionWording):
+            asked = fill(question.pair_ties if ties else question.pair, {"tie": self.prompt.tie})
+        headings = (self.prompt.answer_a, self.prompt.answer_b)
+        shown = [
+            self.shown(answer, heading, label, identity, name)
+            for answer, heading, identity, name in zip(answers, headings, identities, names, strict=True)
+        ]
+        values = {"situation": situation, "answer_a": shown[0], "answer_b": shown[1], "question": str(asked)}
+        return fill(self.prompt.pair, values)
+
+    def talk_part(
+        self,
+        part: Literal["first", "discuss", "first_pair", "discuss_pair"],
+        *,
+        format: str,
+        low: int,
+        high: int,
+        metrics: str = "",
+    ) -> str:
+        """What a debate asks for.
+
+        Args:
+            part: Which ballot.
+            format: The JSON format of the reply.
+            low: The scale's lowest number.
+            high: The scale's highest number.
+            metrics: The metrics with their definitions, if there are several; its line is left out if empty.
+        """
+        text = getattr(self.talk, part).strip()
+        text = text if metrics else text.replace("{metrics}\n", "")
+        return fill(text, {"format": format, "low": str(low), "high": str(high), "metrics": metrics})
+
+    def shown(self, answer: str, heading: str, label: LabelWording | None, identity: str, name: str = "") -> str:
+        """An answer under its heading, with the label before, beside or after it.
+
+        Args:
+            answer: The answer's text.
+            heading: What it is called: "Answer A".
+            label: The label's wording; None for no label.
+            identity: The identity's label; empty for no label.
+            name: The first name, for labels of kind `name`.
+        """
+        plain = f"{fill(self.prompt.heading, {'answer': heading})}\n{answer}"
+        if label is None or not identity:
+            return plain
+        words = self.label_text(label, identity, heading=heading, name=name)
+        if label.place == "beside":
+            return f"{words}\n{answer}"
+        # An empty line keeps a label below the answer from being read as its last line.
+        return f"{words}\n{plain}" if label.place == "before" else f"{plain}\n\n{words}"
+
+    def label_text(self, label: LabelWording, identity: str, *, heading: str = "", name: str = "") -> str:
+        """The words of a label for an identity.
+
+        Args:
+            label: The label's wording.
+            identity: The identity's label.
+            heading: The answer's heading (default: that of a single answer).
+            name: The first name, for labels of kind `name`.
+        """
+        values = {**self.forms(identity), "answer": heading or self.prompt.answer, "name": name}
+        try:
+            return fill(label.text, values)
+        except KeyError as error:
+            raise ScenarioError(
+                f"{self.name}: label '{label.id}' needs the form '{error.args[0]}' of '{identity}': "
+                f"add it to [identity.{identity}] or to [otherwise]"
+            ) from None
+
+    def forms(self, identity: str) -> Mapping[str, str]:
+        """The forms of an identity: those of its table; else, for a user's own or a crossed label, of `[otherwise]`.
+
+        Args:
+            identity: The label: "female", "black female", "20-year-old".
+        """
+        if identity in self.identity:
+            return self.identity[identity]
+        if not self.otherwise:
+            raise ScenarioError(f"{self.name}: has no forms of '{identity}': add a table [identity.{identity}]")
+        tables = [self.identity.get(word, {}) for word in identity.split()]
+        adjectives = [table.get("adjective", word) for table, word in zip(tables, identity.split(), strict=True)]
+        values = {"label": " ".join(adjectives), "person": self.otherwise.get("person", "")}
+        values["modifier"] = values["label"]
+        merged: dict[str, str] = {}
+        heads = [number for number, table in enumerate(tables) if "person" in table]
+        if all(tables) and len(heads) == 1:  # crossed: the noun of one part after the adjectives of the others
+            values["person"] = tables[heads[0]]["person"]
+            values["modifier"] = " ".join(word for number, word in enumerate(adjectives) if number != heads[0])
+            merged = dict(tables[heads[0]])
+        return (
+            merged
+            | {"person": values["person"]}
+            | {key: fill(text, values) for key, text in self.otherwise.items() if key != "person"}
+        )
+
+    def labels_for(self, category: str, identities: Identities) -> tuple[LabelWording, ...]:
+        """The label wordings that tell all identities of a category apart.
+
+        Args:
+            category: The category.
+            identities: The labels of the run.
+        """
+        compared = identities.categories[category]
+        usable = tuple(label for label in self.label if self._tells_apart(label, category, compared, identities))
+        if not usable:
+            raise ScenarioError(f"{self.name}: no label wording can be used for '{category}' ({', '.join(compared)})")
+        return usable
+
+    def names_of(self, identity: str, identities: Identities) -> Mapping[str, tuple[str, ...]]:
+        """First names of an identity by what else they signal, from the file or from the shipped lists.
+
+        Args:
+            identity: The identity's label.
+            identities: The labels of the run.
+        """
+        lists = load_wordings()
+        if self.names:
+            lists = lists.model_copy(update={"names": self.names})
+        return lists.choices("name", identity, identities)
+
+    def _tells_apart(self, label: LabelWording, category: str, compared: Sequence[str], identities: Identities) -> bool:
+        if label.categories and category not in label.categories:
+            return False
+        if label.kind == "name":
+            return all(self.names_of(identity, identities) for identity in compared)
+        forms = [self.forms(identity) for identity in compared]
+        if any(key not in known for known in forms for key in _form_keys(label.text)):
+            return False
+        return len({self.label_text(label, identity) for identity in compared}) == len(compared)
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """The template with its placeholders filled in; `{a}` and `{A}` become the article of what follows.
+
+    `{Noun}` is the value of `noun` with a capital letter. Braces in values stay as they are: an answer may contain
+    them. Raises KeyError for a placeholder without a value.
+
+    Args:
+        template: The text.
+        values: The value of each placeholder.
+    """
+    pieces = PLACEHOLDER.split(template)  # text, key, text, key, …, text
+    text = pieces[-1]
+    for literal, key in zip(pieces[-3::-2], pieces[-2::-2], strict=True):  # from the end: an article needs what follows
+        if key in values:
+            value = values[key]
+        elif key in ("a", "A"):
+            value = article(text)
+            value = value.capitalize() if key == "A" else value
+        else:
+            value = values[form_key(key)]
+            value = value[:1].upper() + value[1:]
+        text = f"{literal}{value}{text}"
+    return text
+
+
+def form_key(key: str) -> str:
+    return key[:1].lower() + key[1:]
+
+
+def _form_keys(text: str) -> set[str]:
+    """The forms of identities that a label's text needs."""
+    return {form_key(key) for key in PLACEHOLDER.findall(text)} - {"answer", "name", "a"}
+
+
+def _by_id(rows: Sequence[_Row], wanted: str, what: str) -> _Row:
+    for row in rows:
+        if row.id == wanted:
+            return row
+    raise UnknownName(f"there is no {what} called '{wanted}'")

@@ -1,0 +1,154 @@
+"""Reading the wordings of silent ballots: from a TOML file, with every placeholder checked.
+
+    wordings = load_ballot_wordings()          # the shipped English ones, or your own: "german.toml"
+
+A placeholder that is missing or unknown is an error that names the file, the line and the placeholder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from parley.base.errors import ScenarioError, UnknownName
+from parley.base.toml import Lines, Location, read_toml
+from parley.scenarios.ballot_texts import (
+    PLACEHOLDER,
+    BallotWordings,
+    LabelWording,
+    PromptParts,
+    QuestionWording,
+    TalkParts,
+    form_key,
+)
+from parley.scenarios.identities import CATEGORIES
+
+__all__ = [
+    "BallotWordings",
+    "LabelWording",
+    "PromptParts",
+    "QuestionWording",
+    "TalkParts",
+    "load_ballot_wordings",
+    "read_ballot_wordings",
+]
+
+
+def load_ballot_wordings(name: str | Path = "english") -> BallotWordings:
+    """The wordings of a file.
+
+    Args:
+        name: A shipped file (`english`), or the path of a .toml file.
+    """
+    folder = Path(str(files("parley.scenarios").joinpath("data", "wordings")))
+    if str(name) in (known := sorted(path.stem for path in folder.glob("*.toml"))):
+        return _shipped(folder / f"{name}.toml")
+    path = Path(name)
+    if path.suffix != ".toml" or os.path.isdir(path):
+        raise UnknownName(f"unknown wordings '{name}' (known: {', '.join(known)}, or a .toml file)")
+    return read_ballot_wordings(path)
+
+
+@lru_cache(maxsize=4)
+def _shipped(path: Path) -> BallotWordings:
+    return read_ballot_wordings(path)
+
+
+def read_ballot_wordings(path: Path) -> BallotWordings:
+    """The wordings of a .toml file; ScenarioError, in one line, if a placeholder is missing or unknown.
+
+    Args:
+        path: The file.
+    """
+    table = read_toml(path, "file of wordings")
+    lines = Lines(path.read_text("utf-8-sig"))
+    try:
+        wordings = BallotWordings.model_validate(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ScenarioError(f"{path}: {lines.place(first['loc'], table)}: {first['msg']}") from None
+    for kind in ("label", "question"):
+        ids = [row["id"] for row in table[kind]]
+        if twice := next((number for number, row_id in enumerate(ids) if row_id in ids[:number]), 0):
+            raise ScenarioError(f"{path}: {lines.place((kind, twice, 'id'), table)}: the id occurs twice")
+    for loc, problem in _placeholder_problems(wordings):
+        raise ScenarioError(f"{path}: {lines.place(loc, table)}: {problem}")
+    return wordings
+
+
+_SCORE = {"low", "high"}
+_NEEDED: dict[str, tuple[set[str], set[str]]] = {
+    "prompt.heading": ({"answer"}, set()),
+    "prompt.single": ({"situation", "answer", "question"}, set()),
+    "prompt.pair": ({"situation", "answer_a", "answer_b", "question"}, set()),
+    "talk.first": ({"format"} | _SCORE, {"metrics"}),
+    "talk.discuss": ({"format"} | _SCORE, {"metrics"}),
+    "talk.first_pair": ({"format"} | _SCORE, {"metrics"}),
+    "talk.discuss_pair": ({"format"} | _SCORE, {"metrics"}),
+    "question.single": (_SCORE, set()),
+    "question.metric": ({"metric", "definition"} | _SCORE, set()),
+    "question.pair": (set(), set()),
+    "question.pair_ties": ({"tie"}, set()),
+}
+"""The placeholders that a text must have, and those that it may have besides."""
+
+
+def _placeholder_problems(wordings: BallotWordings) -> Iterator[tuple[Location, str]]:
+    texts: list[tuple[Location, str]] = []
+    for table, parts in (("prompt", wordings.prompt), ("talk", wordings.talk)):
+        texts += [((table, key), text) for key, text in parts.model_dump().items()]
+    for number, question in enumerate(wordings.question):
+        texts += [(("question", number, key), text) for key, text in question.model_dump(exclude={"id"}).items()]
+    for loc, text in texts:
+        needed, allowed = _NEEDED.get(f"{loc[0]}.{loc[-1]}", (set(), set()))
+        yield from ((loc, problem) for problem in _problems(text, needed, allowed | {"a", "A"}))
+    for key, text in wordings.otherwise.items():
+        known = {"label", "modifier", "person", "a", "A"} if key != "person" else set()
+        yield from ((("otherwise", key), problem) for problem in _problems(text, set(), known))
+    for identity, forms in wordings.identity.items():
+        for key, text in forms.items():
+            yield from ((("identity", identity, key), problem) for problem in _problems(text, set(), set()))
+    for number, label in enumerate(wordings.label):
+        yield from ((("label", number, "text"), problem) for problem in _label_problems(wordings, label))
+
+
+def _problems(text: str, needed: set[str], allowed: set[str]) -> Iterator[str]:
+    found = set(PLACEHOLDER.findall(text))
+    if unknown := sorted(found - needed - allowed):
+        yield f"unknown placeholder {{{unknown[0]}}}"
+    if stray := re.search(r"[{}][^{}]*[{}]?", PLACEHOLDER.sub("", text)):
+        yield f"'{stray.group()}' is not a placeholder: those are written like {{noun}}, in pairs and without spaces"
+    if missing := sorted(needed - found):
+        yield f"{{{missing[0]}}} is missing"
+
+
+def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[str]:
+    tables = wordings.identity
+    if label.categories:
+        own = {identity for category in label.categories for identity in CATEGORIES.get(category, ())}
+        tables = {identity: forms for identity, forms in tables.items() if identity in own} or tables
+    every = {key for forms in tables.values() for key in forms} | set(wordings.otherwise)
+    shared = {key for key in every if all(key in forms for forms in tables.values())}
+    # A form by which two identities cannot be told apart (their category) is not enough.
+    values = {key: [forms[key] for forms in tables.values() if key in forms] for key in every}
+    telling = {key for key in every if len(set(values[key])) == len(values[key])}
+    known = every
+    if label.kind == "name":
+        telling, known = {"name"}, every | {"name"}
+    else:
+        telling = telling - shared if label.kind == "pronoun" else telling & shared
+    needed = {"answer"} if label.place == "beside" else set()
+    yield from _problems(label.text, needed, {"a", "A"} | known | {key[:1].upper() + key[1:] for key in known})
+    found = {form_key(key) for key in PLACEHOLDER.findall(label.text)}
+    if not found & telling:
+        yield f"{' or '.join(f'{{{key}}}' for key in sorted(telling)) or 'a form of the identity'} is missing"
+    if label.kind in ("profile", "byline", "self-description"):
+        for key in sorted(found & every - shared):
+            lacking = next(identity for identity, forms in tables.items() if key not in forms)
+            yield f"{{{key}}} has no form in [identity.{lacking}]"
