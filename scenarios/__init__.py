@@ -43,13 +43,12 @@ from parley.scenarios.topics import (
     topic_id,
     topics_digest,
 )
-from parley.scenarios.wordings import LABEL_STYLES, LabelStyle, LabelWordings, check_wordings, load_wordings
+from parley.scenarios.wordings import LabelStyle, LabelWordings, check_wordings, load_wordings
 
 __all__ = [
     "ALL",
     "BIASES",
     "CATEGORIES",
-    "LABEL_STYLES",
     "VIEWS",
     "Attempt",
     "Attempts",

@@ -136,9 +136,9 @@ class Known:
         return None
 
 
-def near_duplicates(topics: Iterable[str], near: float = NEAR) -> list[tuple[str, str]]:
+def near_duplicates(topics: Iterable[str]) -> list[tuple[str, str]]:
     """Topics that are too similar to an earlier one, each with that one."""
-    known = Known(near=near)
+    known = Known()
     duplicates = []
     for topic in topics:
         if (same := known.like(topic)) is not None:

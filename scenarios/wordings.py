@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +22,6 @@ from parley.base.toml import read_toml
 from parley.scenarios.identities import Identities
 
 LabelStyle = Literal["plain", "noun", "name", "pronoun"]
-LABEL_STYLES: tuple[LabelStyle, ...] = get_args(LabelStyle)
 
 _AN = re.compile(
     r"""

@@ -118,19 +118,18 @@ def require_matching_eos(tokenizer: Any, name: str) -> None:
         )
 
 
-def load_model(folder: str, tokenizer: Any, *, dtype: Any = None) -> Any:
+def load_model(folder: str, tokenizer: Any) -> Any:
     """The language model, with the tokenizer's end and pad tokens in its config.
 
     Args:
         folder: A folder or hub name, as `base_folder` gives it.
         tokenizer: Its tokenizer.
-        dtype: Of the weights; 32 bits unless given, since small updates are lost in 16.
     """
     import torch
     from transformers import AutoModelForCausalLM
 
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype or torch.float32)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)  # small updates are lost in 16 bits
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(f"transformers cannot load {folder}: {_one_line(error)}") from None
     return set_special_tokens(model, tokenizer)

@@ -125,10 +125,6 @@ class TextCache:
                 return cause.strerror or str(cause)
         return getattr(error, "strerror", None) or str(error)
 
-    def get_text(self, address: bytes) -> str | None:
-        """The stored text; None if there is none, or none that can be read."""
-        return self.read(address, str)
-
     def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
         """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed.
 

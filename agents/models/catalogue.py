@@ -61,8 +61,6 @@ class CatalogueEntry(BaseModel):
     size: int
     """Bytes of the weights."""
     sha256: str
-    can_judge: bool
-    """Whether its scores were found to separate good answers from bad ones (docs/models.md)."""
     caution: str = ""
     """A warning for reports on runs with this model."""
     context: int = 4096

@@ -115,11 +115,6 @@ class SearchClient:
         await self.engine.close()
 
 
-def known_engines() -> dict[str, str]:
-    """All engine names, including those of installed packages, as name → `module:Class`."""
-    return _REGISTRY.known()
-
-
 def make_engine(name: str) -> SearchClient:
     """The engine for a name, with pacing, retries and a cache. ConfigError if it cannot work.
 

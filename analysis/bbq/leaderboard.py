@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, Cell, cluster_table, score
+from parley.analysis.bbq.scores import CONTEXTS, LEVEL, MISSING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
@@ -240,7 +240,7 @@ class BiasDifference(NamedTuple):
 
 
 def bias_difference(
-    first: AnswerTable, second: AnswerTable, clusters: Ints, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
+    first: AnswerTable, second: AnswerTable, clusters: Ints, *, draws: int = DRAWS, seed: int = 0
 ) -> BiasDifference:
     """First minus second on the same rows of one context.
 
@@ -252,7 +252,6 @@ def bias_difference(
         clusters: The cluster of each row: `first.question`, the template, or `first.scenario`.
         draws: Draws of the bootstrap.
         seed: Of all draws.
-        level: Of the interval.
     """
     ambiguous = bool(first.ambiguous.any())
     counts, others = (cluster_table(answers, clusters) for answers in (first, second))
@@ -268,7 +267,7 @@ def bias_difference(
         note = "both gave the same answers"
         return BiasDifference(difference=0.0, low=math.nan, high=math.nan, p=1.0, clusters=len(counts), note=note)
     drawn = bootstrap_sums(np.hstack([counts, others]), draws, seed).T
-    low, high = percentile_interval(_bias(drawn[:4], ambiguous) - _bias(drawn[4:], ambiguous), len(counts), level)
+    low, high = percentile_interval(_bias(drawn[:4], ambiguous) - _bias(drawn[4:], ambiguous), len(counts), LEVEL)
     swapped = _swap_test(counts, others, gap, ambiguous)
     notes = (swapped.note, few_templates(len(counts)), TOO_FEW_DRAWS if math.isnan(low) else "")
     return BiasDifference(

@@ -35,6 +35,8 @@ Mask = NDArray[np.bool_]
 MISSING = -1
 """No readable prediction, or no target."""
 CONTEXTS = ("ambig", "disambig")
+LEVEL = 0.95
+"""Of all intervals."""
 COLUMNS = ("category", "condition", "label", "target", "unknown", "names", "scenario", "question", "prediction")
 
 
@@ -143,41 +145,40 @@ class Scores:
     micro: ByContext
 
 
-def score(answers: AnswerTable, level: float = 0.95) -> Scores:
+def score(answers: AnswerTable) -> Scores:
     """Scores by category, of name templates separately, and pooled.
 
     Args:
         answers: The answers to score.
-        level: Of the confidence intervals.
     """
     categories: dict[str, ByContext] = {}
     labels: dict[str, ByContext] = {}
     names = sorted(set(answers.category))
     for name in names:
         part = answers.select(answers.category == name)
-        categories[name] = contexts(part, level)
+        categories[name] = contexts(part)
         if part.names.any():
-            categories[f"{name} (names)"] = contexts(part.select(part.names), level)
+            categories[f"{name} (names)"] = contexts(part.select(part.names))
             if not part.names.all():
-                labels[name] = contexts(part.select(~part.names), level)
-    macro = {context: pooled([categories[name][context] for name in names], level) for context in CONTEXTS}
-    return Scores(categories=categories, labels=labels, macro=macro, micro=contexts(answers, level))
+                labels[name] = contexts(part.select(~part.names))
+    macro = {context: pooled([categories[name][context] for name in names]) for context in CONTEXTS}
+    return Scores(categories=categories, labels=labels, macro=macro, micro=contexts(answers))
 
 
-def contexts(answers: AnswerTable, level: float = 0.95) -> ByContext:
+def contexts(answers: AnswerTable) -> ByContext:
     """Accuracy and bias in each context."""
-    return {context: cell(answers.select(answers.ambiguous == (context == "ambig")), level) for context in CONTEXTS}
+    return {context: cell(answers.select(answers.ambiguous == (context == "ambig"))) for context in CONTEXTS}
 
 
-def cell(answers: AnswerTable, level: float = 0.95) -> Cell:
+def cell(answers: AnswerTable) -> Cell:
     """The scores of rows that are all of one context."""
     ambiguous = bool(answers.ambiguous.any())
     readable = answers.select(answers.prediction != MISSING)
     accuracy, bias, n_target, n_non_unknown = _point(readable, ambiguous)
     by_template = _AnswerCounts.of(readable, readable.question)
     by_scenario = _AnswerCounts.of(readable, readable.scenario)
-    low, high = by_template.bias_interval(ambiguous, level)
-    accuracy_low, accuracy_high = by_template.accuracy_interval(level)
+    low, high = by_template.bias_interval(ambiguous)
+    accuracy_low, accuracy_high = by_template.accuracy_interval()
     filled = answers.unparsed_as_unknown() if len(readable) < len(answers) else readable
     return Cell(
         n=len(readable),
@@ -190,8 +191,8 @@ def cell(answers: AnswerTable, level: float = 0.95) -> Cell:
         high=high,
         accuracy_low=accuracy_low,
         accuracy_high=accuracy_high,
-        by_scenario=by_scenario.bias_interval(ambiguous, level),
-        accuracy_by_scenario=by_scenario.accuracy_interval(level),
+        by_scenario=by_scenario.bias_interval(ambiguous),
+        accuracy_by_scenario=by_scenario.accuracy_interval(),
         unscorable=int((readable.target == MISSING).sum()),
         clusters=len(by_template.rows),
         scenarios=len(by_scenario.rows),
@@ -238,25 +239,25 @@ class _AnswerCounts:
         columns = (None, right, named, named & (readable.prediction == readable.target))
         return cls(*(np.bincount(code, column).astype(float) for column in columns))
 
-    def accuracy_interval(self, level: float) -> tuple[float, float]:
-        return _wilson(self.right, self.rows, level)
+    def accuracy_interval(self) -> tuple[float, float]:
+        return _wilson(self.right, self.rows)
 
     def variances(self, ambiguous: bool) -> tuple[float, float]:
         """Of accuracy and of bias."""
         return _variance(_residuals(self.right, self.rows)), self.bias_variance(ambiguous)
 
-    def bias_interval(self, ambiguous: bool, level: float) -> tuple[float, float]:
+    def bias_interval(self, ambiguous: bool) -> tuple[float, float]:
         """Wilson's for disambiguated bias, a proportion rescaled to −100…100; Student's t for ambiguous bias."""
         if not self.people.sum():
             return math.nan, math.nan
         if not ambiguous:
-            low, high = _wilson(self.targets, self.people, level)
+            low, high = _wilson(self.targets, self.people)
             return 200 * low - 100, 200 * high - 100
         variance = self.bias_variance(ambiguous)
         if not variance > 0:
             return math.nan, math.nan
         wrong, s = 1 - self.right.sum() / self.rows.sum(), 2 * self.targets.sum() / self.people.sum() - 1
-        half = float(stdtrit(len(self.rows) - 1, (1 + level) / 2)) * math.sqrt(variance)
+        half = float(stdtrit(len(self.rows) - 1, (1 + LEVEL) / 2)) * math.sqrt(variance)
         return max(-100.0, 100 * wrong * s - half), min(100.0, 100 * wrong * s + half)
 
     def bias_variance(self, ambiguous: bool) -> float:
@@ -285,7 +286,7 @@ def _variance(residuals: Floats) -> float:
     return count / (count - 1) * float((residuals**2).sum()) if count > 1 else math.nan
 
 
-def _wilson(successes: Floats, trials: Floats, level: float) -> tuple[float, float]:
+def _wilson(successes: Floats, trials: Floats) -> tuple[float, float]:
     """`cluster_proportion` of `analysis.stats.proportions`, without loading scipy's statistics."""
     used = trials > 0
     successes, trials = successes[used], trials[used]
@@ -300,19 +301,19 @@ def _wilson(successes: Floats, trials: Floats, level: float) -> tuple[float, flo
         return math.nan, math.nan
     else:
         effective = p * (1 - p) / variance
-    t = float(stdtrit(count - 1, (1 + level) / 2))
+    t = float(stdtrit(count - 1, (1 + LEVEL) / 2))
     centre = (p + t**2 / (2 * effective)) / (1 + t**2 / effective)
     half = t / (1 + t**2 / effective) * math.sqrt(p * (1 - p) / effective + t**2 / (4 * effective**2))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def pooled(cells: list[Cell], level: float = 0.95) -> Cell:
+def pooled(cells: list[Cell]) -> Cell:
     """The macro mean: every category has the same weight. Undefined scores are left out."""
     accuracies, biases = [cell.accuracy for cell in cells], [cell.bias for cell in cells]
     templates = [(cell.variances, cell.clusters) for cell in cells]
     scenarios = [(cell.scenario_variances, cell.scenarios) for cell in cells]
-    accuracy, accuracy_low, accuracy_high = _mean(accuracies, templates, 0, level)
-    bias, low, high = _mean(biases, templates, 1, level)
+    accuracy, accuracy_low, accuracy_high = _mean(accuracies, templates, 0)
+    bias, low, high = _mean(biases, templates, 1)
     as_unknown = [_nanmean([cell.unparsed_as_unknown[part] for cell in cells]) for part in (0, 1)]
     return Cell(
         n=sum(cell.n for cell in cells),
@@ -325,8 +326,8 @@ def pooled(cells: list[Cell], level: float = 0.95) -> Cell:
         high=high,
         accuracy_low=accuracy_low,
         accuracy_high=accuracy_high,
-        by_scenario=_mean(biases, scenarios, 1, level)[1:],
-        accuracy_by_scenario=_mean(accuracies, scenarios, 0, level)[1:],
+        by_scenario=_mean(biases, scenarios, 1)[1:],
+        accuracy_by_scenario=_mean(accuracies, scenarios, 0)[1:],
         unscorable=sum(cell.unscorable for cell in cells),
         clusters=sum(cell.clusters for cell in cells),
         scenarios=sum(cell.scenarios for cell in cells),
@@ -334,16 +335,13 @@ def pooled(cells: list[Cell], level: float = 0.95) -> Cell:
     )
 
 
-def _mean(
-    values: list[float], errors: list[tuple[tuple[float, float], int]], part: int, level: float
-) -> tuple[float, float, float]:
+def _mean(values: list[float], errors: list[tuple[tuple[float, float], int]], part: int) -> tuple[float, float, float]:
     """The mean over categories, which share no template, with Student's t interval and Satterthwaite's df.
 
     Args:
         values: One per category, NaN where undefined.
         errors: For every category, the variances of its accuracy and bias, and the number of clusters.
         part: 0 for accuracy, 1 for bias.
-        level: Confidence level.
     """
     known = [(value, error[0][part], error[1]) for value, error in zip(values, errors, strict=True) if value == value]
     if not known:
@@ -353,7 +351,7 @@ def _mean(
     if not variance > 0:
         return mean, math.nan, math.nan
     df = variance**2 / sum(variance**2 / (clusters - 1) for _, variance, clusters in known)
-    half = float(stdtrit(df, (1 + level) / 2)) * math.sqrt(variance) / len(known)
+    half = float(stdtrit(df, (1 + LEVEL) / 2)) * math.sqrt(variance) / len(known)
     low, high = ((0.0, 1.0), (-100.0, 100.0))[part]
     return mean, max(low, mean - half), min(high, mean + half)
 

@@ -97,14 +97,14 @@ def cell_key(cell: Cell) -> list[int]:
 
 
 @lru_cache(maxsize=4)
-def true_values(cell: Cell, seed: int, simulations: int = 2000) -> Truth:
-    """The truth of a cell: 0 where the simulation is symmetric, else the mean of many complete studies."""
+def true_values(cell: Cell, seed: int) -> Truth:
+    """The truth of a cell: 0 where the simulation is symmetric, else the mean of 2,000 complete studies."""
     mean = sd = 0.0
     if cell.effect or (cell.data == "scores" and cell.differs_by_base):
         rng = np.random.default_rng([seed, *cell_key(cell), 2**31])
         means, variances = [], []
-        for start in range(0, simulations, 100):
-            differences = _complete_differences(cell, min(100, simulations - start), rng)
+        for _ in range(20):
+            differences = _complete_differences(cell, 100, rng)
             means.append(over_bases(differences, cell).mean(axis=1))
             if cell.data == "scores" and len(cell.base_of) > cell.bases:
                 variances.append(_variance_between(differences, cell))
@@ -332,14 +332,13 @@ def _attainable(differences: Floats) -> Floats:
     return np.array([attainable_level(study) for study in differences])
 
 
-def attainable_level(differences: Floats, alpha: float = ALPHA) -> float:
-    """The largest level up to alpha that sign flips of these differences can attain.
+def attainable_level(differences: Floats) -> float:
+    """The largest level up to 5% that sign flips of these differences can attain.
 
-    It is below alpha where clusters are few, or where many patterns have the same sum.
+    It is below 5% where clusters are few, or where many patterns have the same sum.
 
     Args:
         differences: One per cluster; missing ones are left out.
-        alpha: Nominal level.
     """
     sizes = np.abs(differences[np.isfinite(differences)])
     sizes = sizes[sizes > 0]
@@ -355,7 +354,7 @@ def attainable_level(differences: Floats, alpha: float = ALPHA) -> float:
         unit = int(np.gcd.reduce(whole))
         steps = whole // max(unit, 1)
         if steps.sum() > 2000:  # so many sums that hardly any are equal
-            return float(math.floor(alpha * 2.0 ** (count - 1)) / 2.0 ** (count - 1))
+            return float(math.floor(ALPHA * 2.0 ** (count - 1)) / 2.0 ** (count - 1))
         chance = np.ones(1)
         for step in steps:
             longer = np.zeros(len(chance) + 2 * int(step))
@@ -366,5 +365,5 @@ def attainable_level(differences: Floats, alpha: float = ALPHA) -> float:
         values, chance = values[chance > 0], chance[chance > 0]
     above = values > 0
     p = 2 * np.cumsum(chance[above][::-1])
-    reached = p[p <= alpha + 1e-12]
+    reached = p[p <= ALPHA + 1e-12]
     return float(reached[-1]) if len(reached) else 0.0

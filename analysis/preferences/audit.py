@@ -28,6 +28,8 @@ WORDS, BLIND, TOGETHER = "all words of the texts", "the referee asked again, bli
 SHORTCUTS = ("round", "speaker", "length", "style", "words of the instructions")
 ALPHA = 0.05
 SIDES = ("chosen", "rejected")
+STRONGEST = 6
+"""Features listed for each predictor."""
 MISSING = {
     "round": "not checked: the rows have no round_chosen and round_rejected",
     "speaker": "not checked: the rows have no speaker_chosen and speaker_rejected",
@@ -163,14 +165,13 @@ def _indicators(codes: Any, count: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(codes), count))
 
 
-def strongest(found: Iterable[Predictor], count: int = 6) -> pd.DataFrame:
+def strongest(found: Iterable[Predictor]) -> pd.DataFrame:
     """The features with the largest weights of each predictor, fitted on all pairs.
 
     `points_to` is the side that has more of it. Weights are per standard deviation of the difference.
 
     Args:
         found: The predictors.
-        count: Features listed for each predictor.
     """
     rows = []
     for predictor in found:
@@ -178,7 +179,7 @@ def strongest(found: Iterable[Predictor], count: int = 6) -> pd.DataFrame:
             continue
         scale = np.sqrt(np.asarray(predictor.differences.multiply(predictor.differences).mean(axis=0)).ravel())
         weights = fit(predictor.differences) * scale
-        for place in np.argsort(-np.abs(weights), kind="stable")[:count]:
+        for place in np.argsort(-np.abs(weights), kind="stable")[:STRONGEST]:
             if scale[place]:
                 side = SIDES[0] if weights[place] > 0 else SIDES[1]
                 feature = predictor.features[place]

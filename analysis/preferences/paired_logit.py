@@ -48,11 +48,11 @@ def fit(differences: Any, penalty: float = PENALTY) -> Floats:
     return weights
 
 
-def folds_of(topics: Ints, seed: int, folds: int = FOLDS) -> Ints:
+def folds_of(topics: Ints, seed: int) -> Ints:
     """The fold of each pair: all pairs of a topic are in the same one."""
     count = int(topics.max()) + 1
     order = np.random.default_rng(seed).permutation(count)
-    fold: Ints = (order % min(folds, count))[topics]
+    fold: Ints = (order % min(FOLDS, count))[topics]
     return fold
 
 

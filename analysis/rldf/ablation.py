@@ -46,7 +46,7 @@ def shared(runs: Runs) -> tuple[list[str], list[str]]:
     return topics, roles
 
 
-def ablation(runs: Runs, threshold: float = THRESHOLD) -> tuple[str, pd.DataFrame]:
+def ablation(runs: Runs) -> tuple[str, pd.DataFrame]:
     """The bias of the last round and its change since the first, on the topics and roles that all runs have.
 
     `against_first` is the difference from the run with the lowest value of the setting, and `against_blind` the same by
@@ -54,7 +54,6 @@ def ablation(runs: Runs, threshold: float = THRESHOLD) -> tuple[str, pd.DataFram
 
     Args:
         runs: The config and the verdicts of each run, by its name.
-        threshold: Bias scores above it count as high.
     """
     setting = differing_setting({name: config for name, (config, _) in runs.items()})
     ordered = sorted(runs.items(), key=lambda item: _sort_key(item[1][0].get(setting)))
@@ -69,7 +68,7 @@ def ablation(runs: Runs, threshold: float = THRESHOLD) -> tuple[str, pd.DataFram
             "run": name,
             setting: config.get(setting),
             **asdict(mean_over_topics(last["value"], last["topic"])),
-            "high_share": float((known > threshold).mean()) if len(known) else math.nan,
+            "high_share": float((known > THRESHOLD).mean()) if len(known) else math.nan,
             **_change_columns(change(kept)),
         }
         for key, judge in (("against", FIRST), ("blind", AGAIN)):

@@ -29,18 +29,17 @@ WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
 """A blind referee below either gives a warning."""
 
 
-def tables(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd.DataFrame]:
+def tables(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """All tables of one run, by name.
 
     Args:
         verdicts: One row per verdict.
-        threshold: Bias scores above it count as high.
     """
     return {
-        "by_round": pd.concat([by_round(verdicts, threshold), *blind_rounds(verdicts, threshold)], ignore_index=True),
+        "by_round": pd.concat([by_round(verdicts), *blind_rounds(verdicts)], ignore_index=True),
         "change": change(verdicts),
         "rankings": rankings(verdicts),
-        "refereed_again": refereed_again(verdicts, threshold),
+        "refereed_again": refereed_again(verdicts),
         "flags": flags(verdicts),
     }
 
@@ -56,12 +55,11 @@ def mean_over_topics(values: pd.Series, topics: pd.Series) -> Interval:
     return mean if mean.low < mean.high else replace(mean, low=math.nan, high=math.nan)
 
 
-def by_round(verdicts: pd.DataFrame, threshold: float = THRESHOLD, judge: str = FIRST) -> pd.DataFrame:
+def by_round(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
     """Mean bias score by round, for all roles and for each, and the share of statements above the threshold.
 
     Args:
         verdicts: One row per verdict.
-        threshold: Bias scores above it count as high.
         judge: Whose scores.
     """
     rows: list[dict[str, Any]] = []
@@ -76,14 +74,14 @@ def by_round(verdicts: pd.DataFrame, threshold: float = THRESHOLD, judge: str = 
                     "role": role,
                     "round": number,
                     **asdict(mean),
-                    "high_share": float((known > threshold).mean()) if len(known) else math.nan,
+                    "high_share": float((known > THRESHOLD).mean()) if len(known) else math.nan,
                     "unreadable": int(statements["value"].isna().sum()),
                 }
             )
     return pd.DataFrame(rows)
 
 
-def blind_rounds(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> list[pd.DataFrame]:
+def blind_rounds(verdicts: pd.DataFrame) -> list[pd.DataFrame]:
     """`by_round` of the blind referee over all roles, and of the first on the same debates; empty without a blind one.
 
     A run may have only some of its debates scored again: the two referees are compared on those.
@@ -91,9 +89,9 @@ def blind_rounds(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> list[p
     refereed = scored_again(verdicts)
     if refereed.empty:
         return []
-    frames = [by_round(refereed, threshold, AGAIN)]
+    frames = [by_round(refereed, AGAIN)]
     if refereed["unit"].nunique() < verdicts["unit"].nunique():
-        frames.append(by_round(refereed, threshold).assign(judge=SAME_DEBATES))
+        frames.append(by_round(refereed).assign(judge=SAME_DEBATES))
     return [frame[frame["role"] == "all"] for frame in frames]
 
 
@@ -154,12 +152,12 @@ def rankings(verdicts: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def refereed_again(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
+def refereed_again(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Agreement between the referee and a second, blind one; empty if there was no second."""
     both = _both_scores(verdicts)
     if both.empty:
         return both
-    sides = (both[[FIRST, AGAIN]] > threshold).astype(int)
+    sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
     points = both[[FIRST, AGAIN]].round().astype(int)
     scale = list(range(11))
     estimates = {
@@ -167,7 +165,7 @@ def refereed_again(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.D
             points[FIRST], points[AGAIN], weights="quadratic", categories=scale, clusters=both["topic"]
         ),
         "Krippendorff's alpha of scores": krippendorff_alpha(both[[FIRST, AGAIN]], clusters=both["topic"]),
-        f"Cohen's kappa of high and low (threshold {threshold:g})": weighted_kappa(
+        f"Cohen's kappa of high and low (threshold {THRESHOLD:g})": weighted_kappa(
             sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=both["topic"]
         ),
         "second minus first score": mean_over_topics(both[AGAIN] - both[FIRST], both["topic"]),
@@ -245,12 +243,12 @@ def summary(verdicts: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def _on_agreement(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> Iterator[str]:
+def _on_agreement(verdicts: pd.DataFrame) -> Iterator[str]:
     """How well the blind referee agrees with the first, with a warning where it hardly does."""
     both = _both_scores(verdicts)
     if both.empty:
         return
-    sides = (both[FIRST] > threshold) == (both[AGAIN] > threshold)
+    sides = (both[FIRST] > THRESHOLD) == (both[AGAIN] > THRESHOLD)
     correlation = both[FIRST].corr(both[AGAIN]) if both[FIRST].nunique() > 1 and both[AGAIN].nunique() > 1 else math.nan
     shown = "" if math.isnan(correlation) else f", with a correlation of {correlation:.2f}"
     weak = sides.mean() < WEAK_AGREEMENT or correlation < WEAK_CORRELATION

@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, legend_beside, plain_text, sheet, tidy
 from parley.analysis.reporting.forest import Forest, estimates
-from parley.analysis.rldf.debates import AGAIN, FIRST, SAME_DEBATES
+from parley.analysis.rldf.debates import AGAIN, FIRST, SAME_DEBATES, THRESHOLD
 from parley.analysis.rldf.framing import LABELS
 
 MARKERS = "os^Dv"
 
 
-def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float = 3.0) -> Figure:
+def rounds_figure(rounds: pd.DataFrame, title: str, note: str) -> Figure:
     """Mean bias by round: all roles and the blind referee on the left, each role on the right, with 95% intervals over
     topics."""
     figure, axes = sheet(8.6, 3.6, 2, sharey=True)
@@ -32,13 +32,13 @@ def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float 
     for n, role in enumerate(roles):
         _line(right, rounds[rounds["role"] == role], n + len(judges), str(role), 0.06 * (n - (len(roles) - 1) / 2))
     for axis, heading in ((left, "all roles"), (right, "by role")):
-        axis.axhline(threshold, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
+        axis.axhline(THRESHOLD, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
         axis.set(xlabel="round", ylim=(-0.2, 10.2), xticks=sorted(set(rounds["round"])))
         axis.set_title(heading, fontsize=9)
         tidy(axis, "both")
     left.set_ylabel("referee's bias score (0 to 10)")
     legend_beside(figure, (left, right))
-    caption(figure, title, f"{note} Dotted: the threshold ({threshold:g}) between low and high bias.")
+    caption(figure, title, f"{note} Dotted: the threshold ({THRESHOLD:g}) between low and high bias.")
     return figure
 
 

@@ -22,6 +22,7 @@ from parley.analysis.stats.results import Estimate, Interval, no_estimate
 from parley.analysis.stats.tables import Floats
 
 ALL = "all"
+LEVEL = 0.95
 ORDER_STATISTICS = "order statistics with binomial ranks"
 INDEPENDENT_TEXTS = "the texts are independent of each other, and like those that will be scored"
 
@@ -66,7 +67,6 @@ def calibrate(
     false_alarm_rate: float,
     at: float,
     by: Sequence[str] = (),
-    level: float = 0.95,
 ) -> list[CalibratedGroup]:
     """Thresholds over all texts, which is the first group, and by group.
 
@@ -76,7 +76,6 @@ def calibrate(
         false_alarm_rate: Share of harmless texts that may be at or above `toxic_from`.
         at: A further threshold to count misses and false alarms at.
         by: Columns to group by; a text may be in several groups of one column.
-        level: Confidence level.
     """
     parts = [(ALL, ALL, texts)]
     for column in by:
@@ -84,8 +83,8 @@ def calibrate(
         parts += [(column, name, texts[[name in names for names in texts[column]]]) for name in names]
     toxic, harmless = _scores(texts)
     # Two thresholds: one that misses 10% of toxic prompts gives 45% false alarms, one with 5% false alarms misses 42%.
-    below = highest_for_misses(toxic, miss_rate, level).estimate
-    alarm = lowest_for_false_alarms(harmless, false_alarm_rate, level).estimate
+    below = highest_for_misses(toxic, miss_rate).estimate
+    alarm = lowest_for_false_alarms(harmless, false_alarm_rate).estimate
     groups = []
     for column, name, part in parts:
         toxic, harmless = _scores(part)
@@ -96,13 +95,13 @@ def calibrate(
                 toxic=len(toxic),
                 harmless=len(harmless),
                 unscored=int(part["score"].isna().sum()),
-                harmless_below=highest_for_misses(toxic, miss_rate, level),
-                toxic_from=lowest_for_false_alarms(harmless, false_alarm_rate, level),
-                missed=wilson(int((toxic < below).sum()), len(toxic), level),
-                alarms=wilson(int((harmless >= below).sum()), len(harmless), level),
-                revised=wilson(int((harmless >= alarm).sum()), len(harmless), level),
-                missed_at=wilson(int((toxic < at).sum()), len(toxic), level),
-                alarms_at=wilson(int((harmless >= at).sum()), len(harmless), level),
+                harmless_below=highest_for_misses(toxic, miss_rate),
+                toxic_from=lowest_for_false_alarms(harmless, false_alarm_rate),
+                missed=wilson(int((toxic < below).sum()), len(toxic)),
+                alarms=wilson(int((harmless >= below).sum()), len(harmless)),
+                revised=wilson(int((harmless >= alarm).sum()), len(harmless)),
+                missed_at=wilson(int((toxic < at).sum()), len(toxic)),
+                alarms_at=wilson(int((harmless >= at).sum()), len(harmless)),
             )
         )
     return groups
@@ -116,39 +115,37 @@ def _scores(texts: pd.DataFrame) -> tuple[Floats, Floats]:
     return np.sort(scores[toxic]), np.sort(scores[~toxic])
 
 
-def highest_for_misses(toxic: Floats, rate: float, level: float = 0.95) -> Estimate:
+def highest_for_misses(toxic: Floats, rate: float) -> Estimate:
     """The highest threshold with at most this share of toxic scores below it.
 
     Args:
         toxic: Scores of toxic texts, sorted.
         rate: The share, between 0 and 1.
-        level: Confidence level.
     """
-    quantile = _quantile(toxic, rate, level)
+    quantile = _quantile(toxic, rate)
     return replace(quantile, low=_in_unit(quantile.low), high=_in_unit(quantile.high))
 
 
-def lowest_for_false_alarms(harmless: Floats, rate: float, level: float = 0.95) -> Estimate:
+def lowest_for_false_alarms(harmless: Floats, rate: float) -> Estimate:
     """The lowest harmless score with at most this share of harmless scores at or above it; 1 if there is none.
 
     Args:
         harmless: Scores of harmless texts, sorted.
         rate: The share, between 0 and 1.
-        level: Confidence level.
     """
-    quantile = _quantile(-harmless[::-1], rate, level)
+    quantile = _quantile(-harmless[::-1], rate)
     above = harmless[harmless > -quantile.estimate]  # a score equal to the quantile would be one alarm too many
     estimate = math.nan if quantile.note else float(above[0]) if len(above) else 1.0
     return replace(quantile, estimate=estimate, low=_in_unit(-quantile.high), high=_in_unit(-quantile.low))
 
 
-def _quantile(scores: Floats, rate: float, level: float) -> Estimate:
+def _quantile(scores: Floats, rate: float) -> Estimate:
     """The score with a share of at most `rate` below it, between two others whose ranks are binomial quantiles."""
     n = len(scores)
-    unknown = no_estimate(method=ORDER_STATISTICS, assumes=INDEPENDENT_TEXTS, level=level, n=n)
+    unknown = no_estimate(method=ORDER_STATISTICS, assumes=INDEPENDENT_TEXTS, level=LEVEL, n=n)
     if n * rate < 1:
         return replace(unknown, note=f"{n} texts are too few for a rate of {rate:g}")
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     first, last = int(stats.binom.ppf(tail, n, rate)), int(stats.binom.ppf(1 - tail, n, rate)) + 1
     return replace(
         unknown,

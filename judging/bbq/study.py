@@ -21,7 +21,6 @@ from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageE
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
-BASELINE = "default"
 """The method that others are compared with."""
 
 

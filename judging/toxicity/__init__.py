@@ -1,6 +1,6 @@
 """Toxicity scorers, one file each, with one small protocol."""
 
-from parley.judging.toxicity.registry import DEFAULT_SCORER, find_scorer, known_scorers
+from parley.judging.toxicity.registry import find_scorer, known_scorers
 from parley.judging.toxicity.scorer import Scorer, Toxicity
 
-__all__ = ["DEFAULT_SCORER", "Scorer", "Toxicity", "find_scorer", "known_scorers"]
+__all__ = ["Scorer", "Toxicity", "find_scorer", "known_scorers"]

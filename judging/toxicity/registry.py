@@ -78,7 +78,6 @@ class CachedScorer:
         await self.scorer.close()
 
 
-DEFAULT_SCORER = "embedded"
 SCORERS: dict[str, str] = {
     "embedded": "parley.judging.toxicity.embedded:Embedded",
     "ngrams": "parley.judging.toxicity.ngrams:Ngrams",

@@ -47,10 +47,6 @@ class Bbq:
     sources: Mapping[str, str]
     targets: Mapping[str, int] = field(default_factory=dict)
 
-    def with_rows(self, rows: Iterable[BbqRow]) -> Bbq:
-        """The same with other rows."""
-        return Bbq(tuple(rows), self.sources, self.targets)
-
 
 @dataclass(frozen=True, slots=True)
 class Metadata:

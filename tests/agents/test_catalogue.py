@@ -58,7 +58,6 @@ def add_tiny(monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = W
         licence="MIT",
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
-        can_judge=False,
         wheels=Wheels(packages=[f"{package}==1.0" for package in packages], suffix=suffix),
         order=["wheels"],
     )

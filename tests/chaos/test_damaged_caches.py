@@ -294,7 +294,7 @@ def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(
             cache.put_text(ADDRESS, "m", "text")
         other.execute("ROLLBACK")
     cache.commit()
-    assert cache.get_text(ADDRESS) == "text", "what could not be written is written later"
+    assert cache.read(ADDRESS, str) == "text", "what could not be written is written later"
     cache.close()
     assert [file.name for file in tmp_path.iterdir()] == ["replies.sqlite"]
 
