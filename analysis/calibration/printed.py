@@ -161,7 +161,7 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     by_scenario = within_judges(given)
     by_base = over_bases(by_scenario, cell)
     null = cell.effect == 0
-    yield from _difference_tests(cell, by_scenario, by_base, truth, null)
+    yield from _difference_tests(by_scenario, by_base, truth, null)
     yield Outcome(test=CHI_SQUARE, role="beside", null=null, p=chi_square_p(given[:, :2]))
     yield Outcome(test=OMNIBUS, role="ours", null=null, p=_omnibus(given, cell))
     yield from _bases(cell, by_scenario, by_base, truth)
@@ -179,7 +179,7 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
         yield from _worst_cases(given, cell, truth)
 
 
-def _difference_tests(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth, null: bool) -> Iterator[Outcome]:
+def _difference_tests(by_scenario: Floats, by_base: Floats, truth: Truth, null: bool) -> Iterator[Outcome]:
     p = _sign_flips(by_base)
     covers = p > ALPHA  # the interval excludes 0 exactly where p is at most 5%
     if truth.mean:
@@ -293,7 +293,7 @@ def _preference_tests(cell: Cell, simulations: int, rng: np.random.Generator, tr
     by_scenario = _round(choices.mean(axis=2))
     by_base = over_bases(by_scenario, cell)
     null = cell.effect == 0
-    yield from _difference_tests(cell, by_scenario, by_base, truth, null)
+    yield from _difference_tests(by_scenario, by_base, truth, null)
     wins, losses = ((choices == side).sum(axis=(1, 2)) for side in (1, -1))
     yield Outcome(test=BINOMIAL, role="beside", null=null, p=binomial_p(wins, losses))
 
@@ -302,7 +302,7 @@ def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     total = model_scores(cell, simulations, rng)
     by_scenario = _model_differences(total)
     null = cell.effect == 0
-    yield from _difference_tests(cell, by_scenario, over_bases(by_scenario, cell), truth, null)
+    yield from _difference_tests(by_scenario, over_bases(by_scenario, cell), truth, null)
     right = (total > RIGHT_ABOVE).astype(float)
     wins, losses = ((right[:, 0] - right[:, 1] == side).sum(axis=(1, 2)) for side in (1, -1))
     yield Outcome(test=MCNEMAR, role="beside", null=null, p=binomial_p(wins, losses))

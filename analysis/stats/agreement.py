@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from parley.analysis.stats.resampling import DRAWS, bootstrap_sums
-from parley.analysis.stats.results import Estimate, no_estimate
+from parley.analysis.stats.results import Estimate
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize, unique_rows
 
 Ratings: TypeAlias = pd.DataFrame | NDArray[Any] | Sequence[Sequence[Any]]
@@ -246,7 +246,7 @@ def _bootstrap(
         level: Confidence level.
     """
     rated = sizes >= 2
-    unknown = no_estimate(
+    unknown = Estimate(
         method=f"{method}, studentised bootstrap over {'items' if clusters is None else 'clusters'}, {draws} draws, "
         f"seed {seed}",
         assumes="items are independent of each other" if clusters is None else "clusters of items are independent",

@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
-from parley.analysis.stats.results import Estimate, Interval, no_estimate
+from parley.analysis.stats.results import Estimate, Interval
 from parley.analysis.stats.tables import Column, Floats, cluster_sums
 
 ASSUMES = "clusters are independent; their means are roughly normal"
@@ -103,7 +103,7 @@ def _ratio_columns(sums: Floats, counts: Floats, weight: Weight) -> Floats:
 def _bootstrap(units: Floats, n: int, draws: int, seed: int, level: float) -> Estimate:
     """The ratio of two column sums, with its bootstrap interval."""
     count = len(units)
-    unknown = no_estimate(
+    unknown = Estimate(
         method=f"bootstrap over clusters, {draws} draws, seed {seed}, expanded percentiles",
         assumes=INDEPENDENT_CLUSTERS,
         level=level,

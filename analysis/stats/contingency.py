@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from parley.analysis.stats.effects import cramers_v
-from parley.analysis.stats.results import Test, no_test
+from parley.analysis.stats.results import Test
 from parley.analysis.stats.tables import Floats
 
 ASSUMES = "every count is an independent verdict"
@@ -31,7 +31,7 @@ def chi_square(table: Table, *, yates: bool = False, level: float = 0.95) -> Tes
         level: Confidence level of Cramér's V.
     """
     counts, note = _valid_counts(table)
-    unknown = no_test(
+    unknown = Test(
         name="chi-square, Yates' correction" if yates else "chi-square",
         effect_name="Cramér's V",
         assumption="independent",

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from scipy import optimize, special
 
-from parley.analysis.stats.results import Estimate, no_estimate
+from parley.analysis.stats.results import Estimate
 
 TOO_SMALL = "the groups are more alike than chance would make them: no interval for the effect size"
 TOO_LARGE = "the effect is too large relative to the noise: its interval cannot be computed"
@@ -30,7 +30,7 @@ def cramers_v(statistic: float, n: int, rows: int, columns: int, level: float = 
         columns: Columns of the table that are not empty.
         level: Confidence level.
     """
-    unknown = no_estimate(
+    unknown = Estimate(
         method="noncentral chi-square", assumes="the n counts are independent of each other", level=level, n=n
     )
     df, scale = (rows - 1) * (columns - 1), n * (min(rows, columns) - 1)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
-from parley.analysis.stats.results import Test, no_test
+from parley.analysis.stats.results import Test
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test, smallest_p
 from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
 
@@ -48,7 +48,7 @@ def mcnemar_counts(only_first: int, only_second: int, n: int, level: float = 0.9
         n: All items, which are taken as independent.
         level: Confidence level.
     """
-    unknown = no_test(
+    unknown = Test(
         name="McNemar, exact",
         effect_name="difference of proportions",
         assumption="independent",
@@ -157,7 +157,7 @@ def _differences(
     n = int(np.isfinite(gaps).sum())
     clustered = clusters is not None
     gaps = gaps[np.isfinite(gaps)] if clusters is None else np.round(cluster_sums(gaps, clusters).means, DECIMALS)
-    return gaps, no_test(
+    return gaps, Test(
         name=name,
         effect_name=effect_name,
         assumption="clustered" if clustered else "independent",
@@ -180,7 +180,7 @@ def pearson(first: Column, second: Column, *, level: float = 0.95) -> Test:
     complete = np.isfinite(x) & np.isfinite(y)
     x, y = x[complete], y[complete]
     n = len(x)
-    unknown = no_test(
+    unknown = Test(
         name="Pearson", effect_name="r", assumption="independent", assumes=INDEPENDENT_PAIRS, level=level, n=n
     )
     if n < 3:

@@ -19,7 +19,7 @@ import pandas as pd
 from parley.analysis.stats.effects import missing_interval_note, partial_eta_squared
 from parley.analysis.stats.paired import flip_signs
 from parley.analysis.stats.resampling import ArrangementP, arrangement_p, data_seed, half_size
-from parley.analysis.stats.results import Test, no_test
+from parley.analysis.stats.results import Test
 from parley.analysis.stats.tables import Floats
 
 TOLERANCE = 1e-9  # eigenvalues below it are 0
@@ -54,7 +54,7 @@ def effect_of_cells(
         return _sign_flip_test(present, n, level)
     if present.shape[1] > 2:
         return _flip_clusters_test(_in_order(present), n, level, tests)
-    return no_test(
+    return Test(
         name="sign flips over clusters",
         effect_name="mean difference",
         assumption="clustered",
@@ -69,7 +69,7 @@ def effect_of_cells(
 def _sign_flip_test(cells: pd.DataFrame, n: int, level: float) -> Test:
     first, second = cells.columns
     differences = (cells[first] - cells[second]).dropna().to_numpy(dtype=float)
-    unknown = no_test(
+    unknown = Test(
         name="sign-flip test over clusters",
         effect_name=f"mean difference, {first} − {second}",
         assumption="clustered",
@@ -93,7 +93,7 @@ def _in_order(cells: pd.DataFrame) -> Floats:
 def _flip_clusters_test(cells: Floats, n: int, level: float, tests: int) -> Test:
     cells = cells[np.isfinite(cells).sum(axis=1) >= 2]
     count = len(cells)
-    unknown = no_test(
+    unknown = Test(
         name="sign flips of whole clusters",
         effect_name="partial eta squared",
         assumption="clustered",

@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
-from parley.analysis.stats.results import Estimate, Interval, no_estimate
+from parley.analysis.stats.results import Estimate, Interval
 from parley.analysis.stats.tables import Column, cluster_sums
 
 
@@ -51,7 +51,7 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95)
     """
     reduced = cluster_sums(successes, clusters)
     count, n = len(reduced.counts), reduced.n
-    unknown = no_estimate(
+    unknown = Estimate(
         method="Wilson, effective n from the spread between clusters",
         assumes=INDEPENDENT_CLUSTERS,
         level=level,

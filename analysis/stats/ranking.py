@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.stats.resampling import DRAWS, bootstrap_sums, percentile_interval
-from parley.analysis.stats.results import Estimate, no_estimate
+from parley.analysis.stats.results import Estimate
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
 
 ASSUMES = "clusters are independent; preferences follow differences of strengths"
@@ -87,7 +87,7 @@ def bradley_terry(
     """
     data = _reduce(first, second, outcome, clusters)
     sums, labels, count = data.sums, data.labels, len(data.sums)
-    unknown = no_estimate(method="Bradley–Terry", assumes=ASSUMES, level=level, n=data.n, clusters=count)
+    unknown = Estimate(method="Bradley–Terry", assumes=ASSUMES, level=level, n=data.n, clusters=count)
     design = _design(data, position=position)
     note = _why_not_ranked(data)
     if not note and np.linalg.matrix_rank(design) < design.shape[1]:

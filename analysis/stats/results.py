@@ -1,5 +1,7 @@
 """Result records: an estimate or a test with its interval, its sample size and its assumptions.
 
+What nothing is known of yet is NaN; `dataclasses.replace` fills in what the data give.
+
 statsmodels' names for the fields: `n` is `nobs`, `p` is `pvalue`, `low` and `high` are `conf_int()`.
 """
 
@@ -27,12 +29,12 @@ class Interval:
         assumes: What must be true for the interval to be valid.
     """
 
-    estimate: float
-    low: float
-    high: float
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
     level: float
-    n: int
-    clusters: int | None
+    n: int = 0
+    clusters: int | None = None
     method: str
     assumes: str
 
@@ -68,63 +70,16 @@ class Test:
     __test__: ClassVar[bool] = False  # a result, not a test case: pytest must not collect it
 
     name: str
-    statistic: float
-    df: float | None
-    p: float
-    effect: float
+    statistic: float = math.nan
+    df: float | None = None
+    p: float = math.nan
+    effect: float = math.nan
     effect_name: str
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
     level: float
-    n: int
-    clusters: int | None
+    n: int = 0
+    clusters: int | None = None
     assumption: Assumption
     assumes: str
     note: str = ""
-
-
-def no_estimate(
-    *, method: str, assumes: str, level: float, n: int = 0, clusters: int | None = None, note: str = ""
-) -> Estimate:
-    """An estimate of which nothing is known yet: all numbers are NaN. `dataclasses.replace` fills in what is."""
-    return Estimate(
-        estimate=math.nan,
-        low=math.nan,
-        high=math.nan,
-        level=level,
-        n=n,
-        clusters=clusters,
-        method=method,
-        assumes=assumes,
-        note=note,
-    )
-
-
-def no_test(
-    *,
-    name: str,
-    effect_name: str,
-    assumption: Assumption,
-    assumes: str,
-    level: float,
-    n: int = 0,
-    clusters: int | None = None,
-    note: str = "",
-) -> Test:
-    """A test of which nothing is known yet: all numbers are NaN. `dataclasses.replace` fills in what is."""
-    return Test(
-        name=name,
-        statistic=math.nan,
-        df=None,
-        p=math.nan,
-        effect=math.nan,
-        effect_name=effect_name,
-        low=math.nan,
-        high=math.nan,
-        level=level,
-        n=n,
-        clusters=clusters,
-        assumption=assumption,
-        assumes=assumes,
-        note=note,
-    )

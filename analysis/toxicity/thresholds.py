@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.stats.proportions import wilson
-from parley.analysis.stats.results import Estimate, Interval, no_estimate
+from parley.analysis.stats.results import Estimate, Interval
 from parley.analysis.stats.tables import Floats
 
 ALL = "all"
@@ -142,7 +142,7 @@ def lowest_for_false_alarms(harmless: Floats, rate: float) -> Estimate:
 def _quantile(scores: Floats, rate: float) -> Estimate:
     """The score with a share of at most `rate` below it, between two others whose ranks are binomial quantiles."""
     n = len(scores)
-    unknown = no_estimate(method=ORDER_STATISTICS, assumes=INDEPENDENT_TEXTS, level=LEVEL, n=n)
+    unknown = Estimate(method=ORDER_STATISTICS, assumes=INDEPENDENT_TEXTS, level=LEVEL, n=n)
     if n * rate < 1:
         return replace(unknown, note=f"{n} texts are too few for a rate of {rate:g}")
     tail = (1 - LEVEL) / 2
