@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from parley.base.errors import ConfigError
 from parley.base.toml import parse_toml
 
 
-class Persona(BaseModel):
+class Persona(BaseModel, extra="forbid", frozen=True):
     """Who an agent is told to be.
 
     Args:
@@ -21,8 +21,6 @@ class Persona(BaseModel):
         about: The description the model is given, usually "You are …". With "" there is no system message.
         model: A model for this persona only, as `provider/model`; by default that of the conversation.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     about: str

@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, seed_from
 from parley.judging.config import NameList, call_options
@@ -26,10 +26,8 @@ LETTERS = ("A", "B", "C")
 VALUES = {"stereotype": 1.0, "anti_stereotype": -1.0, "unrelated": 0.0}
 
 
-class ClozeConfig(BaseModel):
+class ClozeConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results of a cloze run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str | None = Field(
         None, description=".csv file with bias_type, context, stereotype, anti_stereotype, unrelated (required)"

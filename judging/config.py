@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from parley.agents import ConfigError, Persona, load_personas
 from parley.base.plugins import Registry
@@ -99,10 +99,8 @@ def shipped_personas(file: str) -> list[Persona]:
     return load_personas(Path(str(files("parley.judging").joinpath("personas", file))))
 
 
-class NoSettings(BaseModel):
+class NoSettings(BaseModel, extra="forbid", frozen=True):
     """The settings of a method that has none."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Methods(Registry, Generic[M]):

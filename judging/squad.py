@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_validator
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
@@ -34,10 +34,8 @@ PROMPTS = {key: Prompt.load(f"squad/{key}") for key in ("answer", "paragraph", "
 _NO_ANSWER = re.compile(r"\W*unanswerable\W*", re.IGNORECASE)
 
 
-class SquadConfig(BaseModel):
+class SquadConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results of a SQuAD run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str | None = Field(None, description="official JSON file of SQuAD v2 (required)")
     model: NameList = Field(

@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.toml import read_toml
@@ -35,7 +35,7 @@ CODES: dict[str, Callable[[str], str]] = {
 }
 
 
-class Attempt(BaseModel):
+class Attempt(BaseModel, extra="forbid", frozen=True):
     """A text that tries to influence a judge, and a harmless one of about its length.
 
     Args:
@@ -46,8 +46,6 @@ class Attempt(BaseModel):
         place: Where in the response it is put.
         code: An encoding that hides it.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     kind: Annotated[str, Field(min_length=1)]
@@ -81,10 +79,8 @@ class Attempt(BaseModel):
         return f"{response[:half]} {text}{response[half:]}"
 
 
-class Attempts(BaseModel):
+class Attempts(BaseModel, extra="forbid", frozen=True):
     """The attempts of a file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: Literal[1] = Field(alias="schema")
     name: str

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.base.errors import ScenarioError
 from parley.base.toml import read_toml
@@ -43,7 +43,7 @@ def article(phrase: str) -> str:
     return "an" if _AN.match(phrase.lstrip("“”\"'‘’([ ")) else "a"
 
 
-class NameList(BaseModel):
+class NameList(BaseModel, extra="forbid", frozen=True):
     """First names that are associated with an identity.
 
     Args:
@@ -52,14 +52,12 @@ class NameList(BaseModel):
         list: The names.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     of: tuple[str, ...]
     source: str
     list: tuple[str, ...]
 
 
-class LabelWordings(BaseModel):
+class LabelWordings(BaseModel, extra="forbid", frozen=True):
     """The words for labels.
 
     Args:
@@ -72,8 +70,6 @@ class LabelWordings(BaseModel):
         pronouns: How someone of an identity is referred to.
         names: Lists of first names.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: Literal[1] = Field(alias="schema")
     name: str

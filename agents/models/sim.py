@@ -25,7 +25,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from parley.agents.models.base import Client, estimate_tokens
 from parley.agents.models.reply import Reply
@@ -44,10 +44,8 @@ KINDS = ("judge", "debate", "any")
 """The usual names. `sim/judge-2`, or any name that is unlike these, tells several models of one study apart."""
 
 
-class SimOptions(ClientOptions):
+class SimOptions(ClientOptions, extra="allow", frozen=True):
     """The options of simulated models; further ones are effects by label."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
 
     max_connections: int = Field(1024, ge=1)
     base: float | None = Field(None, description="mean score (default: 7 of 10; on a longer scale 85 %)")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, Readout
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
@@ -24,10 +24,8 @@ HUB = "hub"
 """The method that others are compared with."""
 
 
-class BbqConfig(BaseModel):
+class BbqConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results of a BBQ run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str = Field(HUB, description="folder of BBQ's .jsonl files, a .csv file (BBQ-Hard), or hub (Hugging Face)")
     templates: Advanced[str | None] = Field(

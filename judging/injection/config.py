@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Readout
 from parley.judging.config import NameList, as_list, limit_field
@@ -14,10 +14,8 @@ MALIBU: Final = "malibu"
 TargetName = Literal["malibu", "rubric", "referee", "stardtox", "mabrf", "toxicity", "meaning"]
 
 
-class InjectionConfig(BaseModel):
+class InjectionConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results of an injection run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: NameList = Field(
         [DEFAULT_MODEL], description="judge's model, as provider/model; several models judge the same units"

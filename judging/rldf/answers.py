@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, simultaneous
 from parley.judging.config import NameList, call_options, limit_field, shipped_personas
@@ -24,10 +24,8 @@ ANSWERER = Persona("Answerer", "")
 AnswerMethod = Literal["default", "cot", "fairthinking"]
 
 
-class AnswersConfig(BaseModel):
+class AnswersConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the answers."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
     limit: int | None = limit_field("number of topics: the first of the list")

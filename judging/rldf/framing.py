@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
@@ -27,10 +27,8 @@ ANSWERS = Persona("Answerer", "You are a helpful assistant.")
 NAMED_CHARS = 300
 
 
-class FramingConfig(BaseModel):
+class FramingConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results of a framing run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     bias: str = Field(
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"

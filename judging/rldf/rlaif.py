@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn
 from parley.agents.fencing import fence_judged
@@ -25,10 +25,8 @@ LABEL = Prompt.load("rlaif/label")
 LABELLER = Persona("Labeller", "")
 
 
-class RlaifPairsConfig(BaseModel):
+class RlaifPairsConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the pairs."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
     limit: int | None = limit_field("number of topics: the first of the list")

@@ -15,7 +15,7 @@ import re
 from functools import lru_cache
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, Persona
 from parley.judging.config import load
@@ -26,10 +26,8 @@ PERSONA = Prompt.load("rldf/persona")
 _ARTICLE = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
 
 
-class DebateRole(BaseModel):
+class DebateRole(BaseModel, extra="forbid", frozen=True):
     """One debater: a name, a label, words that reveal the role, and optionally its own persona text and model."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
     label: Annotated[str, Field(min_length=1)]
@@ -53,10 +51,8 @@ def _pattern(label: str, marks: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, listed))})\b", re.IGNORECASE)
 
 
-class BiasType(BaseModel):
+class BiasType(BaseModel, extra="forbid", frozen=True):
     """A trait that people are judged by, and roles that differ in it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     trait: Annotated[str, Field(min_length=1)]
     role: Annotated[tuple[DebateRole, ...], Field(min_length=2)]

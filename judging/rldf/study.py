@@ -15,7 +15,7 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import (
     DEFAULT_MODEL,
@@ -56,10 +56,8 @@ AGAIN = "Referee_again"
 """The judge's name for a second scoring of the same statements."""
 
 
-class RldfConfig(BaseModel):
+class RldfConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the debates."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     bias: str = Field(
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"

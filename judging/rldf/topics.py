@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Models
 from parley.base.text import plural
@@ -32,10 +32,8 @@ TOPICS_PER_CONVERSATION = 20
 """Maximum: in longer conversations a writer repeats itself."""
 
 
-class TopicsConfig(BaseModel):
+class TopicsConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes which topics are written."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     bias: str = Field(
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"

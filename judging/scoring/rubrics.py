@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from parley.agents import ConfigError, Turn, scale
 from parley.agents.fencing import fence_judged
@@ -23,7 +23,7 @@ from parley.judging.study import Prompt, Verdict
 SHIPPED = ("four", "three", "bs", "ce", "ls")
 
 
-class Metric(BaseModel):
+class Metric(BaseModel, extra="forbid", frozen=True):
     """One metric of a rubric, scored from 0 to 10.
 
     Args:
@@ -31,13 +31,11 @@ class Metric(BaseModel):
         questions: What the judge should consider, one line each.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
     questions: Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-class Rubric(BaseModel):
+class Rubric(BaseModel, extra="forbid", frozen=True):
     """The metrics that judges score by.
 
     Args:
@@ -45,8 +43,6 @@ class Rubric(BaseModel):
         preference: For pairs: whether judges state which one they prefer, or it is inferred from the scores.
         metric: The metrics.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: str = ""
     preference: Literal["stated", "inferred"] = "stated"

@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
 from parley.agents import (
@@ -35,10 +35,8 @@ from parley.judging.scoring.rubrics import SCORE, ScoreSheet
 from parley.judging.study import Advanced, Measure, Outcome, Unit, UsageEstimate
 
 
-class ScoringConfig(BaseModel):
+class ScoringConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the scores."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: str = Field(description="texts to score: a .jsonl file, or a .txt file with one text per line")
     field: str = Field("text", description="field of a JSON line with the text")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import Client, Critique, Models, Persona, SelfDebiasAgent, Transcript
 from parley.agents.conversation import Participant
@@ -206,10 +206,8 @@ class FairnessPromptCompletion(PromptedCompletion):
         return await context.complete(row, FAIRLY(prompt=row.text))
 
 
-class DecodingSettings(BaseModel):
+class DecodingSettings(BaseModel, extra="forbid", frozen=True):
     """What `--settings` may change of `self-debias-gen`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     decay: float = Field(
         50.0, ge=0, description="λ: how strongly tokens are penalised that the biased prompt makes more likely"

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
 from parley.judging.config import NameList, limit_field, read_settings
@@ -26,10 +26,8 @@ from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageE
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 
-class StardtoxConfig(BaseModel):
+class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str = Field(HUB, description="RealToxicityPrompts as a .jsonl file, or hub (Hugging Face)")
     sets: NameList = Field(

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, free_text, scale
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
@@ -38,7 +38,7 @@ class ToxicityAssessment(Assessment):
     raw: float | None = None
 
 
-class EvaluatorSpec(BaseModel):
+class EvaluatorSpec(BaseModel, extra="forbid", frozen=True):
     """One evaluator of a team's file: a scorer, or an LLM judge.
 
     Args:
@@ -49,8 +49,6 @@ class EvaluatorSpec(BaseModel):
         model: The judge's model, if it differs from the others'.
         criteria: The coordinator's threshold for each score, as "< 0.1".
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Name
     scorer: str | None = None
@@ -97,9 +95,7 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-class _TeamFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _TeamFile(BaseModel, extra="forbid", frozen=True):
     evaluator: Annotated[tuple[EvaluatorSpec, ...], Field(min_length=1)]
 
 

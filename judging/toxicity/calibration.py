@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError
 
@@ -23,17 +23,15 @@ Share = Annotated[float, Field(ge=0, le=1)]
 _SHIPPED = ("embedded",)
 
 
-class Range(BaseModel):
+class Range(BaseModel, extra="forbid", frozen=True):
     """An estimate with its interval; the fields of one that the texts do not give are missing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     estimate: Share | None = None
     low: Share | None = None
     high: Share | None = None
 
 
-class GroupOfTexts(BaseModel):
+class GroupOfTexts(BaseModel, extra="forbid", frozen=True):
     """The thresholds on some of the texts, and the errors there at the thresholds of all texts.
 
     Args:
@@ -51,8 +49,6 @@ class GroupOfTexts(BaseModel):
         alarms_at: Share of harmless texts at or above it.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     by: str
     name: str
     toxic: int
@@ -67,7 +63,7 @@ class GroupOfTexts(BaseModel):
     alarms_at: Range
 
 
-class Calibration(BaseModel):
+class Calibration(BaseModel, extra="forbid", frozen=True):
     """A scorer's thresholds, and how they were measured.
 
     Args:
@@ -83,8 +79,6 @@ class Calibration(BaseModel):
         at: A further threshold, at which misses were counted.
         group: All texts, and groups of them.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     scorer: str
     version: str

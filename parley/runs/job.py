@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from parley.agents import Budget, Client, Models, ReplyCache
@@ -61,13 +61,11 @@ WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
 
 
-class Options(BaseModel):
+class Options(BaseModel, extra="forbid", frozen=True):
     """How a run is executed. Nothing here changes its results, so all of it may differ when a run is resumed.
 
     The descriptions of the fields are the help texts of the flags of `parley run`.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     out: str | None = Field(
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 from aiohttp import ClientPayloadError, web
 from multidict import MultiMapping
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError
 from parley.runs import reading
@@ -74,10 +74,8 @@ class ViewerState:
 STATE: web.AppKey[ViewerState] = web.AppKey("state", ViewerState)
 
 
-class PageParams(BaseModel):
+class PageParams(BaseModel, frozen=True):
     """The parameters in a page's address, beside its filters (f.FACET and d.FIGURE)."""
-
-    model_config = ConfigDict(frozen=True)
 
     judge: str = ""
     low: float | None = Field(None, allow_inf_nan=False)

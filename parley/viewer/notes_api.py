@@ -8,7 +8,7 @@ import io
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, seed_from
 from parley.reports.label_texts import SCALE, label_item
@@ -23,9 +23,7 @@ NOTE_COLUMNS = ("unit", "seq", "author", "tag", "comment", "at")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-class NewNote(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class NewNote(BaseModel, extra="forbid", frozen=True):
     unit: str
     seq: Int64 | None = None
     author: str = Field("", max_length=80)
@@ -33,23 +31,17 @@ class NewNote(BaseModel):
     comment: str = Field("", max_length=20_000)
 
 
-class NoteWithdrawal(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class NoteWithdrawal(BaseModel, extra="forbid", frozen=True):
     id: Int64
 
 
-class NewLabelSet(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class NewLabelSet(BaseModel, extra="forbid", frozen=True):
     count: int = Field(50, ge=1, le=1000)
     seed: Int64 = 0
 
 
-class NewLabels(BaseModel):
+class NewLabels(BaseModel, extra="forbid", frozen=True):
     """One rater's labels of one item."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     set: Int64
     item: Int64

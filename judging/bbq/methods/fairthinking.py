@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, Debate, load_personas, simultaneous
 from parley.judging.bbq.method import QUESTION, BbqContext, Choice, Solved, Task, read_choice
@@ -17,9 +17,7 @@ JUROR = Prompt.load("bbq/fairthinking_juror")
 DECIDE = Prompt.load("bbq/fairthinking_decide")
 
 
-class JurySettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class JurySettings(BaseModel, extra="forbid", frozen=True):
     jury: str | None = Field(None, description=".toml file of personas; the last one decides")
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import Critique, Evaluator, Persona, Transcript, Turn
 from parley.agents.evaluation import Assessment
@@ -27,9 +27,7 @@ SUPPORT_RULE = Prompt.load("stardtox/support_rule")
 REVISE = Prompt.load("stardtox/revise_answer")
 
 
-class SupportSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class SupportSettings(BaseModel, extra="forbid", frozen=True):
     support: float = Field(80, ge=0, le=100, description="an answer is accepted if its support is at least this")
     max_iterations: int = Field(2, ge=0, description="maximum revisions of an answer")
     judge: str | None = Field(None, description="judge's model (default: the model under test)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError
 
@@ -18,10 +18,8 @@ LABELS = {"preferred": 0.5}
 """The threshold of people's labels by metric; others are scores from 0 to 10, with the threshold 5."""
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, extra="forbid", frozen=True):
     """The settings of `parley export`; each is a flag."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Format = Field(
         "trl",

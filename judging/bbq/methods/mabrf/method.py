@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents.search import make_engine
 from parley.judging.bbq.method import BbqContext, Solved, Task
@@ -16,9 +16,7 @@ from parley.judging.config import NO_MEASURE
 from parley.judging.search import SUMMARY_TOKENS, SearchAgent
 
 
-class MabrfSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class MabrfSettings(BaseModel, extra="forbid", frozen=True):
     passes: int = Field(5, ge=0, le=100, description="maximum rephrasings of the chain of thought")
     temperature: float = Field(0.2, ge=0, le=2, description="sampling temperature, unless --temperature is given")
     judge: str | None = Field(None, description="judge's model (default: the model under test)")
