@@ -2,7 +2,7 @@
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.ballot_texts import BallotWordings, LabelWording, QuestionWording
-from parley.scenarios.ballot_wordings import load_ballot_wordings
+from parley.scenarios.ballot_wordings import load_ballot_wordings, names_wordings
 from parley.scenarios.checks import (
     Finding,
     Rules,
@@ -43,6 +43,7 @@ from parley.scenarios.topics import (
     topic_id,
     topics_digest,
 )
+from parley.scenarios.wording_checks import check_ballot_wordings, usable_labels
 from parley.scenarios.wordings import LabelStyle, LabelWordings, check_wordings, load_wordings
 
 __all__ = [
@@ -73,6 +74,7 @@ __all__ = [
     "View",
     "Yardstick",
     "aligned_directions",
+    "check_ballot_wordings",
     "check_graded",
     "check_pair",
     "check_suite",
@@ -84,6 +86,7 @@ __all__ = [
     "load_suite",
     "load_topics",
     "load_wordings",
+    "names_wordings",
     "near_duplicates",
     "normal",
     "read_directions",
@@ -94,5 +97,6 @@ __all__ = [
     "topic_areas",
     "topic_id",
     "topics_digest",
+    "usable_labels",
     "words",
 ]

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.identities import Identities
@@ -28,7 +28,7 @@ Place = Literal["before", "beside", "after"]
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
-class QuestionWording(BaseModel):
+class QuestionWording(BaseModel, extra="forbid", frozen=True):
     """One way to ask for a score or a preference.
 
     Args:
@@ -39,8 +39,6 @@ class QuestionWording(BaseModel):
         pair_ties: The same where a tie is allowed.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     id: Id
     single: str
     metric: str
@@ -48,7 +46,7 @@ class QuestionWording(BaseModel):
     pair_ties: str
 
 
-class LabelWording(BaseModel):
+class LabelWording(BaseModel, extra="forbid", frozen=True):
     """One way to say whose answer it is.
 
     Args:
@@ -60,8 +58,6 @@ class LabelWording(BaseModel):
         categories: The categories of identities it is used in; empty for all.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     id: Id
     kind: LabelKind
     place: Place
@@ -72,7 +68,7 @@ class LabelWording(BaseModel):
 _Row = TypeVar("_Row", QuestionWording, LabelWording)
 
 
-class PromptParts(BaseModel):
+class PromptParts(BaseModel, extra="forbid", frozen=True):
     """What stands in a silent prompt besides the suite's texts, the label and the question.
 
     Args:
@@ -86,8 +82,6 @@ class PromptParts(BaseModel):
         tie: What a judge replies for a tie.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     judge: str
     answer: str
     answer_a: str
@@ -100,7 +94,7 @@ class PromptParts(BaseModel):
     tie: str = "T"
 
 
-class TalkParts(BaseModel):
+class TalkParts(BaseModel, extra="forbid", frozen=True):
     """What a debate asks for in place of a silent question, with a reply of JSON that begins with reasons.
 
     Args:
@@ -110,18 +104,14 @@ class TalkParts(BaseModel):
         discuss_pair: The discussion of two.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     first: str
     discuss: str
     first_pair: str
     discuss_pair: str
 
 
-class BallotWordings(BaseModel):
+class BallotWordings(BaseModel, extra="forbid", frozen=True):
     """The words of silent ballots, in one language."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: Literal[1] = Field(alias="schema")
     name: str
@@ -301,17 +291,46 @@ class BallotWordings(BaseModel):
         )
 
     def labels_for(self, category: str, identities: Identities) -> tuple[LabelWording, ...]:
-        """The label wordings that tell all identities of a category apart.
+        """The label wordings that tell all identities of a category apart; ScenarioError if there is none.
+
+        Args:
+            category: The category.
+            identities: The labels of the run.
+        """
+        if usable := self.usable_for(category, identities):
+            return usable
+        compared = ", ".join(identities.categories[category])
+        raise ScenarioError(f"{self.name}: no label wording can be used for '{category}' ({compared})")
+
+    def usable_for(self, category: str, identities: Identities) -> tuple[LabelWording, ...]:
+        """The same, and an empty tuple if there is none.
 
         Args:
             category: The category.
             identities: The labels of the run.
         """
         compared = identities.categories[category]
-        usable = tuple(label for label in self.label if self._tells_apart(label, category, compared, identities))
-        if not usable:
-            raise ScenarioError(f"{self.name}: no label wording can be used for '{category}' ({', '.join(compared)})")
-        return usable
+
+        def tells_apart(label: LabelWording) -> bool:
+            if label.categories and category not in label.categories:
+                return False
+            if label.kind == "name":
+                return all(self.names_of(identity, identities) for identity in compared)
+            return self.has_forms(label, compared) and len(
+                {self.label_text(label, identity) for identity in compared}
+            ) == len(compared)
+
+        return tuple(label for label in self.label if tells_apart(label))
+
+    def has_forms(self, label: LabelWording, compared: Iterable[str]) -> bool:
+        """Whether these identities have all the forms that a label needs.
+
+        Args:
+            label: The label's wording.
+            compared: The identities' labels.
+        """
+        needed = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "name", "a"}
+        return all(needed <= self.forms(identity).keys() for identity in compared)
 
     def names_of(self, identity: str, identities: Identities) -> Mapping[str, tuple[str, ...]]:
         """First names of an identity by what else they signal, from the file or from the shipped lists.
@@ -324,16 +343,6 @@ class BallotWordings(BaseModel):
         if self.names:
             lists = lists.model_copy(update={"names": self.names})
         return lists.choices("name", identity, identities)
-
-    def _tells_apart(self, label: LabelWording, category: str, compared: Sequence[str], identities: Identities) -> bool:
-        if label.categories and category not in label.categories:
-            return False
-        if label.kind == "name":
-            return all(self.names_of(identity, identities) for identity in compared)
-        forms = [self.forms(identity) for identity in compared]
-        if any(key not in known for known in forms for key in _form_keys(label.text)):
-            return False
-        return len({self.label_text(label, identity) for identity in compared}) == len(compared)
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -363,11 +372,6 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 def form_key(key: str) -> str:
     return key[:1].lower() + key[1:]
-
-
-def _form_keys(text: str) -> set[str]:
-    """The forms of identities that a label's text needs."""
-    return {form_key(key) for key in PLACEHOLDER.findall(text)} - {"answer", "name", "a"}
 
 
 def _by_id(rows: Sequence[_Row], wanted: str, what: str) -> _Row:

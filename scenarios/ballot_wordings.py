@@ -36,6 +36,7 @@ __all__ = [
     "QuestionWording",
     "TalkParts",
     "load_ballot_wordings",
+    "names_wordings",
     "read_ballot_wordings",
 ]
 
@@ -46,13 +47,30 @@ def load_ballot_wordings(name: str | Path = "english") -> BallotWordings:
     Args:
         name: A shipped file (`english`), or the path of a .toml file.
     """
-    folder = Path(str(files("parley.scenarios").joinpath("data", "wordings")))
-    if str(name) in (known := sorted(path.stem for path in folder.glob("*.toml"))):
-        return _shipped(folder / f"{name}.toml")
+    if str(name) in (known := _shipped_files()):
+        return _shipped(known[str(name)])
     path = Path(name)
     if path.suffix != ".toml" or os.path.isdir(path):
         raise UnknownName(f"unknown wordings '{name}' (known: {', '.join(known)}, or a .toml file)")
     return read_ballot_wordings(path)
+
+
+def names_wordings(name: str) -> bool:
+    """Whether a name that a user gave stands for wordings, not for a suite.
+
+    Args:
+        name: A shipped name, or the path of a .toml file or a folder.
+    """
+    if not name.endswith(".toml") or not os.path.isfile(name):
+        return name in _shipped_files()
+    table = read_toml(Path(name), "suite")
+    return not table.keys().isdisjoint(("label", "question", "prompt"))
+
+
+@lru_cache(maxsize=1)
+def _shipped_files() -> dict[str, Path]:
+    folder = Path(str(files("parley.scenarios").joinpath("data", "wordings")))
+    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 @lru_cache(maxsize=4)
@@ -135,9 +153,10 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
         tables = {identity: forms for identity, forms in tables.items() if identity in own} or tables
     every = {key for forms in tables.values() for key in forms} | set(wordings.otherwise)
     shared = {key for key in every if all(key in forms for forms in tables.values())}
-    # A form by which two identities cannot be told apart (their category) is not enough.
-    values = {key: [forms[key] for forms in tables.values() if key in forms] for key in every}
-    telling = {key for key in every if len(set(values[key])) == len(values[key])}
+    # A form that all identities of a category share, such as the category's name, does not say whose answer it is.
+    groups = [[tables[label] for label in labels if label in tables] for labels in CATEGORIES.values()]
+    groups = [group for group in groups if len(group) > 1] or [list(tables.values())]
+    telling = {key for key in every if any(len({forms.get(key) for forms in group}) > 1 for group in groups)}
     known = every
     if label.kind == "name":
         telling, known = {"name"}, every | {"name"}

@@ -28,14 +28,19 @@ from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
 from parley.runs.job import Job, Options, explain
 from parley.scenarios import (
+    BallotWordings,
     Scenario,
     Suite,
     UnknownName,
+    check_ballot_wordings,
     check_graded,
     check_suite,
     direction_in_words,
+    load_ballot_wordings,
     load_suite,
+    names_wordings,
     similarity,
+    usable_labels,
     words,
 )
 
@@ -46,14 +51,18 @@ if TYPE_CHECKING:
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = verbs.add_parser("list", help="list the scenarios of a suite")
-    listing.add_argument("suite", nargs="?", default="full", help="quick, full, a .toml file or a folder")
+    listing = verbs.add_parser("list", help="list the scenarios of a suite, or wordings of silent ballots")
+    listing.add_argument("suite", nargs="?", default="full", help="quick, full, english, a .toml file or a folder")
     listing.add_argument("--bases", action="store_true", help="list the bases instead, with stereotypes and sources")
-    showing = verbs.add_parser("show", help="show one scenario and its responses, with the differences underlined")
-    showing.add_argument("id", help="the scenario's id")
-    showing.add_argument("--suite", default="full", help="quick, full, a .toml file or a folder")
-    checking = verbs.add_parser("validate", help="check whether a suite is fit to measure with (exit status 1 if not)")
-    checking.add_argument("suite", help="quick, full, a .toml file or a folder")
+    showing = verbs.add_parser(
+        "show", help="show one scenario and its responses, with the differences underlined, or a label wording"
+    )
+    showing.add_argument("id", help="the id of the scenario or the label wording")
+    showing.add_argument("--suite", default="full", help="quick, full, english, a .toml file or a folder")
+    checking = verbs.add_parser(
+        "validate", help="check whether a suite, or wordings, are fit to measure with (exit status 1 if not)"
+    )
+    checking.add_argument("suite", help="quick, full, english, a .toml file or a folder")
     deriving = verbs.add_parser("derive", help="derive new scenarios from bases, with a model")
     deriving.add_argument("base", nargs="*", help="the bases to derive from (default: all)")
     _add_writing_flags(deriving, DeriveConfig, {"bases"}, "derived")
@@ -76,6 +85,8 @@ def _add_writing_flags(parser: argparse.ArgumentParser, config: type[Any], posit
 
 
 def _list(parsed: argparse.Namespace) -> int:
+    if names_wordings(parsed.suite):
+        return _list_wordings(load_ballot_wordings(parsed.suite), as_json=parsed.json)
     suite, _ = load_suite(parsed.suite)
     rows = suite.base if parsed.bases else suite.scenario
     if parsed.json:
@@ -102,7 +113,42 @@ def _list(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _list_wordings(wordings: BallotWordings, *, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(wordings.model_dump(mode="json", by_alias=True), ensure_ascii=False, indent=2))
+        return 0
+    table = Table("wording", "kind", "place", "text", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for label in wordings.label:
+        table.add_row(*(escape(visible(cell)) for cell in (label.id, label.kind, label.place, label.text)))
+    for question in wordings.question:
+        table.add_row(*(escape(visible(cell)) for cell in (question.id, "question", "", question.single)))
+    Console().print(table)
+    print(_wording_counts(wordings))
+    return 0
+
+
+def _wording_counts(wordings: BallotWordings) -> str:
+    counts = f"{plural(len(wordings.label), 'label wording')}, {plural(len(wordings.question), 'question wording')}"
+    return f"{wordings.name} {wordings.version} ({wordings.language}): {counts}"
+
+
+def _show_wording(wordings: BallotWordings, label_id: str, *, as_json: bool) -> int:
+    """A label as every identity of the file has it; names stay a placeholder."""
+    label = wordings.label_by_id(label_id)
+    known = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
+    shown = {identity: wordings.label_text(label, identity, name="{name}") for identity in known}
+    if as_json:
+        print(json.dumps(label.model_dump(mode="json") | {"shown": shown}, ensure_ascii=False, indent=2))
+        return 0
+    print(visible(f"{label.id}: {label.kind}, {label.place} the answer"))
+    for identity, text in shown.items():
+        print(visible(f"{identity}: {text}"))
+    return 0
+
+
 def _show(parsed: argparse.Namespace) -> int:
+    if names_wordings(parsed.suite):
+        return _show_wording(load_ballot_wordings(parsed.suite), parsed.id, as_json=parsed.json)
     suite, _ = load_suite(parsed.suite)
     scenarios = {scenario.id: scenario for scenario in suite.scenario}
     scenario = scenarios.get(parsed.id)
@@ -153,6 +199,8 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 
 def _validate(parsed: argparse.Namespace) -> int:
+    if names_wordings(parsed.suite):
+        return _validate_wordings(load_ballot_wordings(parsed.suite), as_json=parsed.json)
     suite, _ = load_suite(parsed.suite)
     wording, giveaways = _compare_wordings(suite)
     findings = [*check_suite(suite), *check_graded(suite), *(giveaways.findings(suite.name) if giveaways else [])]
@@ -172,6 +220,22 @@ def _validate(parsed: argparse.Namespace) -> int:
         if suite.base:
             print(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
         print(f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}, {verdict}")
+    return 1 if findings else 0
+
+
+def _validate_wordings(wordings: BallotWordings, *, as_json: bool) -> int:
+    findings, usable = check_ballot_wordings(wordings), usable_labels(wordings)
+    if as_json:
+        rows = [{"wording": finding.scenario, "problem": finding.what} for finding in findings]
+        print(json.dumps({"wordings": wordings.name, "usable": usable, "findings": rows}, indent=2))
+        return 1 if findings else 0
+    for finding in findings:
+        print(textwrap.shorten(visible(str(finding)), 200))
+    if usable:
+        listed = ", ".join(f"{category} {count}" for category, count in usable.items())
+        print(f"label wordings by category: {listed} (they repeat in a suite of more bases)")
+    verdict = plural(len(findings), "finding") if findings else "fit to measure with"
+    print(f"{_wording_counts(wordings)}, {verdict}")
     return 1 if findings else 0
 
 

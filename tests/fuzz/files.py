@@ -32,7 +32,7 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.runs import measure
 from parley.runs.job import Options, make_study
-from parley.scenarios import load_attempts, load_suite, load_topics
+from parley.scenarios import check_ballot_wordings, load_attempts, load_ballot_wordings, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.checks import check_suite
 from parley.scenarios.cloze import load as load_cloze
@@ -155,6 +155,16 @@ def suite(path: Path) -> None:
     loaded.to_toml()
 
 
+def wordings(path: Path) -> None:
+    loaded = load_ballot_wordings(path)
+    check_ballot_wordings(loaded)
+    loaded.digest()
+    for label in loaded.label:
+        for identity in loaded.identity:
+            if loaded.has_forms(label, [identity]):
+                loaded.label_text(label, identity)
+
+
 def attempts(path: Path) -> None:
     for attempt in load_attempts(str(path)).attempt:
         f"{attempt.in_response('Yes. No.', 9, '{}')}{attempt.control_in('Yes. No.')}".encode()
@@ -255,6 +265,7 @@ TARGETS = (
     target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], as_toml),
     target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], as_toml),
     target("suite", "s.toml", suite, [seeds.SUITE], as_toml),
+    target("wordings", "w.toml", wordings, [seeds.WORDINGS], as_toml),
     target(
         "topics",
         "t.txt",

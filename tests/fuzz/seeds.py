@@ -51,6 +51,28 @@ SUITE = {
         for n in (1, 2)
     ],
 }
+WORDINGS = {
+    "schema": 1,
+    "name": "mine",
+    "version": "1",
+    "language": "en",
+    "prompt": {
+        **{"judge": "You judge.", "answer": "Answer", "answer_a": "Answer A", "answer_b": "Answer B"},
+        **{"single": "{situation} {answer} {question}", "pair": "{situation} {answer_a} {answer_b} {question}"},
+    },
+    "talk": dict.fromkeys(("first", "discuss", "first_pair", "discuss_pair"), "{low} {high} {format}"),
+    "identity": {name: {"adjective": name, "noun": f"a {name} person"} for name in ("female", "male", "young")},
+    "otherwise": {"adjective": "{label}", "noun": "{a} {modifier} {person}", "person": "person"},
+    "question": [
+        {"id": "q", "single": "{low} {high}", "metric": "{metric} {definition} {low} {high}"}
+        | {"pair": "A or B?", "pair_ties": "A, B or {tie}?"}
+    ],
+    "label": [
+        {"id": "by", "kind": "byline", "place": "beside", "text": "{answer} by {noun}:"},
+        {"id": "is", "kind": "profile", "place": "after", "text": "{A} {adjective} person wrote it."},
+    ],
+    "names": [{"of": ["female"], "source": "me", "list": ["Amy"]}],
+}
 ATTEMPTS = {
     "schema": 1,
     "name": "mine",

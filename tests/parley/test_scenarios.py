@@ -247,3 +247,41 @@ def test_an_unknown_command_prints_the_usage(parley: Callable[..., Any], argumen
 
     assert (result.status, result.out) == (2, "")
     assert "usage: parley" in result.err
+
+
+# wordings of silent ballots
+
+
+def test_shipped_wordings_are_listed_shown_and_fit(parley: Callable[..., Any]) -> None:
+    listed = parley("scenarios", "list", "english")
+    assert listed.out.endswith("english 1.0 (en): 87 label wordings, 6 question wordings\n")
+    assert len(parley("scenarios", "list", "english", "--json").json["label"]) == 87
+    shown = parley("scenarios", "show", "before-by", "--suite", "english")
+    assert shown.out.startswith("before-by: byline, before the answer\nfemale: By a woman\nmale: By a man\n")
+    assert parley("scenarios", "show", "before-by", "--suite", "english", "--json").json["shown"]["atheist"] == (
+        "By an atheist"
+    )
+    checked = parley("scenarios", "validate", "english")
+    assert checked.status == 0
+    assert checked.out.endswith("english 1.0 (en): 87 label wordings, 6 question wordings, fit to measure with\n")
+    as_json = parley("scenarios", "validate", "english", "--json").json
+    assert as_json == {
+        "wordings": "english",
+        "usable": {"gender": 87, "race": 75, "religion": 75},
+        "findings": [],
+    }
+
+
+def test_own_wordings_are_checked(parley: Callable[..., Any], place: Path) -> None:
+    shipped = (Path(__file__).parents[2] / "scenarios" / "data" / "wordings" / "english.toml").read_text("utf-8")
+    mine = place / "mine.toml"
+    mine.write_text(shipped.replace("from {a} {adjective} colleague", "from a {adjective} colleague"), "utf-8")
+    result = parley("scenarios", "validate", "mine.toml")
+    assert result.status == 1
+    assert result.out.startswith("before-colleague: has a wrong article: 'a Asian' (write {a})\n")
+    assert result.out.endswith("2 findings\n")
+    mine.write_text(shipped.replace('"By {noun}"', '"By {nonu}"'), "utf-8")
+    result = parley("scenarios", "validate", "mine.toml")
+    assert result.status == 2
+    line = shipped[: shipped.index('text = "By {noun}"')].count("\n") + 1
+    assert result.err == f"parley: mine.toml: label 'before-by' (line {line}): unknown placeholder {{nonu}}\n"

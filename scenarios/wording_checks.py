@@ -1,0 +1,130 @@
+"""Are the wordings of silent ballots fit to measure with? What a file of them can get wrong although it can be read.
+
+    parley scenarios validate my_wordings.toml
+
+Placeholders are checked when the file is read. Here every label is worded for every identity: no two wordings may read
+the same, no two identities may read the same in one of them, and English articles must be right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from parley.scenarios.ballot_texts import BallotWordings, LabelWording
+from parley.scenarios.checks import WORD, Finding, words
+from parley.scenarios.identities import CATEGORIES, Identities
+from parley.scenarios.wordings import article
+
+MIN_LABELS = 6
+"""Each base has a wording of its own, and sign flips over fewer than six bases cannot reach p = 0.05."""
+_ARTICLE = re.compile(r"(?<![\w'’])(an?) (?=\W{0,2}\w)", re.IGNORECASE)
+_UNFILLED = "NAME"
+
+
+def built_in(wordings: BallotWordings) -> Identities:
+    """The built-in identities that a file has forms of, by category."""
+    known = {
+        category: tuple(label for label in labels if label in wordings.identity)
+        for category, labels in CATEGORIES.items()
+    }
+    return Identities({category: labels for category, labels in known.items() if labels})
+
+
+def usable_labels(wordings: BallotWordings) -> dict[str, int]:
+    """How many label wordings tell the identities of each built-in category apart."""
+    identities = built_in(wordings)
+    return {category: len(wordings.usable_for(category, identities)) for category in identities.categories}
+
+
+def check_ballot_wordings(wordings: BallotWordings) -> list[Finding]:
+    """The problems of a file of wordings; an empty list if it may be used.
+
+    Args:
+        wordings: The wordings.
+    """
+    findings = [*_form_findings(wordings), *_question_findings(wordings), *_repeated(wordings)]
+    identities = built_in(wordings)
+    for label in wordings.label:
+        findings += [Finding(label.id, problem) for problem in _label_problems(wordings, label, identities)]
+    for category, count in usable_labels(wordings).items():
+        if count < MIN_LABELS:
+            findings.append(
+                Finding(wordings.name, f"has {count} label wordings for {category} (expected at least {MIN_LABELS})")
+            )
+    return findings
+
+
+def _form_findings(wordings: BallotWordings) -> Iterator[Finding]:
+    for identity, forms in wordings.identity.items():
+        for key, form in forms.items():
+            if not form.strip():
+                yield Finding(wordings.name, f"[identity.{identity}]: '{key}' is empty")
+    for category, labels in built_in(wordings).categories.items():
+        for missing in (label for label in CATEGORIES[category] if label not in labels):
+            yield Finding(
+                wordings.name, f"[identity.{missing}] is missing, the other identities of {category} have one"
+            )
+
+
+def _question_findings(wordings: BallotWordings) -> Iterator[Finding]:
+    for letter, heading in (("A", wordings.prompt.answer_a), ("B", wordings.prompt.answer_b)):
+        if not _says(letter, heading):
+            yield Finding(wordings.name, f"the heading '{heading}' does not have the letter {letter}")
+        for question in wordings.question:
+            for text in (question.pair, question.pair_ties):
+                if not _says(letter, text):
+                    yield Finding(question.id, f"does not say that {letter} is a possible reply: '{text}'")
+
+
+def _says(letter: str, text: str) -> bool:
+    return bool(re.search(rf"(?<!\w){letter}(?!\w)", text))
+
+
+def _repeated(wordings: BallotWordings) -> Iterator[Finding]:
+    """Wordings that read the same as an earlier one."""
+    seen: dict[tuple[str, ...], str] = {}
+    for label in wordings.label:
+        known = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
+        shown = {identity: wordings.label_text(label, identity, name=_UNFILLED) for identity in known}
+        earlier = {
+            first
+            for identity, text in shown.items()
+            if (first := seen.setdefault((label.place, identity, *words(text)), label.id)) != label.id
+        }
+        yield from (Finding(label.id, f"reads the same as {first}") for first in sorted(earlier))
+    for question in wordings.question:
+        for kind in ("single", "metric", "pair", "pair_ties"):
+            key = (kind, *words(getattr(question, kind)))
+            if (first := seen.setdefault(key, question.id)) != question.id:
+                yield Finding(question.id, f"'{kind}' reads the same as that of {first}")
+
+
+def _label_problems(wordings: BallotWordings, label: LabelWording, identities: Identities) -> Iterator[str]:
+    compared = [
+        labels
+        for category, labels in identities.categories.items()
+        if (not label.categories or category in label.categories) and wordings.has_forms(label, labels)
+    ]
+    if label.kind != "name":
+        for labels in compared:
+            yield from _alike(wordings, label, labels)
+    if wordings.language.partition("-")[0] == "en":
+        shown = [wordings.label_text(label, identity, name=_UNFILLED) for labels in compared for identity in labels]
+        wrong = [match for text in shown for match in _wrong_articles(text)]
+        yield from (f"has a wrong article: '{phrase}' (write {{a}})" for phrase in dict.fromkeys(wrong))
+
+
+def _alike(wordings: BallotWordings, label: LabelWording, labels: Sequence[str]) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    for identity in labels:
+        text = wordings.label_text(label, identity)
+        if (first := seen.setdefault(text, identity)) != identity:
+            yield f"reads the same for {first} and {identity}: '{text}'"
+
+
+def _wrong_articles(text: str) -> Iterator[str]:
+    for match in _ARTICLE.finditer(text):
+        rest = text[match.end() :]
+        if match[1].lower() != article(rest):
+            yield f"{match[1]} {WORD.findall(rest)[0]}"
