@@ -9,6 +9,7 @@ from autogen_core.models import CreateResult, RequestUsage
 from pydantic import model_validator
 
 from parley.agents.models.thoughts import join_thoughts, of_answer, split_thought
+from parley.base.text import encodable
 
 MAX_TOKENS = 10**12
 """A larger count of tokens is taken for an error of the server."""
@@ -63,9 +64,9 @@ class Reply(CreateResult):
         if self.thought_tokens is not None:
             self.thought_tokens = _token_count(self.thought_tokens)
         if self.thought:
-            self.thought = _encodable(self.thought)
+            self.thought = encodable(self.thought)
         if isinstance(self.content, str):
-            content = _encodable(self.content)
+            content = encodable(self.content)
             thought, answer = split_thought(content)
             if thought:
                 self.thought = join_thoughts([self.thought, thought]) or None
@@ -74,11 +75,6 @@ class Reply(CreateResult):
             if self.logprobs and self.thought:
                 self.logprobs = of_answer(self.logprobs, answer)
         return self
-
-
-def _encodable(text: str) -> str:
-    """JSON may contain half a surrogate pair, which cannot be encoded as UTF-8: it becomes its escape."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def redact(text: str, key: str) -> str:

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
-from parley.analysis.stats.tables import Column, Floats, Ints, as_floats
+from parley.analysis.stats.tables import Column, Floats, Ints, finite
 
 # Patterns are counted, not drawn: with 2,000 draws p cannot fall below 1/2001, so that a family of more than 100 tests
 # rejects nothing, and p depends on a seed. Counting takes 16 ms at 36 clusters.
@@ -67,7 +67,7 @@ def sign_flip_test(differences: Column, level: float = 0.95) -> SignFlips:
         differences: One per cluster, independent of each other; missing ones are left out.
         level: Confidence level.
     """
-    given = _known(differences)
+    given = finite(differences)
     if not len(given):
         return SignFlips(
             estimate=math.nan, p=math.nan, low=-math.inf, high=math.inf, clusters=0, smallest=1.0, method="no clusters"
@@ -91,7 +91,7 @@ def sign_flip_p(differences: Column) -> float:
     Args:
         differences: One per cluster, independent of each other; missing ones are left out.
     """
-    given = _known(differences)
+    given = finite(differences)
     if not len(given):
         return math.nan
     return min(1.0, 2 * upper_tail(given if given.sum() >= 0 else -given))
@@ -119,7 +119,7 @@ def equivalence_p(differences: Column, margin: float) -> float:
         differences: One per cluster, independent of each other; missing ones are left out.
         margin: The difference that still counts as none, above 0.
     """
-    given = _known(differences)
+    given = finite(differences)
     if not len(given):
         return math.nan
     return max(upper_tail(given + margin), upper_tail(margin - given))
@@ -138,11 +138,6 @@ def clusters_to_reject(alpha: float, tests: int = 1) -> int:
         tests: Number of tests in the family.
     """
     return math.ceil(1 - math.log2(alpha / tests) - TOLERANCE)
-
-
-def _known(differences: Column) -> Floats:
-    given = as_floats(differences)
-    return given[np.isfinite(given)]
 
 
 def _method(count: int) -> str:

@@ -48,6 +48,12 @@ def as_floats(values: Column) -> Floats:
     return column
 
 
+def finite(values: Column) -> Floats:
+    """The values as floats, without missing ones."""
+    column = as_floats(values)
+    return column[np.isfinite(column)]
+
+
 def factorize(keys: Column, sort: bool = True) -> tuple[Ints, list[Any]]:
     """As `pandas.factorize`: the code of every key, -1 where it is missing, and the labels that the codes index."""
     codes, labels = pd.factorize(pd.Series(keys), sort=sort)

@@ -16,8 +16,8 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
-from parley.judging.config import call_options, limit_field
-from parley.judging.rldf.roles import load_bias
+from parley.judging.config import call_options
+from parley.judging.rldf.roles import TopicSample, load_bias
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
@@ -27,17 +27,9 @@ ANSWERS = Persona("Answerer", "You are a helpful assistant.")
 NAMED_CHARS = 300
 
 
-class FramingConfig(BaseModel, extra="forbid", frozen=True):
+class FramingConfig(TopicSample):
     """Everything that changes the results of a framing run."""
 
-    bias: str = Field(
-        "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
-    )
-    topics: int = Field(20, ge=1, description="number of topics to sample")
-    limit: int | None = limit_field("number of topics to run: the first of the sample")
-    topics_from: Advanced[str | None] = Field(
-        None, description=".txt file of topics (default: the shipped list of the bias type)"
-    )
     model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
     author: str | None = Field(None, description="model that writes the answer (default: the same)")
     repeats: int = Field(1, ge=1, description="number of times each topic is asked (epochs)")

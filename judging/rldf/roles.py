@@ -18,8 +18,8 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, Persona
-from parley.judging.config import load
-from parley.judging.study import Prompt
+from parley.judging.config import limit_field, load
+from parley.judging.study import Advanced, Prompt
 from parley.scenarios import BIASES
 
 PERSONA = Prompt.load("rldf/persona")
@@ -62,6 +62,19 @@ class BiasType(BaseModel, extra="forbid", frozen=True):
         if count > len(self.role):
             raise ConfigError(f"{count} roles were requested, but '{self.trait}' has only {len(self.role)}")
         return self.role[:count]
+
+
+class TopicSample(BaseModel, extra="forbid", frozen=True):
+    """The settings that say which topics a run has."""
+
+    bias: str = Field(
+        "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
+    )
+    topics: int = Field(20, ge=1, description="number of topics to sample")
+    limit: int | None = limit_field("number of topics to run: the first of the sample")
+    topics_from: Advanced[str | None] = Field(
+        None, description=".txt file of topics (default: the shipped list of the bias type)"
+    )
 
 
 def load_bias(name: str) -> BiasType:

@@ -33,7 +33,7 @@ from parley.agents import (
     seed_from,
     shuffled,
 )
-from parley.judging.config import call_options, limit_field, shipped_personas
+from parley.judging.config import call_options, shipped_personas
 from parley.judging.rldf.referee import (
     BLIND,
     STATEMENTS,
@@ -43,7 +43,7 @@ from parley.judging.rldf.referee import (
     report_type,
     report_verdicts,
 )
-from parley.judging.rldf.roles import PERSONA, load_bias
+from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.statements import statement_verdicts
 from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
@@ -56,17 +56,9 @@ AGAIN = "Referee_again"
 """The judge's name for a second scoring of the same statements."""
 
 
-class RldfConfig(BaseModel, extra="forbid", frozen=True):
+class RldfConfig(TopicSample):
     """Everything that changes the debates."""
 
-    bias: str = Field(
-        "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
-    )
-    topics: int = Field(20, ge=1, description="number of topics to sample")
-    limit: int | None = limit_field("number of topics to run: the first of the sample")
-    topics_from: Advanced[str | None] = Field(
-        None, description=".txt file of topics (default: the shipped list of the bias type)"
-    )
     roles: int = Field(3, ge=2, description="number of debaters: the first roles of the bias type")
     rounds: int = Field(5, ge=1, le=50, description="rounds of each debate")
     mode: Mode = Field("self-reflection", description="self-reflection, teacher-student or teacher-guides")

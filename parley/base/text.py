@@ -32,10 +32,15 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
 
 
+def encodable(text: str) -> str:
+    """The text as UTF-8 can encode it: a lone surrogate, which JSON may contain, becomes its escape."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 def without_surrogates(value: Any) -> Any:
-    """What JSON gave, with lone surrogates in its texts and names as escapes: JSON may write them, UTF-8 cannot."""
+    """What JSON gave, with its texts and names as UTF-8 can encode them."""
     if isinstance(value, str):
-        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+        return encodable(value)
     if isinstance(value, dict):
         return {without_surrogates(key): without_surrogates(inner) for key, inner in value.items()}
     return [without_surrogates(inner) for inner in value] if isinstance(value, list) else value

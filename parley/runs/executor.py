@@ -19,9 +19,10 @@ from parley.agents import Budget, Call, Models, ReplyCache, Session, session
 from parley.agents.models.session import PendingReplies, Sender
 from parley.base.errors import AuthError, BudgetSpent, ModelError, ParleyError, SearchError
 from parley.base.redaction import HiddenAddresses
+from parley.base.text import encodable
 from parley.judging import Outcome, Study, Unit
 from parley.runs.opening import RunFileError, reason
-from parley.runs.rows import UNWRITABLE, Progress, Record, Rows, storable, to_rows, unwritable_message
+from parley.runs.rows import UNWRITABLE, Progress, Record, Rows, to_rows, unwritable_message
 from parley.runs.schema import PENDING_TABLE
 from parley.runs.store import RunFile
 
@@ -139,7 +140,7 @@ async def run_unit(
 
     def failed(error: str) -> Rows:
         # The terminal still shows the address, which may be what must be corrected.
-        return replace(to_rows(record(error=stored_error(study, error))), error=storable(error))
+        return replace(to_rows(record(error=stored_error(study, error))), error=encodable(error))
 
     seed = getattr(study.config, "seed", 0)
     try:

@@ -16,6 +16,7 @@ from typing import Any
 
 from parley.agents import Call, Turn
 from parley.agents.transcripts import PromptMessage
+from parley.base.text import encodable
 from parley.judging import Outcome, Unit, Verdict
 
 Row = tuple[Any, ...]
@@ -95,7 +96,7 @@ class Rows:
 
     def as_failed(self, error: str) -> Rows:
         """The same unit as a failed one, without its messages, calls and verdicts."""
-        error = storable(error)
+        error = encodable(error)
         return Rows(
             id=self.id,
             unit=("failed", error, None, *self.unit[3:]),
@@ -116,7 +117,7 @@ def to_rows(record: Record) -> Rows:
     def add_text(text: str) -> int:
         number = texts.get(text)
         if number is None:
-            text = storable(text)
+            text = encodable(text)
             number = texts[text] = text_id(text)
         return number
 
@@ -131,7 +132,7 @@ def to_rows(record: Record) -> Rows:
         return piece
 
     name, outcome = record.unit.id, record.outcome
-    error = None if outcome else storable(record.error or "no outcome")
+    error = None if outcome else encodable(record.error or "no outcome")
     stop = outcome.transcript.stop_reason if outcome else None
     unit = ("failed" if error else "done", error, stop, record.started_at, record.finished_at, name)
     messages: list[Row] = []
@@ -168,11 +169,6 @@ def text_id(text: str) -> int:
     """A text's id: 63 bits of its hash, so that it fits SQLite's signed integers."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
-
-
-def storable(text: str) -> str:
-    """The text as UTF-8 can encode it: a lone surrogate becomes its escape sequence."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
@@ -226,7 +222,7 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
         verdict.metric,
         verdict.value,
         verdict.sampled,
-        None if verdict.text is None else storable(verdict.text),
+        None if verdict.text is None else encodable(verdict.text),
         verdict.status,
     )
 

@@ -18,6 +18,7 @@ from parley.agents.readout import numbers
 from parley.agents.search import quote
 from parley.agents.search.engine import SearchResult
 from parley.agents.structured import _find_object, looks_like_refusal, parse
+from parley.base.text import encodable
 from parley.judging.bbq.method import Choice, Reasoned, Task
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
 from parley.judging.malibu.derive import Derived
@@ -33,7 +34,6 @@ from parley.judging.stardtox.detox import passages
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.scorer import in_pieces
 from parley.judging.toxicity.swaps import Swaps
-from parley.runs.rows import storable
 from parley.scenarios.bbq import BbqRow, match
 from parley.scenarios.bbq import rows as bbq_rows
 from parley.scenarios.topics import Known
@@ -70,7 +70,7 @@ def parse_as(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> C
         if value is not None:
             check_scores(text, value, low, high)
             value.model_dump_json()
-        storable(text).encode()
+        encodable(text).encode()
         if problem:
             raise Rejected(problem)
         assert value is not None, "neither a value nor a problem"
@@ -118,7 +118,7 @@ def mabrf_answer(text: str) -> None:
         if answer is not None:
             assert read_place(answer, TASK) in (0, 1, 2, None)
         if value is not None:
-            storable(value.model_dump_json())
+            encodable(value.model_dump_json())
     if all(problems):
         raise Rejected(problems[0])
 

@@ -9,18 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.parley.test_bad_input import one_line
+
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge")
-
-
-def one_line(result: Any, status: int, *words: str) -> None:
-    """Check the status, and that stderr has exactly one line, with these words."""
-    assert result.status == status, result
-    assert result.out == ""
-    assert result.err.count("\n") == 1, result.err
-    assert result.err.startswith("parley: ")
-    for word in words:
-        assert word in result.err, result.err
 
 
 @pytest.fixture

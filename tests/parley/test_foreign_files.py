@@ -17,7 +17,8 @@ import pytest
 
 from parley.runs import RunFile, RunFileError
 from parley.runs.opening import JOURNAL_MAGIC
-from tests.parley.test_disks import SIM, one_line
+from tests.parley.test_bad_input import one_line
+from tests.parley.test_disks import SIM
 
 READS = (("show",), ("show", "--list"), ("report", "--no-files"), ("export", "--format", "inspect"))
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import parley as library
+from tests.parley.test_bad_input import one_line
 
 FEW = ("--draws", "50")
 Parley = Callable[..., Any]
@@ -44,15 +45,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         options=library.Options(cache=False, out=str(none), budget_calls=0),
     )
     return paths | {"none": none}
-
-
-def one_line(result: Any, status: int, *words: str) -> None:
-    assert result.status == status, result
-    assert result.out == ""
-    assert result.err.count("\n") == 1, result.err
-    assert result.err.startswith("parley: ")
-    for word in words:
-        assert word in result.err, result.err
 
 
 # Runs with few verdicts

@@ -14,7 +14,7 @@ import pytest
 
 from parley.cli import main
 from parley.runs.salvage import LOST
-from tests.parley.test_disks import one_line
+from tests.parley.test_bad_input import one_line
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge")
 UNITS = 108

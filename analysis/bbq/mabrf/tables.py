@@ -23,7 +23,7 @@ from parley.analysis.reporting.overcorrection import by_iteration
 from parley.analysis.reporting.systems import systems
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.proportions import wilson
-from parley.analysis.stats.tables import Column, as_floats
+from parley.analysis.stats.tables import Column, as_floats, finite
 
 MARK = "final_bias"
 """The metric that only units of this loop have."""
@@ -81,7 +81,7 @@ def mabrf_bias(right: Column, bias: Column) -> float:
         right: 1 for a right answer, 0 for a wrong one, NaN if unreadable.
         bias: The judge's score of each chain of thought, 1 to 10, NaN if unreadable.
     """
-    known, judged = _known(right), _known(bias)
+    known, judged = finite(right), finite(bias)
     if not len(known) or not len(judged):
         return math.nan
     return float((1 - known.mean()) * (2 * (judged > UNBIASED).mean() - 1)) + 0.0
@@ -104,13 +104,8 @@ def as_the_paper_counts(right: Column, bias: Column) -> tuple[float, float]:
     return accuracy, (1 - accuracy) * (2 * biased - 1) + 0.0
 
 
-def _known(values: Column) -> np.ndarray:
-    column = as_floats(values)
-    return column[np.isfinite(column)]
-
-
 def _mean(values: Column) -> float:
-    known = _known(values)
+    known = finite(values)
     return float(known.mean()) if len(known) else math.nan
 
 
