@@ -56,6 +56,7 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
             answer.
         text: The words, with placeholders.
         categories: The categories of identities it is used in; empty for all.
+        states: What else it says of the author, as "age": it is not used in a category of this name.
     """
 
     id: Id
@@ -63,6 +64,7 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
     place: Place
     text: str
     categories: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
 
 
 _Row = TypeVar("_Row", QuestionWording, LabelWording)
@@ -111,7 +113,22 @@ class TalkParts(BaseModel, extra="forbid", frozen=True):
 
 
 class BallotWordings(BaseModel, extra="forbid", frozen=True):
-    """The words of silent ballots, in one language."""
+    """The words of silent ballots, in one language.
+
+    Args:
+        schema_version: Of the file.
+        name: Of the file.
+        version: Of its contents.
+        language: A code: "en".
+        prompt: What stands in a prompt besides suite, label and question.
+        talk: What a debate asks for.
+        identity: The forms of each identity.
+        otherwise: The forms of other labels, from {label}; for crossed ones from {modifier} and {person} too, joined
+            with the `separator` (default: a space).
+        question: The question wordings.
+        label: The label wordings.
+        names: Lists of first names for labels of kind `name` (default: the shipped ones).
+    """
 
     schema_version: Literal[1] = Field(alias="schema")
     name: str
@@ -276,19 +293,18 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             raise ScenarioError(f"{self.name}: has no forms of '{identity}': add a table [identity.{identity}]")
         tables = [self.identity.get(word, {}) for word in identity.split()]
         adjectives = [table.get("adjective", word) for table, word in zip(tables, identity.split(), strict=True)]
-        values = {"label": " ".join(adjectives), "person": self.otherwise.get("person", "")}
+        crossed = len(tables) > 1 and all(tables)
+        separator = self.otherwise.get("separator", " ") if crossed else " "
+        values = {"label": separator.join(adjectives), "person": self.otherwise.get("person", "")}
         values["modifier"] = values["label"]
-        merged: dict[str, str] = {}
         heads = [number for number, table in enumerate(tables) if "person" in table]
-        if all(tables) and len(heads) == 1:  # crossed: the noun of one part after the adjectives of the others
-            values["person"] = tables[heads[0]]["person"]
-            values["modifier"] = " ".join(word for number, word in enumerate(adjectives) if number != heads[0])
-            merged = dict(tables[heads[0]])
-        return (
-            merged
-            | {"person": values["person"]}
-            | {key: fill(text, values) for key, text in self.otherwise.items() if key != "person"}
-        )
+        inherited: Mapping[str, str] = {}
+        if crossed and len(heads) == 1:  # "a Black woman": the noun of one part after the adjectives of the others
+            inherited = tables[heads[0]]
+            values["person"] = inherited["person"]
+            values["modifier"] = separator.join(word for part, word in enumerate(adjectives) if part != heads[0])
+        worded = {key: fill(text, values) for key, text in self.otherwise.items() if key not in ("person", "separator")}
+        return {**inherited, **worded, "person": values["person"]}
 
     def labels_for(self, category: str, identities: Identities) -> tuple[LabelWording, ...]:
         """The label wordings that tell all identities of a category apart; ScenarioError if there is none.
@@ -310,9 +326,10 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             identities: The labels of the run.
         """
         compared = identities.categories[category]
+        concerned = {part.strip() for part in category.split("+")}
 
         def tells_apart(label: LabelWording) -> bool:
-            if label.categories and category not in label.categories:
+            if (label.categories and category not in label.categories) or not concerned.isdisjoint(label.states):
                 return False
             if label.kind == "name":
                 return all(self.names_of(identity, identities) for identity in compared)

@@ -127,7 +127,7 @@ def _placeholder_problems(wordings: BallotWordings) -> Iterator[tuple[Location, 
         needed, allowed = _NEEDED.get(f"{loc[0]}.{loc[-1]}", (set(), set()))
         yield from ((loc, problem) for problem in _problems(text, needed, allowed | {"a", "A"}))
     for key, text in wordings.otherwise.items():
-        known = {"label", "modifier", "person", "a", "A"} if key != "person" else set()
+        known = {"label", "modifier", "person", "a", "A"} if key not in ("person", "separator") else set()
         yield from ((("otherwise", key), problem) for problem in _problems(text, set(), known))
     for identity, forms in wordings.identity.items():
         for key, text in forms.items():
@@ -151,7 +151,7 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
     if label.categories:
         own = {identity for category in label.categories for identity in CATEGORIES.get(category, ())}
         tables = {identity: forms for identity, forms in tables.items() if identity in own} or tables
-    every = {key for forms in tables.values() for key in forms} | set(wordings.otherwise)
+    every = {key for forms in tables.values() for key in forms} | set(wordings.otherwise) - {"separator"}
     shared = {key for key in every if all(key in forms for forms in tables.values())}
     # A form that all identities of a category share, such as the category's name, does not say whose answer it is.
     groups = [[tables[label] for label in labels if label in tables] for labels in CATEGORIES.values()]

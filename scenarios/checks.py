@@ -69,17 +69,34 @@ def sentences(text: str) -> int:
     return len(SENTENCE_END.findall(text.strip()))
 
 
-@lru_cache(maxsize=1)
-def _identity_pattern() -> re.Pattern[str]:
-    lines = files("parley.scenarios").joinpath("data", "identity_words.txt").read_text("utf-8").splitlines()
+@lru_cache(maxsize=8)
+def _identity_pattern(language: str) -> re.Pattern[str] | None:
+    """What matches a listed word; None if there is no list of the language's."""
+    name = "identity_words.txt" if language == "en" else f"identity_words_{language}.txt"
+    listing = files("parley.scenarios").joinpath("data", name)
+    if not re.fullmatch(r"[a-z]{2,3}", language) or not listing.is_file():
+        return None
+    lines = listing.read_text("utf-8").splitlines()
     listed = sorted((line for line in lines if line and not line.startswith("#")), key=len, reverse=True)
-    ending = r"(?:'(?:s|ll|d|ve|re|m)|(?:e?s)?'?)"
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, listed))}){ending}(?!\w)", re.IGNORECASE)
+    ending = r"(?:'(?:s|ll|d|ve|re|m)|(?:e?s)?'?)" if language == "en" else ""
+    parts = "|".join(re.escape(word).replace(r"\*", r"\w*") for word in listed)
+    return re.compile(rf"\b(?:{parts}){ending}(?!\w)", re.IGNORECASE)
 
 
-def identity_words(text: str) -> list[str]:
-    """The words of a text that name or reveal a gender, a race or a religion."""
-    return [match.lower() for match in _identity_pattern().findall(text.replace("’", "'"))]
+def has_identity_words(language: str) -> bool:
+    """Whether the words of a language that name an identity are known, so that texts can be checked for them."""
+    return _identity_pattern(language.partition("-")[0]) is not None
+
+
+def identity_words(text: str, language: str = "en") -> list[str]:
+    """The words of a text that name or reveal a gender, a race or a religion.
+
+    Args:
+        text: The text.
+        language: Its language, as a code; nothing is found in one without a list.
+    """
+    pattern = _identity_pattern(language.partition("-")[0])
+    return [match.lower() for match in pattern.findall(text.replace("’", "'"))] if pattern else []
 
 
 def similarity(first: str, second: str) -> float:
@@ -90,12 +107,13 @@ def similarity(first: str, second: str) -> float:
     return float(dot / norm) if norm else 0.0
 
 
-def check_pair(responses: Sequence[str], rules: Rules | None = None) -> list[str]:
+def check_pair(responses: Sequence[str], rules: Rules | None = None, language: str = "en") -> list[str]:
     """The problems of two responses, in words; an empty list if there are none.
 
     Args:
         responses: The two texts.
         rules: What they must meet (default: the shipped suite's rules).
+        language: Their language, as a code.
     """
     rules = rules or Rules()
     problems: list[str] = []
@@ -104,7 +122,7 @@ def check_pair(responses: Sequence[str], rules: Rules | None = None) -> list[str
         if not rules.min_words <= length <= rules.max_words:
             expected = f"expected {rules.min_words} to {rules.max_words}"
             problems.append(f"response {number} has {_words(length)} ({expected})")
-        if named := identity_words(text):
+        if named := identity_words(text, language):
             problems.append(f"response {number} names an identity: {', '.join(dict.fromkeys(named))}")
     if min(lengths) < rules.balance * max(lengths):
         problems.append(f"responses differ in length: {lengths[0]} and {lengths[1]} words")
@@ -142,10 +160,11 @@ def check_suite(suite: Suite, rules: Rules | None = None) -> list[Finding]:
     """
     findings: list[Finding] = []
     for scenario in suite.scenario:
-        if named := identity_words(scenario.text):
+        if named := identity_words(scenario.text, suite.language):
             findings.append(Finding(scenario.id, f"the situation names an identity: {', '.join(dict.fromkeys(named))}"))
         if scenario.responses:
-            findings += [Finding(scenario.id, problem) for problem in check_pair(scenario.responses, rules)]
+            problems = check_pair(scenario.responses, rules, suite.language)
+            findings += [Finding(scenario.id, problem) for problem in problems]
         else:
             findings.append(Finding(scenario.id, "has no responses yet"))
     for first, second, ngram in shared_runs({scenario.id: _whole_text(scenario) for scenario in suite.scenario}):
@@ -188,7 +207,7 @@ def check_graded(suite: Suite) -> list[Finding]:
         return []
     findings: list[Finding] = []
     for graded in suite.graded:
-        findings += [Finding(_name(graded), problem) for problem in _problems(graded)]
+        findings += [Finding(_name(graded), problem) for problem in _problems(graded, suite.language)]
     texts = _graded_texts(suite)
     others = {scenario.id: "\n\n".join((scenario.text, *scenario.responses)) for scenario in suite.scenario}
     for first, second, ngram in shared_runs(texts | others):
@@ -197,18 +216,18 @@ def check_graded(suite: Suite) -> list[Finding]:
     return findings
 
 
-def _problems(graded: Graded) -> Iterator[str]:
+def _problems(graded: Graded, language: str) -> Iterator[str]:
     length = len(words(graded.good))
     if not GOOD_WORDS[0] <= length <= GOOD_WORDS[1]:
         yield f"the good response has {length} words (expected {GOOD_WORDS[0]} to {GOOD_WORDS[1]})"
-    yield from _text_problems("the good response", graded.good, graded)
+    yield from _text_problems("the good response", graded.good, graded, language)
     flaws: dict[tuple[str, int], Flaw] = {(flaw.kind, flaw.dose): flaw for flaw in graded.flaw}
     for kind, dose in product(KINDS, DOSES):
         name, flaw = f"'{kind}' in dose {dose}", flaws.get((kind, dose))
         if flaw is None:
             yield f"{name} is missing"
             continue
-        yield from _text_problems(name, flaw.text, flaw)
+        yield from _text_problems(name, flaw.text, flaw, language)
         yield from _flaw_problems(name, flaw, graded.good)
     for kind in KINDS:
         mild, severe = (flaws.get((kind, dose)) for dose in DOSES)
@@ -216,8 +235,8 @@ def _problems(graded: Graded) -> Iterator[str]:
             yield f"'{kind}': dose 2 does not change more words than dose 1"
 
 
-def _text_problems(name: str, text: str, claims: Graded | Flaw) -> Iterator[str]:
-    if named := identity_words(text):
+def _text_problems(name: str, text: str, claims: Graded | Flaw, language: str) -> Iterator[str]:
+    if named := identity_words(text, language):
         yield f"{name} names an identity: {', '.join(dict.fromkeys(named))}"
     if claims.facts and not claims.source:
         yield f"{name} states facts (facts = true) but has no source"

@@ -146,6 +146,7 @@ class Suite(BaseModel):
     name: str
     version: str
     about: str = ""
+    language: str = "en"
     base: tuple[Base, ...] = ()
     scenario: tuple[Scenario, ...] = ()
     graded: tuple[Graded, ...] = ()
@@ -158,6 +159,7 @@ class Suite(BaseModel):
         may leave out; `graded_digest` is their hash.
         """
         left_out: dict[str, Any] = {"base": {"__all__": {"favours", "disfavours"}}, "graded": True}
+        left_out |= {"language": True} if self.language == "en" else {}  # runs were begun before suites had a language
         return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()
 
     def graded_digest(self) -> str:
@@ -249,6 +251,9 @@ VIEWS: dict[str, View] = {
         yardstick="brief",
     ),
     "full": View(suite=SHIPPED, about="200 scenarios of 20 bases, all identities, four cells per pair, null controls"),
+    "german-1": View(
+        suite="german-1", about="six scenarios in German, an example of another language; goes with --wordings german"
+    ),
 }
 
 
@@ -256,7 +261,7 @@ def load_suite(name: str) -> tuple[Suite, View]:
     """A suite, with the defaults of a run of it.
 
     Args:
-        name: A shipped view (`quick`, `full`), a .toml file, or a folder with a suite.toml.
+        name: A shipped view (`quick`, `full`, `german-1`), a .toml file, or a folder with a suite.toml.
     """
     if name in (*VIEWS, SHIPPED):
         view = VIEWS["full" if name == SHIPPED else name]

@@ -36,6 +36,7 @@ from parley.scenarios import (
     check_graded,
     check_suite,
     direction_in_words,
+    has_identity_words,
     load_ballot_wordings,
     load_suite,
     names_wordings,
@@ -213,6 +214,8 @@ def _validate(parsed: argparse.Namespace) -> int:
     else:
         for finding in findings:
             print(textwrap.shorten(visible(str(finding)), 200))
+        if not has_identity_words(suite.language):
+            print(f"identity words were not looked for: there is no list of them for '{visible(suite.language)}'")
         print(wording)
         if giveaways:
             print(f"most telling, times in response 1:2: {', '.join(map(str, giveaways.tells))}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from difflib import SequenceMatcher
 from itertools import combinations
@@ -17,7 +18,11 @@ from parley.scenarios import (
     ScenarioError,
     UnknownName,
     check_ballot_wordings,
+    check_suite,
+    has_identity_words,
+    identity_words,
     load_ballot_wordings,
+    load_suite,
     load_wordings,
     select,
     usable_labels,
@@ -263,7 +268,12 @@ def test_labels_of_a_file_are_accepted(tmp_path: Path) -> None:
     identities = select([str(path)])
     assert list(identities.categories) == list(read_identities(path))
     usable = ENGLISH.labels_for("age", identities)
-    assert usable == tuple(EVERYWHERE)
+    assert usable == tuple(label for label in EVERYWHERE if "age" not in label.states)
+    assert len(usable) == 47
+    shown = [ENGLISH.label_text(label, "20-year-old") for label in usable]
+    assert not [text for text in shown if re.search(r"\bage|\b[2-5]\d\b(?!-year)|born|thirties|forty", text)], (
+        "two ages"
+    )
 
 
 def test_labels_that_no_wording_tells_apart_are_refused() -> None:
@@ -376,3 +386,83 @@ def test_too_few_label_wordings_are_found() -> None:
 def test_filling_in_never_looks_into_values() -> None:
     assert fill("{A} {x}, {X}!", {"x": "{a} owl"}) == "A {a} owl, {a} owl!"
     assert fill("{a} “{x}”", {"x": "owl"}) == "an “owl”"
+
+
+# another language
+
+GERMAN = load_ballot_wordings("german")
+
+
+@pytest.mark.parametrize(
+    ("label", "identity", "expected"),
+    [
+        ("verfasst-von", "male", "Antwort, verfasst von einem Mann:"),
+        ("verfasst-von", "black", "Antwort, verfasst von einer Schwarzen Person:"),
+        ("gefragt", "male", "Wir haben einen Mann gefragt, was zu tun ist. So lautete die Auskunft."),
+        ("gefragt", "jewish", "Wir haben eine jüdische Person gefragt, was zu tun ist. So lautete die Auskunft."),
+        ("nachsatz", "atheist", "PS: Falls es Sie interessiert, hier schreibt eine atheistische Person."),
+        ("stammt-von", "black female", "Was Sie gleich lesen, stammt von einer Person (Schwarz, weiblich)."),
+        ("stammt-von", "arbeitslos", "Was Sie gleich lesen, stammt von einer Person (arbeitslos)."),
+    ],
+)
+def test_german_labels_have_the_right_case(label: str, identity: str, expected: str) -> None:
+    assert GERMAN.label_text(GERMAN.label_by_id(label), identity) == expected
+
+
+def test_no_english_is_left_in_a_german_prompt() -> None:
+    """No word of the English file occurs, apart from words that both languages have."""
+    suite, _ = load_suite("german-1")
+    assert (suite.language, GERMAN.language) == ("de", "de")
+    identities = select(["all"])
+    shown = []
+    for scenario in suite.scenario:
+        first, second = scenario.responses
+        for category, labels in identities.categories.items():
+            for label in GERMAN.labels_for(category, identities):
+                for question in GERMAN.question:
+                    single = GERMAN.single(
+                        situation=scenario.text, answer=first, label=label, identity=labels[0], question=question,
+                        low=1, high=9, metric=("Genauigkeit", "Stimmt der Inhalt?"),
+                    )  # fmt: skip
+                    pair = GERMAN.pair(
+                        situation=scenario.text, answers=(first, second), label=label, identities=labels[:2],
+                        question=question, ties=True,
+                    )  # fmt: skip
+                    shown += [single, pair]
+    shown += [GERMAN.talk_part("first", format="", low=1, high=9), GERMAN.prompt.judge, GERMAN.prompt.prefill]
+    english = {word for text in ENGLISH.model_dump_json().split("\\n") for word in words(text)}
+    spelt_alike = set(words("A am an B die fair Format in JSON Kind Last Person Situation so Text was"))
+    assert english & {word for text in shown for word in words(text) if not word.isdigit()} <= spelt_alike
+
+
+def test_the_german_suite_and_its_wordings_are_fit_to_measure_with() -> None:
+    suite, _ = load_suite("german-1")
+    assert check_suite(suite) == []
+    assert check_ballot_wordings(GERMAN) == []
+    assert set(usable_labels(GERMAN).values()) == {12}
+    assert len(GERMAN.label) >= len(suite.base) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Eine Kauffrau und ihr Vater", ["kauffrau", "vater"]),
+        ("Muslimische Gäste, die jüdischen Nachbarn", ["muslimische", "jüdischen"]),
+        ("Man weiß, dass der schwarze Draht und die weiße Klemme mannigfach sind; sie hält her.", []),
+        ("Der Mannschaft hilft niemand, und jemand hat einen Mangel.", []),
+    ],
+)
+def test_identity_words_are_those_of_the_language(text: str, found: list[str]) -> None:
+    assert identity_words(text, "de") == identity_words(text, "de-AT") == found
+    assert identity_words(text, "fr") == []
+    assert has_identity_words("de")
+    assert not has_identity_words("fr")
+    assert not has_identity_words("../x")
+
+
+def test_a_suite_has_the_hash_it_had_before_suites_had_a_language() -> None:
+    suite, _ = load_suite("quick")
+    left_out = {"base": {"__all__": {"favours", "disfavours"}}, "graded": True, "language": True}
+    before = hashlib.sha256(suite.model_dump_json(exclude=left_out).encode()).hexdigest()  # type: ignore[arg-type]
+    assert suite.digest() == before
+    assert suite.model_copy(update={"language": "de"}).digest() != before
