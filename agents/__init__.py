@@ -31,6 +31,7 @@ from parley.base.errors import (
 from parley.base.lazy import import_on_first_use
 
 if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which `parley report` does not need
+    from parley.agents.ballots import LOG_ODDS, ON_SCALE, SilentBallot
     from parley.agents.conversation import gather_or_cancel
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
@@ -78,6 +79,8 @@ else:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "LOG_ODDS",
+    "ON_SCALE",
     "Assessment",
     "AuthError",
     "BadRequest",
@@ -110,6 +113,7 @@ __all__ = [
     "SelfDebiasAgent",
     "ServerFault",
     "Session",
+    "SilentBallot",
     "StructuredReply",
     "TeamAgent",
     "TextReply",

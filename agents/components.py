@@ -14,6 +14,7 @@ from autogen_core import ComponentLoader, ComponentModel
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel, Field, SecretStr
 
+from parley.agents.ballots import SilentBallot
 from parley.agents.speaking_order import NextSpeaker, Order, by_function, by_handoff, by_model, shuffled
 from parley.base.errors import ConfigError
 from parley.base.plugins import load_object
@@ -79,6 +80,8 @@ class DebateConfig(ConversationConfig):
     reply_type: str | None = None
     placement: Literal["system", "last"] = "system"
     fence: bool | Literal["referee"] = False
+    ballots: list[SilentBallot] = []
+    heard: dict[str, str] = {}
 
 
 class EvaluatorConfig(BaseModel):

@@ -117,11 +117,12 @@ class Conversation(Team):
         self._seats.append(seat)
         return seat
 
-    async def converse(self, task: str, cancellation_token: CancellationToken | None = None) -> Transcript:
+    async def converse(self, task: str | None, cancellation_token: CancellationToken | None = None) -> Transcript:
         """Converse about the task, and return the whole transcript.
 
         Args:
-            task: What the conversation is about; the narrator says it first.
+            task: What the conversation is about; the narrator says it first. None if there are only silent ballots,
+                which have questions of their own.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
         # Without `emit`: nobody listens within a turn, so a study does not pay for the queue of `run_stream`.

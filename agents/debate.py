@@ -14,7 +14,7 @@ records it; `PersonaAgent.speak` makes the prompt and asks the model's client.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 from autogen_agentchat.base import TerminationCondition
@@ -23,6 +23,7 @@ from autogen_core import CancellationToken, Component
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
+from parley.agents.ballots import SilentBallot
 from parley.agents.components import DebateConfig, load_order, load_participant, reference, resolve, save_order
 from parley.agents.conversation import (
     Conversation,
@@ -89,6 +90,10 @@ class Debate(Conversation, Component[DebateConfig]):
             the agent's own `reply_type`, and plain text if it has none.
         readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
             scale's tokens (needs log-probabilities).
+        ballots: Silent ballots that every debater casts before round 1, each on its own question alone: they are turns
+            of round 0, which nobody hears and nobody remembers. With `rounds=0` there is nothing else.
+        heard: What the debaters hear of the blind rounds, by speaker, in place of what was said there: for an
+            experiment on what hearing others does. By default the blind turns themselves.
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the debate opens its own; `close()` closes
             them.
@@ -121,6 +126,8 @@ class Debate(Conversation, Component[DebateConfig]):
         instructions: Instructions | None = None,
         reply_type: ReplyType | type[BaseModel] | None = None,
         readout: Readout = "sampled",
+        ballots: Sequence[SilentBallot] = (),
+        heard: Mapping[str, str] | None = None,
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
         placement: Placement = "system",
@@ -143,13 +150,14 @@ class Debate(Conversation, Component[DebateConfig]):
         )
         if not participants:
             raise ConfigError("a debate needs at least one participant")
-        if rounds < 1:
+        if rounds < (0 if ballots else 1):
             raise ConfigError(f"a debate needs at least one round, got {rounds}")
         if not 0 <= blind_rounds <= rounds:
             raise ConfigError(f"of {plural(rounds, 'round')}, {blind_rounds} cannot be blind")
         self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
         self._fence = fence
+        self._ballots, self._heard = tuple(ballots), dict(heard or {})
         self._thread: list[Event] = []
         self._previous: str | None = None
         self._typed = reply_type
@@ -168,6 +176,8 @@ class Debate(Conversation, Component[DebateConfig]):
             seat.inbox += task
 
     async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
+        async for spoken in self._silent_turns(token):
+            yield spoken
         narrated: set[tuple[int, str]] = set()
         for round in range(1, self.rounds + 1):
             async for names, choice in self._speakers(round):
@@ -181,13 +191,8 @@ class Debate(Conversation, Component[DebateConfig]):
                         narrated.add((round, instruction))
                         yield Spoken(narrator_turn(seat.inbox[-1], round), seat.inbox[-1])
                 turns = (self._turn(seat, round, token) for seat in seats)
-                # One after the other where that is cheaper: the prompt's shared prefix is then in the model's slot.
-                if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
-                    spoken = [await turn for turn in turns]
-                else:
-                    spoken = await gather_or_cancel(turns)
                 over = False
-                for turn, message, inner in spoken:
+                for turn, message, inner in await _together(turns, seats):
                     self._deliver(turn, message)
                     yield Spoken(turn, message, inner)
                     self._thread += [*inner, message]
@@ -199,6 +204,15 @@ class Debate(Conversation, Component[DebateConfig]):
                     return
             if round == self.blind_rounds:
                 self._deliver_blind_turns()
+
+    async def _silent_turns(self, token: CancellationToken) -> AsyncGenerator[Spoken, None]:
+        """The ballots of round 0, each after the narrator's question."""
+        for ballot in self._ballots:
+            question = narrate(ballot.question)
+            yield Spoken(narrator_turn(question), question)
+            seats = list(self._debaters.values())
+            for spoken in await _together((seat.cast(ballot, token) for seat in seats), seats):
+                yield spoken
 
     async def _speakers(self, round: int) -> AsyncGenerator[tuple[Group, Spoken | None], None]:
         """Who speaks in a round: groups one after the other, the agents of a group concurrently.
@@ -255,6 +269,8 @@ class Debate(Conversation, Component[DebateConfig]):
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader
         blind = turn.round <= self.blind_rounds
+        if blind and turn.role == "debater" and turn.speaker in self._heard:
+            message = narrate(self._heard[turn.speaker], source=message.source)
         quoted = message
         # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
         if self._fence is True or (self._fence and turn.role != self._fence):
@@ -303,6 +319,8 @@ class Debate(Conversation, Component[DebateConfig]):
             reply_type=reference(self._typed, "reply_type"),
             placement=self._placement,
             fence=self._fence,
+            ballots=list(self._ballots),
+            heard=self._heard,
         )
 
     @classmethod
@@ -319,8 +337,18 @@ class Debate(Conversation, Component[DebateConfig]):
             reply_type=resolve(config.reply_type, "reply_type"),
             placement=config.placement,
             fence=config.fence,
+            ballots=config.ballots,
+            heard=config.heard,
             **loaded_arguments(config),
         )._loaded()
+
+
+async def _together(turns: Iterable[Coroutine[Any, Any, Spoken]], seats: Sequence[Seat]) -> list[Spoken]:
+    """The turns of several agents: concurrently, or one after the other where the prompt's shared prefix is then in the
+    model's slot, which is cheaper."""
+    if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
+        return [await turn for turn in turns]
+    return await gather_or_cancel(turns)
 
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:

@@ -38,6 +38,7 @@ from autogen_core.models import (
 from autogen_core.tools import BaseTool, FunctionTool
 from pydantic import BaseModel, TypeAdapter
 
+from parley.agents.ballots import SilentBallot, cast
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
 from parley.agents.messages import Emit, Event, new_message_id, stream_events
 from parley.agents.models.registry import as_client
@@ -256,6 +257,20 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             parse_status=reply.status,
             thought=reply.thought,
             cut=reply.cut,
+        )
+
+    async def cast(self, ballot: SilentBallot, token: CancellationToken) -> PersonaResponse:
+        """A silent ballot, on the question alone: it is neither part of what the agent remembers nor adds to it.
+
+        Args:
+            ballot: The question.
+            token: Cancels the call.
+        """
+        prompt = self._prompt([UserMessage(content=ballot.question, source=NARRATOR)])
+        reply = await cast(ballot, self.client, prompt, self.options, token)
+        said = TextMessage(content=reply.raw, source=self._name, models_usage=reply.usage, metadata={})
+        return PersonaResponse(
+            chat_message=said, verdict=reply.value, expected=reply.expected, parse_status=reply.status
         )
 
     async def _reply(

@@ -18,6 +18,7 @@ from autogen_core import CancellationToken
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
+from parley.agents.ballots import SilentBallot
 from parley.agents.messages import Emit, Event, narrate
 from parley.agents.models.base import Client
 from parley.agents.models.registry import Models, as_client
@@ -27,7 +28,7 @@ from parley.agents.persona_agent import PersonaAgent, PersonaResponse
 from parley.agents.personas import Persona
 from parley.agents.structured import Readout, parse
 from parley.agents.transcripts import Call, ParseStatus, Role, Turn, record_calls
-from parley.base.errors import CutShort
+from parley.base.errors import ConfigError, CutShort
 from parley.base.text import plural
 
 
@@ -116,6 +117,30 @@ class Seat:
             cut=response.cut,
         )
         return Spoken(turn, response.chat_message, response.inner_messages or ())
+
+    async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:
+        """A silent ballot of round 0: nobody hears it, and the agent does not remember it.
+
+        Args:
+            ballot: The question.
+            token: Cancels the call.
+        """
+        if not isinstance(self.agent, PersonaAgent):
+            raise ConfigError(f"'{self.name}' cannot cast a silent ballot: only personas can")
+        with record_calls() as calls:
+            response = await self.agent.cast(ballot, token)
+        turn = Turn(
+            speaker=self.name,
+            role=self.role,
+            round=0,
+            text=response.chat_message.to_model_text(),
+            persona=self.persona,
+            verdict=response.verdict,
+            expected=response.expected,
+            parse_status=response.parse_status,
+            calls=tuple(calls),
+        )
+        return Spoken(turn, response.chat_message)
 
 
 async def _ask_guest(

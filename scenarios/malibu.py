@@ -28,7 +28,7 @@ from parley.base.errors import ScenarioError, UnknownName
 from parley.base.toml import read_toml
 from parley.scenarios.identities import CATEGORIES
 
-Design = Literal["counterbalanced", "randomised", "paper"]
+Design = Literal["staged", "silent", "talk", "counterbalanced", "randomised", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 FlawKind = Literal["safety", "figure", "unanswered", "length"]
 Yardstick = Literal["full", "brief", "off"]

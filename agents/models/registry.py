@@ -161,6 +161,17 @@ def client_class(plain: str) -> type[Client]:
     return client
 
 
+def gives_logprobs(name: str) -> bool:
+    """Whether a model gives log-probabilities, as far as its name tells; a dry run has neither key nor server."""
+    plain, query = split_name(name)
+    kind = client_class(plain)
+    try:
+        client = kind(plain, query)
+    except ConfigError:  # no key, no weights: what its provider's models usually do
+        return kind.logprobs
+    return client.logprobs and not client.thinks
+
+
 class Closeable(Protocol):
     async def close(self) -> None: ...
 

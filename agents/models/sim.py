@@ -30,13 +30,23 @@ from pydantic import BaseModel, Field, model_validator
 from parley.agents.models.base import Client, estimate_tokens
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request, split_name
-from parley.agents.models.sim_judge import adopted, find_score_instruction, heard, is_named, persona_of, reply_lines
+from parley.agents.models.sim_judge import (
+    adopted,
+    find_score_instruction,
+    heard,
+    is_named,
+    persona_of,
+    reply_lines,
+    silent_reply,
+    spread,
+)
 from parley.agents.models.wire import strict_schema, to_chat
 from parley.agents.transcripts import seed_from
 from parley.base.errors import ConfigError, RateLimited, ServerFault
 
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
+_PAIR = re.compile(r"\bAnswer B\b")
 _SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
 INSTANT_UNITS = 64
 """Units in progress if replies come at once: more would only wait for each other."""
@@ -52,6 +62,10 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
     noise: float | None = Field(None, ge=0, description="standard deviation of one score (default: 10 % of the scale)")
     item: float = Field(0.0, ge=0, description="standard deviation of a shift per text, which all its judges share")
     judge: float = Field(0.0, ge=0, description="standard deviation of a shift per persona")
+    varies: float = Field(
+        0.0, ge=0, description="standard deviation of a label's effect from text to text, in silent ballots"
+    )
+    silent: bool = Field(True, description="whether it gives log-probabilities for silent ballots")
     position: float = Field(0.0, description="points added for the candidate that comes first")
     tie: float = Field(0.0, ge=0, description="two totals that differ by no more than this are a tie")
     round: float = Field(0.0, description="points added per round after the first, or per rephrasing (see `sim_judge`)")
@@ -147,11 +161,14 @@ class SimClient(Client):
     simulated = True
     cacheable = False
     native_schema = True
+    label_words: Mapping[str, str] = MappingProxyType({})
+    """Words that stand for a label in prompts with no "Candidate (label):", as the study tells: "a woman" → female."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
         # Defaults are left out, so that adding an option does not change the replies of existing names.
         self.identity = f"{name}?{sorted(self.options.model_dump(exclude_defaults=True).items())}"
+        self.logprobs = self.options.silent
         self._by_judge = any("." in key for key in self.options.model_extra or {})
         self._failures = random.Random(seed_from("trouble", self.identity))
 
@@ -181,10 +198,36 @@ class SimClient(Client):
         if options.fail and self._failures.random() < options.fail:
             raise ServerFault(f"{self.name}: simulated failure")
         chat = to_chat(request.messages)
+        if request.options.get("logprobs") and request.options.get("max_tokens") == 1:
+            return self._silent_reply(chat, options)
         text = self._compose(request, chat, options)
         size = sum(len(message["content"] or "") for message in chat) // 4
         usage = RequestUsage(size, estimate_tokens(text))
         return Reply(finish_reason="stop", content=text, usage=usage, cached=False)
+
+    def _silent_reply(self, chat: list[dict[str, Any]], options: SimOptions) -> Reply:
+        """One token with its alternatives: the numbers of the stated scale, or A and B."""
+        system = "".join(message["content"] for message in chat if message["role"] == "system")
+        prompt = "\n".join(message["content"] or "" for message in chat if message["role"] == "user")
+        found = [] if not self.label_words else _words_pattern(tuple(self.label_words)).findall(prompt)
+        labels = [self.label_words[words.lower()] for words in found]
+        text = _words_pattern(tuple(self.label_words)).sub("", prompt) if found else prompt
+        shared = self._shift("item", options.item, text) + self._shift("judge", options.judge, system)
+
+        def points(label: str) -> float:
+            return options.effect(label) + (self._shift(f"varies {label}", options.varies, text) if label else 0.0)
+
+        if _PAIR.search(prompt):
+            first, second = [*labels, "", ""][:2]
+            odds = options.position + points(first) - points(second)
+            weights = {"A": 1 / (1 + math.exp(-odds)), "B": 1 / (1 + math.exp(odds))}
+        else:
+            low, high = _stated_scale(prompt)
+            base, _ = options.on_scale(high)
+            weights = spread(base + shared + points(labels[0] if labels else ""), low, high)
+        reply = silent_reply({answer: weight for answer, weight in weights.items() if weight > 0})
+        reply.usage = RequestUsage(sum(len(message["content"] or "") for message in chat) // 4, 1)
+        return reply
 
     def options_for(self, messages: Sequence[LLMMessage]) -> SimOptions:
         """The options of the judge who is asked."""
@@ -284,6 +327,13 @@ class SimClient(Client):
         if not deviation:
             return 0.0
         return random.Random(seed_from(kind, self.options.seed or 0, text)).gauss(0, deviation)
+
+
+@lru_cache(maxsize=8)
+def _words_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
+    """Any of the words or phrases, the longest first."""
+    listed = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+    return re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
 
 
 def _stated_scale(prompt: str) -> tuple[int, int]:

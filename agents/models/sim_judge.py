@@ -19,13 +19,22 @@ the text. So `sim/any?base=7&round=-2&noise=0` gives the scores 7, 5, 3, 1.
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from autogen_core.models import LLMMessage, SystemMessage, UserMessage
+from autogen_core.models import (
+    ChatCompletionTokenLogprob,
+    LLMMessage,
+    RequestUsage,
+    SystemMessage,
+    TopLogprob,
+    UserMessage,
+)
 
+from parley.agents.models.reply import Reply
 from parley.agents.models.wire import NARRATOR
 
 Path = tuple[str, ...]
@@ -165,3 +174,25 @@ def reply_lines(
 
 
 _CHAIN = "1. The context names two people.\n2. The question asks about one of them."
+
+
+def spread(mean: float, low: int, high: int) -> dict[str, float]:
+    """Probabilities of a scale's numbers whose expectation is `mean`, within the scale: a cubic B-spline around it.
+
+    Its weights on the integers have the mean exactly, unless an end of the scale cuts them off.
+    """
+    weights: dict[str, float] = {}
+    for number in range(low, high + 1):
+        distance = abs(number - min(max(mean, low), high))
+        inner = 2 / 3 - distance**2 + distance**3 / 2
+        weights[str(number)] = inner if distance < 1 else max(0.0, 2 - distance) ** 3 / 6
+    total = sum(weights.values())
+    return {number: weight / total for number, weight in weights.items()}
+
+
+def silent_reply(probabilities: Mapping[str, float]) -> Reply:
+    """The reply to a silent ballot: the most probable token, with the log-probabilities of all."""
+    best = max(probabilities, key=lambda answer: probabilities[answer])
+    tops = [TopLogprob(logprob=math.log(p), bytes=list(text.encode())) for text, p in probabilities.items()]
+    token = ChatCompletionTokenLogprob(token=best, logprob=math.log(probabilities[best]), top_logprobs=tops)
+    return Reply(finish_reason="length", content=best, usage=RequestUsage(0, 1), cached=False, logprobs=[token])

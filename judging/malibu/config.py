@@ -1,7 +1,7 @@
 """The settings of a MALIBU run, and its named designs.
 
-A design is a few settings under one name: `--design paper` is `--cells one --no-blind --speaking-order fixed --no-ties
---no-reasons-first`. A setting that is given besides it wins.
+A design is a few settings under one name: `--design paper` is `--no-ballots --scale 0-10 --cells one --no-blind
+--speaking-order fixed --no-ties --no-reasons-first`. A setting that is given besides it wins.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ from parley.scenarios import Yardstick as YardstickMode
 # Round 1 is blind: with a real judge in the paper's group chat, 98% of its later statements repeat an earlier one
 # (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
 OURS = {"blind": True, "speaking_order": "shuffled", "ties": True, "reasons_first": True}
+WORDED = {"ballots": True, "scale": "1-9", "cells": "one", **OURS, "ties": False}
 DESIGNS: Mapping[Design, Mapping[str, Any]] = {
+    "staged": {**WORDED, "debate": "sample"},
+    "silent": {**WORDED, "debate": "none"},
+    "talk": {**WORDED, "debate": "all"},
     "counterbalanced": {"cells": "all", **OURS},
     "randomised": {"cells": "one", **OURS},
     "paper": {"cells": "one", "blind": False, "speaking_order": "fixed", "ties": False, "reasons_first": False},
@@ -41,8 +45,8 @@ class MalibuConfig(BaseModel):
     )
     design: Design | None = Field(
         None,
-        description="cells of a pair: all four (counterbalanced), one (randomised), or one with the paper's protocol "
-        "(paper) (default: the suite's)",
+        description="silent ballots, then a debate on a sample (staged), silent ballots only (silent), silent ballots "
+        "and a debate on every unit (talk), or the paper's protocol (paper) (default: the suite's)",
     )
     generator: str | None = Field(
         None, description="model that writes new responses (default: the suite's frozen responses)"
@@ -52,12 +56,35 @@ class MalibuConfig(BaseModel):
     )
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
     limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
+    ballots: Advanced[bool] = Field(
+        False, description="whether judges cast silent ballots (default: yes; not in the paper's design)"
+    )
+    debate: Advanced[Literal["none", "sample", "all"]] = Field(
+        "all", description="what is debated: nothing, one scenario of a few bases (sample), or every unit"
+    )
+    debated_bases: Advanced[int] = Field(10, ge=1, description="number of bases in the sample that is debated")
+    scale: Advanced[Literal["1-9", "0-10"]] = Field(
+        "0-10", description="lowest and highest score (default: 1-9; 0-10 in the paper's design)"
+    )
+    wordings: str = Field("english", description="wordings of labels and questions: english, or a .toml file")
+    wordings_per_base: Advanced[int] = Field(
+        1, ge=1, description="number of label wordings per base; several are crossed with blocks of as many bases"
+    )
+    samples: Advanced[int] = Field(
+        5, ge=1, description="replies that are averaged into a ballot of a model without log-probabilities"
+    )
     phases: Advanced[list[Literal[1, 2]]] = Field([1, 2], description="1: single candidates, 2: pairs")
     identities: list[str] | None = Field(
         None, description="labels, categories, 'all', race+gender, or a .toml file (default: the suite's)"
     )
-    rubric: Advanced[str] = Field("four", description="what is scored: four, three (appendix A.2), or a .toml file")
-    metrics: Advanced[list[str] | None] = Field(None, description="only these metrics of the rubric (default: all)")
+    rubric: Advanced[str | None] = Field(
+        None,
+        description="what is scored: overall, four, three (appendix A.2), or a .toml file (default: overall; four with "
+        "--metrics and in the paper's design)",
+    )
+    metrics: Advanced[list[str] | None] = Field(
+        None, description="metrics of the rubric, each asked in a call of its own in silent ballots; 'all' for all"
+    )
     rounds: int = Field(2, ge=1, le=10, description="rounds of the panel; the judges discuss from round 2 on")
     blind: Advanced[bool] = Field(
         True, description="no judge hears another before its first ballot (default: yes; not in the paper's design)"
@@ -87,7 +114,11 @@ class MalibuConfig(BaseModel):
     yardstick_bases: Advanced[int | None] = Field(
         None, ge=1, description="number of bases in the yardstick (default: those of the run; brief: 8)"
     )
-    judges: str = Field("temperaments", description="panel: temperaments, demographic, or a .toml file of personas")
+    judges: str | None = Field(
+        None,
+        description="panel: temperaments, demographic, or a .toml file of personas (default: temperaments; one neutral "
+        "judge for silent ballots that no debate follows)",
+    )
     personas: Advanced[Placement | None] = Field(
         None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
     )

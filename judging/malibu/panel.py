@@ -127,12 +127,14 @@ class Ballot:
         rubric: The metrics to score.
         remark_chars: Maximum length of a remark or justification.
         ties: Whether a judge may state a tie instead of a preferred candidate.
+        scale: The lowest and the highest score.
     """
 
     phase: int
     rubric: Rubric
     remark_chars: int
     ties: bool = True
+    scale: tuple[int, int] = (0, 10)
 
     @property
     def choices(self) -> str:
@@ -154,7 +156,7 @@ class Ballot:
         """The type that a judge's reply is parsed as."""
         choices = ("A", "B", "tie") if self.ties else ("A", "B")
         asked = choices if self.rubric.preference == "stated" else ()
-        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asked)
+        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asked, self.scale)
 
     def verdicts(self, turn: Turn, *, expected: bool) -> Iterator[Verdict]:
         """Long form: one verdict per metric and candidate, readable or not; for a pair, also the preferred one."""
@@ -182,10 +184,15 @@ def _inferred(reply: dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=64)
 def _reply_type(
-    phase: int, metrics: tuple[str, ...], remark_chars: int, with_remark: bool, choices: tuple[str, ...]
+    phase: int,
+    metrics: tuple[str, ...],
+    remark_chars: int,
+    with_remark: bool,
+    choices: tuple[str, ...],
+    ends: tuple[int, int],
 ) -> type[BaseModel]:
     """The type that a judge's reply is parsed as; its schema constrains the decoding."""
-    scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
+    scores: dict[str, Any] = {metric: (scale(*ends), ...) for metric in metrics}
     if phase == 1:
         first: dict[str, Any] = {"Remark": (free_text(remark_chars), "")} if with_remark else {}
         return create_model("Scores", **first, **scores)

@@ -12,7 +12,7 @@ of the frozen ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel
@@ -26,6 +26,8 @@ from parley.agents import (
     Placement,
     seed_from,
 )
+from parley.agents.models.registry import gives_logprobs
+from parley.agents.models.sim import SimClient
 from parley.base.text import plural
 from parley.judging.config import call_options, shipped_personas, with_design
 from parley.judging.malibu.analysis_plan import analysis_plan
@@ -40,11 +42,14 @@ from parley.judging.malibu.panel import (
     show_candidate,
 )
 from parley.judging.malibu.respond import Respond, RespondConfig
+from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots, verdicts
+from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.wording import Wordings, judging_prompt, label_shown
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario, Suite, aligned_directions, load_suite, select
+from parley.scenarios.ballot_wordings import load_ballot_wordings
 
 PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("single_discuss", "pair_discuss", "chair")}
 LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
@@ -81,10 +86,13 @@ class Malibu:
             raise ConfigError("at least one phase and one model are needed")
         if len(set(config.model)) < len(config.model):
             raise ConfigError("a model is given twice")
-        self.rubric = load_rubric(config.rubric).only(config.metrics)
+        asked_one_by_one = bool(config.metrics) or config.rubric not in (None, "overall")
+        self.rubric = load_rubric(config.rubric or ("overall" if config.ballots and not config.metrics else "four"))
+        self.rubric = self.rubric.only(None if config.metrics == ["all"] else config.metrics)
         remark_chars = config.remark_chars or view.remark_chars
-        self._ballots = {phase: Ballot(phase, self.rubric, remark_chars, self.protocol.ties) for phase in (1, 2)}
-        self.judges = load_panel(config.judges)
+        scale = (1, 9) if config.scale == "1-9" else (0, 10)
+        self._ballots = {phase: Ballot(phase, self.rubric, remark_chars, self.protocol.ties, scale) for phase in (1, 2)}
+        self.judges = load_panel(config.judges or "temperaments")
         self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
         self._scenarios = {
             scenario.id: scenario for scenario in self.suite.scenario if scenario.responses or config.generator
@@ -120,11 +128,48 @@ class Malibu:
             options=self._options,
         )
 
+        self.silent: SilentBallots | None = None
+        if config.ballots:
+            if scale != (1, 9):
+                raise ConfigError("silent ballots need --scale 1-9: each of its numbers is one token")
+            self.silent = SilentBallots(
+                load_ballot_wordings(config.wordings),
+                BallotSettings(
+                    low=scale[0],
+                    high=scale[1],
+                    metrics=self.rubric.metric if asked_one_by_one else (),
+                    ties=config.ties,
+                    wordings_per_base=config.wordings_per_base,
+                    assignments=config.cells == "all",
+                    samples=config.samples,
+                    seed=config.seed,
+                ),
+                identities=self.identities,
+                scenarios=self._scenarios.values(),
+            )
+            self.talk = Talk(
+                silent=self.silent,
+                ballot=self._ballots,
+                protocol=self.protocol,
+                judges=self.judges,
+                rounds=config.rounds,
+                placement=self.placement,
+                fence=bool(config.fence),
+                options=self._options,
+                seed=config.seed,
+            )
+        elif "wordings" in config.model_fields_set or config.wordings_per_base > 1:
+            raise ConfigError("--wordings is for designs with silent ballots: staged, silent or talk")
+
     def models(self) -> list[str]:
         own = [judge.model for judge in self._panel() if judge.model]
         return list(dict.fromkeys([*self.config.model, *own]))
 
     def prompts(self) -> Mapping[str, str]:
+        if self.silent is not None:
+            judges = {judge.name: judge for judge in (*self._silent_judges, *self._panel())}
+            texts = {"rubric": self.rubric.model_dump_json(), **self.silent.prompts()}
+            return texts | {f"persona/{name}": judge.about for name, judge in judges.items()}
         used = [*PROMPTS.values(), *self.wordings.prompts(), *(LABELS.values() if self.labels_last else ())]
         texts = {prompt.name: prompt.text for prompt in used}
         texts |= {"rubric": self.rubric.model_dump_json()}
@@ -133,7 +178,8 @@ class Malibu:
 
     def sources(self) -> Mapping[str, str]:
         suite = {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
-        return suite | self.yardstick.sources() | self.wordings.sources()
+        words = {} if self.silent is None else self.silent.sources()
+        return suite | self.yardstick.sources() | self.wordings.sources() | words
 
     def first(self) -> Respond | None:
         """The study that writes the responses, if there is a generator."""
@@ -190,10 +236,15 @@ class Malibu:
         several = len(self.config.model) > 1
         for item in self._items():
             for model in self.config.model:
-                name = f"{item.id}/@{model}" if several else item.id
-                yield Unit(name, {**item.facets, "model": model})
+                again = self.silent.again([item], model) if self.silent and item.facets["stage"] == "silent" else ()
+                for unit in (item, *again):
+                    name = f"{unit.id}/@{model}" if several else unit.id
+                    yield Unit(name, {**unit.facets, "model": model})
 
     def _items(self) -> Iterator[Unit]:
+        if self.silent is not None:
+            yield from self._worded_items(self.silent)
+            return
         yield from self.yardstick.units()
         for repeat in range(self.config.repeats):
             for scenario in self._scenarios.values():
@@ -201,6 +252,29 @@ class Malibu:
                     yield from map(self.wordings.worded, self._singles(scenario, repeat))
                 if 2 in self.config.phases:
                     yield from map(self.wordings.worded, self._pairs(scenario, repeat))
+
+    def _worded_items(self, silent: SilentBallots) -> Iterator[Unit]:
+        """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
+        config, scenarios = self.config, list(self._scenarios.values())
+        yield from silent.graded(self.yardstick.sets, self.yardstick.scenarios, self.yardstick.texts)
+        if config.debate != "all":
+            for scenario in scenarios:
+                if 1 in config.phases:
+                    yield from silent.singles(scenario, controls=self.controls)
+                if 2 in config.phases:
+                    yield from silent.pairs(scenario)
+        debated = {"none": [], "all": scenarios}.get(config.debate)
+        phases: Sequence[int] = config.phases if debated is not None else [1]
+        if debated is None:
+            bases = sorted(
+                {s.base or s.id for s in scenarios}, key=lambda base: seed_from("debated", config.seed, base)
+            )
+            chosen = bases[: config.debated_bases]
+            first = {scenario.base or scenario.id: scenario for scenario in reversed(scenarios)}
+            debated = [scenario for base, scenario in first.items() if base in chosen]
+        for repeat in range(config.repeats):
+            for scenario in debated:
+                yield from self.talk.units(scenario, phases, repeat)
 
     def _singles(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
         for label in [*self.identities, *([""] if self.controls else [])]:
@@ -256,9 +330,30 @@ class Malibu:
                 },
             )
 
+    def _texts(self, unit: Unit) -> tuple[list[str], str]:
+        """The response or responses of a worded unit in the order in which they are shown, and the situation."""
+        facets = unit.facets
+        phase = int(facets["phase"])
+        if phase in (GRADED, GRADED_PAIRS):
+            scenario = self.yardstick.scenarios[str(facets["scenario"])]
+            text = self.yardstick.texts[str(facets["base"]), str(facets["flaw"]), int(facets["dose"])]
+            good = self.yardstick.texts[str(facets["base"]), "", 0]
+            pair = [text, good] if facets.get("flawed") == "A" else [good, text]
+            return pair if phase == GRADED_PAIRS else [text], scenario.text
+        scenario = self._scenarios[str(facets["scenario"])]
+        responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
+        if phase == 1:
+            return [responses[0]], scenario.text
+        return [responses[int(facets[f"response_{side}"]) - 1] for side in "ab"], scenario.text
+
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
         facets = unit.facets
+        if self.silent is not None:
+            texts, situation = self._texts(unit)
+            if facets["stage"] == "talk":
+                return self.talk.task(unit, texts, situation)
+            return self.silent.ballots(unit, texts, situation)[0].question
         graded = is_yardstick(unit)
         scenario = self.yardstick.scenario(unit) if graded else self._scenarios[str(facets["scenario"])]
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
@@ -296,6 +391,13 @@ class Malibu:
         return cue.role != "chair" and (cue.round > 1 or self.protocol.reasons_first)
 
     def estimate(self, unit: Unit) -> UsageEstimate:
+        if self.silent is not None:
+            texts, situation = self._texts(unit)
+            sampled = not gives_logprobs(str(unit.facets["model"]))
+            if unit.facets["stage"] == "talk":
+                return self.talk.estimate(unit, texts, situation, sampled=sampled)
+            ballots = self.silent.ballots(unit, texts, situation)
+            return self.silent.estimate(ballots, len(self._silent_judges), sampled=sampled)
         if is_yardstick(unit):
             return self.yardstick.estimate(len(self.task(unit)))
         phase = int(unit.facets["phase"])
@@ -309,7 +411,40 @@ class Malibu:
             placement=self.placement,
         )
 
+    @property
+    def _silent_judges(self) -> list[Persona]:
+        """Who casts the ballots that no debate follows: one neutral judge, unless a panel was chosen.
+
+        The judges' temperaments add little: the variance between them was 0.001.
+        """
+        assert self.silent is not None
+        return [self.silent.judge] if self.config.judges is None else list(self.judges)
+
+    async def _run_worded(self, silent: SilentBallots, unit: Unit, models: Models) -> Outcome:
+        texts, situation = self._texts(unit)
+        client = models[str(unit.facets["model"])]
+        if isinstance(client, SimClient):
+            client.label_words = silent.label_words
+        if unit.facets["stage"] == "talk":
+            return await self.talk.run(unit, texts, situation, models)
+        ballots, judges = silent.ballots(unit, texts, situation), self._silent_judges
+        debate = Debate(
+            judges,
+            model=client,
+            rounds=0,
+            ballots=ballots,
+            options=self._options,
+            models=models,
+            placement=self.placement,
+        )
+        transcript = await debate.converse(None)
+        asked = [ballot.metric for ballot in ballots for _ in judges]
+        found = zip(transcript.spoken(), asked, strict=True)
+        return Outcome(transcript, tuple(v for turn, metric in found for v in verdicts(turn, metric)))
+
     async def run(self, unit: Unit, models: Models) -> Outcome:
+        if self.silent is not None:
+            return await self._run_worded(self.silent, unit, models)
         if is_yardstick(unit):
             return await self.yardstick.run(unit, self.task(unit), models)
         phase = int(unit.facets["phase"])

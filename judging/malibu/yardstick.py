@@ -79,8 +79,8 @@ class Yardstick:
         if bases is not None and len(self.sets) < bases:
             raise ConfigError(f"{suite.name} has graded responses for {plural(len(self.sets), 'base')}, not {bases}")
         self._suite = suite.model_copy(update={"graded": tuple(self.sets)})
-        self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
-        self._texts = {
+        self.scenarios = {scenario.id: scenario for scenario in suite.scenario}
+        self.texts = {
             (graded.base, flaw, dose): text for graded in self.sets for flaw, dose, text in self._texts_of(graded)
         }
         self._ballots = {graded.base: self._ballot(ballot, place) for place, graded in enumerate(self.sets)}
@@ -141,8 +141,8 @@ class Yardstick:
     def scenario(self, unit: Unit) -> Scenario:
         """The situation that a unit's text answers, with the text as its response."""
         facets = unit.facets
-        text = self._texts[str(facets["base"]), str(facets["flaw"]), int(facets["dose"])]
-        return self._scenarios[str(facets["scenario"])].model_copy(update={"responses": (text, text)})
+        text = self.texts[str(facets["base"]), str(facets["flaw"]), int(facets["dose"])]
+        return self.scenarios[str(facets["scenario"])].model_copy(update={"responses": (text, text)})
 
     def estimate(self, task_chars: int) -> UsageEstimate:
         """The usage of one reading, at four characters per token.

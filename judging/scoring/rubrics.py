@@ -1,4 +1,4 @@
-"""Rubrics: the metrics that judges score by. Shipped by name (`four`, `three`, `bs`, `ce`, `ls`), or a TOML file:
+"""Rubrics: the metrics that judges score by. Shipped by name (`overall`, `four`, `three`, `bs`, `ce`, `ls`), or a file:
 
 about = "how safe and how kind"
 preference = "stated"           # or "inferred" from the scores
@@ -20,7 +20,7 @@ from parley.agents.fencing import fence_judged
 from parley.judging.config import load
 from parley.judging.study import Prompt, Verdict
 
-SHIPPED = ("four", "three", "bs", "ce", "ls")
+SHIPPED = ("overall", "four", "three", "bs", "ce", "ls")
 
 
 class Metric(BaseModel, extra="forbid", frozen=True):

@@ -1,0 +1,213 @@
+"""Silent ballots: a judge is asked for one number or one choice alone, with nothing written before it.
+
+    ballot = SilentBallot(question="… How good is this answer, from 1 to 9?", metric="Overall", low=1, high=9)
+    turn = await Debate([judge], rounds=0, ballots=[ballot], model="local/smollm2").converse("")
+
+Nothing is generated but one token: the probabilities of the scale's numbers after the prompt give the expected score.
+A sampled score of a small model has a standard deviation of about two points, which this has not. Where the server
+continues a given text, the reply is begun with `prefill`: SmolLM2 then puts 0.99 of its probability on the digits, and
+0.11 without. A model without log-probabilities is asked `samples` times, and its replies are averaged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from autogen_core import CancellationToken
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionTokenLogprob,
+    LLMMessage,
+    RequestUsage,
+)
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from parley.agents.models.base import Client
+from parley.agents.models.reply import Reply
+from parley.agents.structured import StructuredReply, answer_in, looks_like_refusal
+
+ON_SCALE = "on scale"
+"""Key of `expected`, after the metric: the probability of all answers that the ballot allows."""
+LOG_ODDS = "log-odds"
+"""Key of `expected`, after the metric: log P(first choice) − log P(second choice)."""
+SAMPLE_TOKENS = 8
+"""Maximum length of a sampled score-only reply; a model that thinks gets its room besides."""
+LEAST_PROBABILITY = 1e-9
+"""A choice that is not among the alternatives that a server lists has at most this probability in log-odds."""
+_AROUND = " \t\n\r\"'`*_([{<“”‘’.,:;)]}>"
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+class SilentBallot(BaseModel):
+    """One question, answered by one number on a scale, or by one of a few choices.
+
+    Args:
+        question: The whole prompt, except for the judge's persona.
+        metric: What is asked about: the key of the result in `Turn.expected`.
+        low: The lowest score.
+        high: The highest score; one digit, so that every score is one token.
+        choices: What may be answered in place of a number, such as A and B; no choice begins like another.
+        prefill: How the reply begins, where the model's server continues a given text.
+        samples: How often a model without log-probabilities is asked.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    question: str
+    metric: str = "score"
+    low: int = Field(1, ge=0)
+    high: int = Field(9, le=9)
+    choices: tuple[str, ...] = ()
+    prefill: str = ""
+    samples: int = Field(1, ge=1)
+
+    @model_validator(mode="after")
+    def _can_be_answered(self) -> Self:
+        if not self.choices and self.low >= self.high:
+            raise ValueError("the scale must have at least two numbers")
+        return self
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Everything that may be answered."""
+        return self.choices or tuple(map(str, range(self.low, self.high + 1)))
+
+
+class BallotReading(BaseModel):
+    """What a silent ballot says.
+
+    Args:
+        answer: The most probable answer.
+        score: The expected score; None for a ballot with choices.
+    """
+
+    answer: str
+    score: float | None = None
+
+
+def reads_silently(client: Client) -> bool:
+    """Whether a model's ballots are read from probabilities: it must give them, and not think before its answer."""
+    return client.logprobs and not client.thinks
+
+
+async def cast(
+    ballot: SilentBallot,
+    client: Client,
+    prompt: Sequence[LLMMessage],
+    options: Mapping[str, Any],
+    token: CancellationToken | None = None,
+) -> StructuredReply[BallotReading]:
+    """One judge's ballot.
+
+    Args:
+        ballot: The question.
+        client: The judge's model.
+        prompt: The question with the judge's persona.
+        options: Of the study's calls; those that would change a one-token reply are left out.
+        token: Cancels the call.
+    """
+    if reads_silently(client):
+        return await _read_silently(ballot, client, prompt, token)
+    return await _sample(ballot, client, prompt, options, token)
+
+
+async def _read_silently(
+    ballot: SilentBallot, client: Client, prompt: Sequence[LLMMessage], token: CancellationToken | None
+) -> StructuredReply[BallotReading]:
+    messages = list(prompt)
+    if ballot.prefill and getattr(client, "continues", False):
+        messages.append(AssistantMessage(content=ballot.prefill, source="self"))
+    extra = {"max_tokens": 1, "think_tokens": 0, "logprobs": True, "temperature": 0.0}
+    reply = await client.create(messages, extra_create_args=extra, cancellation_token=token)
+    raw = reply.content.removeprefix(ballot.prefill) if isinstance(reply.content, str) else ""  # llama.cpp repeats it
+    if reply.refused:
+        return StructuredReply(None, "refused", raw, reply.usage)
+    probabilities = read_answers(reply.logprobs[0], ballot.answers) if reply.logprobs else {}
+    on_scale = sum(probabilities.values())
+    if not on_scale:
+        return StructuredReply(None, "unparsed", raw, reply.usage, expected={f"{ballot.metric} {ON_SCALE}": 0.0})
+    return StructuredReply(
+        _reading(ballot, {answer: weight / on_scale for answer, weight in probabilities.items()}),
+        "ok",
+        raw,
+        reply.usage,
+        expected=_expected(ballot, probabilities, on_scale),
+    )
+
+
+def read_answers(token: ChatCompletionTokenLogprob, answers: Sequence[str]) -> dict[str, float]:
+    """The probability of each answer at a token, whatever spaces, quotes or asterisks are around it."""
+    probabilities = dict.fromkeys(answers, 0.0)
+    for top in token.top_logprobs or []:
+        text = bytes(top.bytes or []).decode("utf-8", "replace").strip(_AROUND)
+        if text in probabilities:
+            probabilities[text] += math.exp(top.logprob)
+    return probabilities
+
+
+def _reading(ballot: SilentBallot, shares: Mapping[str, float]) -> BallotReading:
+    answer = max(shares, key=lambda key: shares[key])
+    mean = None if ballot.choices else sum(int(number) * share for number, share in shares.items())
+    return BallotReading(answer=answer, score=mean)
+
+
+def _expected(ballot: SilentBallot, probabilities: Mapping[str, float], on_scale: float) -> dict[str, float]:
+    """What is stored: the score or the log-odds, the share on the scale, and the probability of each answer."""
+    metric = ballot.metric
+    shares = {answer: weight / on_scale for answer, weight in probabilities.items()}
+    stored = {f"{metric}={answer}": round(share, 6) for answer, share in shares.items()}
+    stored[f"{metric} {ON_SCALE}"] = min(1.0, on_scale)
+    if not ballot.choices:
+        stored[metric] = sum(int(number) * share for number, share in shares.items())
+    elif len(ballot.choices) > 1:
+        first, second = (math.log(max(probabilities[choice], LEAST_PROBABILITY)) for choice in ballot.choices[:2])
+        stored[f"{metric} {LOG_ODDS}"] = first - second
+    return stored
+
+
+async def _sample(
+    ballot: SilentBallot,
+    client: Client,
+    prompt: Sequence[LLMMessage],
+    options: Mapping[str, Any],
+    token: CancellationToken | None,
+) -> StructuredReply[BallotReading]:
+    """Score-only replies, averaged. The same prompt at the same time gets another seed at each call."""
+    extra = {key: value for key, value in options.items() if key in ("temperature", "effort", "think_tokens")}
+    extra["max_tokens"] = SAMPLE_TOKENS
+    replies: list[Reply] = await asyncio.gather(
+        *(client.create(prompt, extra_create_args=extra, cancellation_token=token) for _ in range(ballot.samples))
+    )
+    usage = RequestUsage(
+        sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)
+    )
+    texts = [answer_in(reply).text for reply in replies]
+    refused = [reply.refused or looks_like_refusal(text) for reply, text in zip(replies, texts, strict=True)]
+    readable = [
+        answer
+        for text, no in zip(texts, refused, strict=True)
+        if not no and (answer := _as_answer(text, ballot.answers)) is not None
+    ]
+    raw = ", ".join(text.strip() for text in texts)
+    if not readable:
+        return StructuredReply(None, "refused" if any(refused) else "unparsed", raw, usage)
+    counts = Counter(readable)
+    shares = {answer: counts[answer] / len(readable) for answer in ballot.answers}
+    expected = {f"{ballot.metric}={answer}": share for answer, share in shares.items() if share}
+    if not ballot.choices:
+        expected[ballot.metric] = sum(map(int, readable)) / len(readable)
+    return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)
+
+
+def _as_answer(text: str, answers: Sequence[str]) -> str | None:
+    """The one answer that a score-only reply gives: the text itself, or the only number in it."""
+    plain = text.strip(_AROUND)
+    if plain in answers:
+        return plain
+    numbers = set(_NUMBER.findall(text))
+    return next(iter(numbers)) if len(numbers) == 1 and numbers <= set(answers) else None

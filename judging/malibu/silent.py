@@ -1,0 +1,375 @@
+"""MALIBU's silent ballots: which units there are, in which words each is asked, and what is read from it.
+
+One judge is shown a situation, an answer and a label, and asked for a number alone (phase 1), or shown two answers and
+asked which is better (phase 2, in both orders). The graded responses are read in the same way, without labels: alone
+(phase 3) and each flawed one beside the good one (phase 4).
+
+How the label is worded changes a difference between identities more than the base does: over eight wordings it had a
+standard deviation of 0.02 to 0.10 points, where the standard error over bases was 0.003 to 0.016. So every base gets a
+label wording of its own, the same for its scenarios and for all identities of a category: then the test over bases
+covers both. With several wordings per base, blocks of as many bases share as many wordings, crossed, and the block is
+the cluster.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from parley.agents import LOG_ODDS, Persona, SilentBallot, Turn, seed_from
+from parley.judging.scoring.rubrics import Metric
+from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
+from parley.scenarios import Graded, Identities, Scenario
+from parley.scenarios.ballot_wordings import BallotWordings, LabelWording, QuestionWording
+
+OVERALL = "Overall"
+PREFERRED = "preferred"
+GRADED, GRADED_PAIRS = 3, 4
+"""The phases of graded responses: alone, and each flawed one beside the good one."""
+JUDGE_TOKENS = 30
+SAMPLE_TOKENS = 4
+REPEATED_SHARE = 0.05
+"""Of the ballots of a model whose server may answer differently the next time: these are read twice."""
+STEADY = ("sim/", "local/", "hf/")
+"""Providers of models in this process: the same ballot gives the same numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BallotSettings:
+    """How silent ballots are asked.
+
+    Args:
+        low: The lowest score.
+        high: The highest score.
+        metrics: The metrics that are asked one by one; empty for one overall question.
+        ties: Whether a pair may be called a tie.
+        wordings_per_base: How many label wordings each base is asked in.
+        assignments: Whether a pair is judged with both assignments of label to response, or one drawn by the seed.
+        samples: How often a model without log-probabilities is asked.
+        seed: The run's seed.
+    """
+
+    low: int = 1
+    high: int = 9
+    metrics: tuple[Metric, ...] = ()
+    ties: bool = False
+    wordings_per_base: int = 1
+    assignments: bool = False
+    samples: int = 5
+    seed: int = 0
+
+
+class SilentBallots:
+    """The silent ballots of a run.
+
+    Args:
+        wordings: The words.
+        settings: How they are asked.
+        identities: The labels of the run.
+        scenarios: What is judged.
+    """
+
+    def __init__(
+        self,
+        wordings: BallotWordings,
+        settings: BallotSettings,
+        *,
+        identities: Identities,
+        scenarios: Iterable[Scenario],
+    ) -> None:
+        self.wordings, self.settings, self.identities = wordings, settings, identities
+        bases = list(dict.fromkeys(scenario.base or scenario.id for scenario in scenarios))
+        random.Random(seed_from("bases", settings.seed)).shuffle(bases)
+        self._places = {base: place for place, base in enumerate(bases)}
+        self._labels = {category: self._shuffled_labels(category) for category in identities.categories}
+        questions = list(wordings.question)
+        random.Random(seed_from("questions", settings.seed)).shuffle(questions)
+        self._questions = questions
+        self._by_id = {label.id: label for label in wordings.label}
+
+    @property
+    def judge(self) -> Persona:
+        """The neutral judge."""
+        return Persona("Judge", self.wordings.prompt.judge)
+
+    def _shuffled_labels(self, category: str) -> list[LabelWording]:
+        labels = list(self.wordings.labels_for(category, self.identities))
+        random.Random(seed_from("label wordings", self.settings.seed, category)).shuffle(labels)
+        return labels
+
+    def prompts(self) -> dict[str, str]:
+        """Every text that the prompts are made of, by name."""
+        words = self.wordings
+        parts = {f"prompt/{key}": text for key, text in words.prompt.model_dump().items()}
+        parts |= {f"talk/{key}": text for key, text in words.talk.model_dump().items()}
+        for question in words.question:
+            parts |= {
+                f"question/{question.id}/{key}": text for key, text in question.model_dump(exclude={"id"}).items()
+            }
+        return parts | {f"label/{label.id}": label.text for label in words.label}
+
+    def sources(self) -> dict[str, str]:
+        """The hash of the wordings."""
+        return {f"wordings {self.wordings.name} {self.wordings.version}": self.wordings.digest()}
+
+    def repeated_wordings(self) -> list[str]:
+        """The categories in which a label wording is used for more than one base, though no crossing was asked for."""
+        if self.settings.wordings_per_base > 1:
+            return []
+        return [category for category, labels in self._labels.items() if len(labels) < len(self._places)]
+
+    def label_wordings(self, base: str, category: str) -> list[LabelWording]:
+        """The label wordings of a base."""
+        labels, several = self._labels[category], self.settings.wordings_per_base
+        # A block of `several` bases shares `several` wordings; with one each, every base is a block of its own.
+        first = self._places[base] // several * several
+        return [labels[(first + step) % len(labels)] for step in range(min(several, len(labels)))]
+
+    def question(self, base: str) -> QuestionWording:
+        """The question wording of a base; graded responses of a base that is not in the run get the first."""
+        return self._questions[self._places.get(base, 0) % len(self._questions)]
+
+    def singles(self, scenario: Scenario, *, controls: bool) -> Iterator[Unit]:
+        """One unit per label and label wording; with controls, also one without a label."""
+        base = scenario.base or scenario.id
+        for category, labels in self.identities.categories.items():
+            for wording in self.label_wordings(base, category):
+                for label in labels:
+                    words = f"/{wording.id}" if self.settings.wordings_per_base > 1 else ""
+                    facets: dict[str, Facet] = {"category": category, "identity": label, "control": ""}
+                    yield Unit(f"s1/{scenario.id}/{label}{words}", self._facets(1, scenario, wording) | facets)
+        if controls:
+            facets = {"category": "", "identity": "", "control": "no label"}
+            yield Unit(f"s1/{scenario.id}/none", self._facets(1, scenario, None) | facets)
+
+    def pairs(self, scenario: Scenario) -> Iterator[Unit]:
+        """Two units per pair of labels, one in each order; four with both assignments of label to response."""
+        for x, y in self.identities.pairs():
+            category = self.identities.category_of(x)
+            for wording in self.label_wordings(scenario.base or scenario.id, category):
+                words = f"/{wording.id}" if self.settings.wordings_per_base > 1 else ""
+                drawn = seed_from("assignment", self.settings.seed, scenario.id, x, y) % 2
+                for assignment in (0, 1) if self.settings.assignments else (drawn,):
+                    for order in (0, 1):
+                        first, second = (x, 1 + assignment), (y, 2 - assignment)
+                        (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
+                        yield Unit(
+                            f"s2/{scenario.id}/{x}-{y}/a{assignment}o{order}{words}",
+                            self._facets(2, scenario, wording)
+                            | {
+                                "category": category,
+                                "identity": x,
+                                "other": y,
+                                "identity_a": label_a,
+                                "identity_b": label_b,
+                                "response_a": response_a,
+                                "response_b": response_b,
+                                "assignment": assignment,
+                                "order": order,
+                                "control": "",
+                            },
+                        )
+
+    def graded(
+        self,
+        sets: Sequence[Graded],
+        scenarios: Mapping[str, Scenario],
+        texts: Mapping[tuple[str, str, int], str],
+    ) -> Iterator[Unit]:
+        """The graded responses: each alone, and each flawed one beside the good one in both orders.
+
+        Args:
+            sets: One per base.
+            scenarios: What they answer, by id.
+            texts: Those that are read, by base, kind of flaw and dose.
+        """
+        for graded in sets:
+            scenario = scenarios[graded.scenario]
+            blank: dict[str, Facet] = {"category": "", "identity": "", "control": ""}
+            for base, flaw, dose in texts:
+                if base != graded.base:
+                    continue
+                shown = {**blank, "flaw": flaw, "dose": dose}
+                name = f"{flaw}-{dose}" if flaw else "good"
+                yield Unit(f"s3/{graded.base}/{name}", self._facets(GRADED, scenario, None) | shown)
+                for place in "AB" if flaw else "":
+                    yield Unit(
+                        f"s4/{graded.base}/{name}/{place.lower()}",
+                        self._facets(GRADED_PAIRS, scenario, None) | shown | {"flawed": place},
+                    )
+
+    def again(self, units: Iterable[Unit], model: str) -> Iterator[Unit]:
+        """The units of a model that are read twice, drawn by the seed; none where the second reading is the same."""
+        if model.startswith(STEADY):
+            return
+        for unit in units:
+            if unit.facets["phase"] == 1 and _share(self.settings.seed, unit.id) < REPEATED_SHARE:
+                yield Unit(f"{unit.id}/again", {**unit.facets, "repeat": 1, "control": "read again"})
+
+    def _facets(self, phase: int, scenario: Scenario, wording: LabelWording | None) -> dict[str, Facet]:
+        base = scenario.base or scenario.id
+        return {
+            "phase": phase,
+            "stage": "silent",
+            "scenario": scenario.id,
+            "base": base,
+            "repeat": 0,
+            "wording": wording.id if wording else "",
+            "question": self.question(base).id,
+            "scale": f"{self.settings.low}-{self.settings.high}",
+        }
+
+    @cached_property
+    def label_words(self) -> Mapping[str, str]:
+        """Every word or phrase that stands for one label, for simulated models: they cannot read."""
+        words: dict[str, set[str]] = {}
+        for label in self.identities:
+            names = (name for some in self.wordings.names_of(label, self.identities).values() for name in some)
+            for word in (*self.wordings.forms(label).values(), *names):
+                words.setdefault(word.lower(), set()).add(label)
+        return {word: labels.pop() for word, labels in words.items() if len(labels) == 1}
+
+    def _name(self, wording: LabelWording | None, facets: Mapping[str, Facet], identity: str) -> str:
+        """The first name in a label wording that has one, drawn for each base; the same kind for all identities."""
+        if wording is None or wording.kind != "name" or not identity:
+            return ""
+        names = self.wordings.names_of(identity, self.identities)
+        drawn = "name", self.settings.seed, facets["base"]
+        rest = sorted(names)[seed_from(*drawn) % len(names)]
+        return names[rest][seed_from(*drawn, identity) % len(names[rest])]
+
+    def ballots(self, unit: Unit, texts: Sequence[str], situation: str) -> list[SilentBallot]:
+        """What a unit asks: one ballot, or one per metric.
+
+        Args:
+            unit: A unit of these ballots, or one of the debate that begins with them.
+            texts: The response, or the two responses in the order in which they are shown.
+            situation: The situation that they answer.
+        """
+        settings, prompt = self.settings, self.wordings.prompt
+        if len(texts) == 2:
+            return [
+                SilentBallot(
+                    question=self.pair_prompt(unit, texts, situation),
+                    metric=PREFERRED,
+                    choices=("A", "B", prompt.tie) if settings.ties else ("A", "B"),
+                    prefill=prompt.prefill_pair,
+                    samples=settings.samples,
+                )
+            ]
+        return [
+            SilentBallot(
+                question=self.single_prompt(unit, texts[0], situation, metric),
+                metric=metric.name if metric else OVERALL,
+                low=settings.low,
+                high=settings.high,
+                prefill=prompt.prefill,
+                samples=settings.samples,
+            )
+            for metric in settings.metrics or (None,)
+        ]
+
+    def single_prompt(
+        self, unit: Unit, text: str, situation: str, metric: Metric | None = None, ask: str | None = None
+    ) -> str:
+        """The prompt about one answer.
+
+        Args:
+            unit: The unit.
+            text: The response.
+            situation: What it answers.
+            metric: What is asked about; None for the answer as a whole.
+            ask: What is asked in place of the unit's question wording: by the debate.
+        """
+        identity = str(unit.facets["identity"])
+        wording = self._by_id.get(str(unit.facets["wording"]))
+        return self.wordings.single(
+            situation=situation,
+            answer=text,
+            label=wording,
+            identity=identity,
+            name=self._name(wording, unit.facets, identity),
+            question=ask or self.wordings.question_by_id(str(unit.facets["question"])),
+            low=self.settings.low,
+            high=self.settings.high,
+            metric=(metric.name, " ".join(metric.questions)) if metric else None,
+        )
+
+    def pair_prompt(self, unit: Unit, texts: Sequence[str], situation: str, ask: str | None = None) -> str:
+        """The prompt about two answers; the arguments are those of `single_prompt`."""
+        facets = unit.facets
+        wording = self._by_id.get(str(facets["wording"]))
+        shown = [str(facets.get(f"identity_{side}", "")) if wording else "" for side in "ab"]
+        first, second = shown
+        return self.wordings.pair(
+            situation=situation,
+            answers=(texts[0], texts[1]),
+            label=wording,
+            identities=(first, second),
+            names=(self._name(wording, facets, first), self._name(wording, facets, second)),
+            question=ask or self.wordings.question_by_id(str(facets["question"])),
+            ties=self.settings.ties,
+        )
+
+    def estimate(self, ballots: Sequence[SilentBallot], judges: int, *, sampled: bool) -> UsageEstimate:
+        """The usage of a unit's ballots, at four characters per token.
+
+        Args:
+            ballots: What the unit asks.
+            judges: How many judges cast each.
+            sampled: Whether the model has no log-probabilities, and is asked several times.
+        """
+        times = judges * (self.settings.samples if sampled else 1)
+        prompts = [len(ballot.question) // 4 + JUDGE_TOKENS for ballot in ballots]
+        return UsageEstimate(
+            calls=times * len(ballots),
+            prompt_tokens=times * sum(prompts),
+            completion_tokens=times * len(ballots) * (SAMPLE_TOKENS if sampled else 1),
+        )
+
+
+def verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
+    """What a silent ballot says, readable or not.
+
+    Args:
+        turn: A turn of round 0.
+        metric: The ballot's metric.
+    """
+    status = turn.parse_status or "unparsed"
+    reading = turn.verdict.model_dump() if turn.verdict else {}
+    if metric != PREFERRED:
+        expected = turn.expected.get(metric)
+        answer = reading.get("answer")
+        yield Verdict.from_turn(
+            turn,
+            metric,
+            value=expected,
+            sampled=None if answer is None else float(answer),
+            text=None if f"{metric} on scale" in turn.expected or expected is None else "mean of sampled replies",
+            status=status,
+        )
+        return
+    of_a, of_b = (turn.expected.get(f"{PREFERRED}={side}", 0.0) for side in "AB")
+    yield Verdict.from_turn(
+        turn,
+        PREFERRED,
+        text=reading.get("answer") if reading.get("answer") in ("A", "B", None) else "tie",
+        value=of_a / (of_a + of_b) if of_a + of_b else None,
+        status=status,
+    )
+    yield Verdict.from_turn(turn, LOG_ODDS, value=_log_odds(turn, of_a, of_b), status=status)
+
+
+def _log_odds(turn: Turn, of_a: float, of_b: float) -> float | None:
+    if not turn.expected:
+        return None
+    stored = turn.expected.get(f"{PREFERRED} {LOG_ODDS}")
+    # Of a few sampled replies, with half a reply added to both: none for B would be infinite odds.
+    return stored if stored is not None else math.log((of_a + 0.1) / (of_b + 0.1))
+
+
+def _share(*parts: object) -> float:
+    return seed_from(*parts) / 2**31

@@ -1,0 +1,152 @@
+"""MALIBU's debate after silent ballots: what do reasons add to a difference between labels, and what does hearing
+others add?
+
+Every judge of the panel casts a silent ballot (round 0), then gives reasons and a score before it has heard anybody
+(round 1), then discusses (round 2 and later). All of them see the same prompt up to the question.
+
+What a judge hears may move its score because of what was said, or because scores move on a second asking anyway. So in
+a part of the units, drawn at random, the judges hear what the same panel says of the same text under another label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from parley.agents import Debate, Models, Persona, Placement, Transcript, Turn, seed_from
+from parley.judging.malibu.panel import Ballot, PanelProtocol, estimate_usage
+from parley.judging.malibu.silent import SilentBallots, verdicts
+from parley.judging.study import Outcome, Unit, UsageEstimate, Verdict
+from parley.scenarios import Scenario
+
+OTHER_LABEL_SHARE = 1 / 3
+"""Of the units in which the judges hear ballots on the same text under another label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """The debates of a run that casts silent ballots.
+
+    Args:
+        silent: The ballots that come first, and the words of all prompts.
+        ballot: What a judge reports, by phase.
+        protocol: How the panel talks.
+        judges: The panel.
+        rounds: How often each judge speaks.
+        placement: Where personas are put in the prompt.
+        fence: Whether remarks are fenced as data.
+        options: Of every call.
+        seed: The run's seed.
+    """
+
+    silent: SilentBallots
+    ballot: Mapping[int, Ballot]
+    protocol: PanelProtocol
+    judges: Sequence[Persona]
+    rounds: int
+    placement: Placement
+    fence: bool
+    options: Mapping[str, Any]
+    seed: int
+
+    def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
+        """The units of a scenario: the silent ones' labels and words, with what the judges hear."""
+        silent: list[Unit] = []
+        if 1 in phases:
+            silent += self.silent.singles(scenario, controls=False)
+        if 2 in phases:
+            silent += self.silent.pairs(scenario)
+        for unit in silent:
+            name = f"t{unit.id[1:]}/r{repeat}"
+            facets = {**unit.facets, "stage": "talk", "repeat": repeat, "heard": ""}
+            if unit.facets["phase"] == 1:
+                facets["heard"] = self._heard(name, unit)
+            yield Unit(name, facets)
+
+    def _heard(self, name: str, unit: Unit) -> str:
+        """The label whose ballots are heard: the unit's own, or another of its category."""
+        own = str(unit.facets["identity"])
+        others = [x for x in self.silent.identities.categories[str(unit.facets["category"])] if x != own]
+        draw = seed_from("heard", self.seed, name) / 2**31
+        if self.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
+            return own
+        return others[seed_from("heard label", self.seed, name) % len(others)]
+
+    def task(self, unit: Unit, texts: Sequence[str], situation: str) -> str:
+        """What opens the debate; the arguments are those of `SilentBallots.ballots`."""
+        phase = int(unit.facets["phase"])
+        ask = self._asked(phase, "first" if phase == 1 else "first_pair")
+        if phase == 1:
+            return self.silent.single_prompt(unit, texts[0], situation, ask=ask)
+        return self.silent.pair_prompt(unit, texts, situation, ask=ask)
+
+    def estimate(self, unit: Unit, texts: Sequence[str], situation: str, *, sampled: bool) -> UsageEstimate:
+        """The usage of a unit: the ballots, the debate, and what the judges hear of another label."""
+        opening = self.silent.estimate(self.silent.ballots(unit, texts, situation), len(self.judges), sampled=sampled)
+        panel = estimate_usage(
+            len(self.task(unit, texts, situation)),
+            self.ballot[int(unit.facets["phase"])],
+            self.protocol,
+            judges=len(self.judges),
+            rounds=self.rounds,
+            chair=False,
+            placement=self.placement,
+        )
+        other = unit.facets["heard"] not in ("", unit.facets["identity"])
+        share = 1 / self.rounds if other else 0.0  # one more first round
+        return UsageEstimate(
+            calls=opening.calls + panel.calls + round(panel.calls * share),
+            prompt_tokens=opening.prompt_tokens + panel.prompt_tokens + round(panel.prompt_tokens * share),
+            completion_tokens=opening.completion_tokens
+            + panel.completion_tokens
+            + round(panel.completion_tokens * share),
+        )
+
+    async def run(self, unit: Unit, texts: Sequence[str], situation: str, models: Models) -> Outcome:
+        """Hold the debate; the arguments are those of `SilentBallots.ballots`."""
+        heard = str(unit.facets["heard"])
+        before: list[Turn] = []
+        if heard not in ("", unit.facets["identity"]):
+            other = Unit(unit.id, {**unit.facets, "identity": heard})
+            said = await self._debate(other, models, rounds=1).converse(self.task(other, texts, situation))
+            before = said.spoken()
+        ballots = self.silent.ballots(unit, texts, situation)
+        words = {turn.speaker: turn.text for turn in before}
+        debate = self._debate(unit, models, rounds=self.rounds, ballots=ballots, heard=words)
+        transcript = await debate.converse(self.task(unit, texts, situation))
+        ballot = self.ballot[int(unit.facets["phase"])]
+        first = transcript.spoken(round=0)
+        asked = [silent.metric for silent in ballots for _ in self.judges]
+        found: list[Verdict] = [v for turn, metric in zip(first, asked, strict=True) for v in verdicts(turn, metric)]
+        found += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn, expected=False)]
+        # Recorded with their calls, but said about another label: they are nobody's verdict on this one.
+        told = tuple(turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before)
+        return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(found))
+
+    def _debate(self, unit: Unit, models: Models, rounds: int, **arguments: Any) -> Debate:
+        ballot = self.ballot[int(unit.facets["phase"])]
+        model = str(unit.facets["model"])
+        discussion = self._asked(ballot.phase, "discuss" if ballot.phase == 1 else "discuss_pair")
+        return Debate(
+            self.judges,
+            model=models[model],
+            rounds=rounds,
+            blind_rounds=1 if self.protocol.blind else 0,
+            order=self.protocol.order(self.seed, unit.id.removesuffix(f"/@{model}")),
+            instructions=lambda cue: None if cue.round < 2 else discussion,
+            reply_type=ballot.reply_type(with_remark=True),
+            options=self.options,
+            models=models,
+            placement=self.placement,
+            fence=self.fence,
+            **arguments,
+        )
+
+    def _asked(self, phase: int, part: Literal["first", "discuss", "first_pair", "discuss_pair"]) -> str:
+        """What the debate asks for."""
+        ballot = self.ballot[phase]
+        low, high = ballot.scale
+        metrics = ballot.rubric.text() if len(ballot.rubric.metric) > 1 else ""
+        form = ballot.format(with_remark=True)
+        return self.silent.wordings.talk_part(part, format=form, low=low, high=high, metrics=metrics)

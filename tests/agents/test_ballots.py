@@ -1,0 +1,120 @@
+"""Silent ballots: what is read from a token's probabilities, and where they stand in a debate."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import pytest
+from autogen_core.models import ChatCompletionTokenLogprob, TopLogprob
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot
+from parley.agents.ballots import read_answers
+from parley.agents.models.sim_judge import spread
+
+JUDGE = Persona("Judge", "You are a fair judge.")
+
+
+def ballot(**options):
+    return SilentBallot(question="How good is it, from 1 to 9? The number alone.", metric="Overall", **options)
+
+
+def converse(model, *, rounds=0, judges=(JUDGE,), ballots=None, task=None, **options):
+    async def run():
+        models = Models()
+        try:
+            debate = Debate(
+                judges,
+                model=model,
+                rounds=rounds,
+                ballots=[ballot()] if ballots is None else ballots,
+                models=models,
+                **options,
+            )
+            return await debate.converse(task)
+        finally:
+            await models.close()
+
+    return asyncio.run(run())
+
+
+def token(**probabilities):
+    tops = [TopLogprob(logprob=math.log(p), bytes=list(text.encode())) for text, p in probabilities.items()]
+    return ChatCompletionTokenLogprob(token="7", logprob=0.0, top_logprobs=tops)
+
+
+def test_answers_are_counted_whatever_is_around_them():
+    tops = {"7": 0.3, " 7": 0.2, '"7': 0.1, "**8": 0.1, "70": 0.1, "seven": 0.1, "0": 0.05}
+    found = read_answers(token(**tops), tuple("123456789"))
+    assert found["7"] == pytest.approx(0.6)
+    assert found["8"] == pytest.approx(0.1)
+    assert sum(found.values()) == pytest.approx(0.7)  # neither 70, a word, nor a number off the scale
+
+
+@given(st.floats(1, 9), st.integers(0, 1), st.integers(8, 9))
+def test_simulated_probabilities_have_the_planted_mean_away_from_the_ends(mean, low, high):
+    weights = spread(mean, low, high)
+    assert sum(weights.values()) == pytest.approx(1)
+    if low + 2 <= mean <= high - 2:
+        assert sum(int(number) * p for number, p in weights.items()) == pytest.approx(mean)
+
+
+def test_the_expected_score_and_the_share_on_the_scale_are_stored():
+    narrator, turn = converse("sim/judge?base=6.5").turns
+    assert narrator.role == "narrator"
+    assert narrator.text == ballot().question
+    assert turn.round == 0
+    assert turn.expected["Overall"] == pytest.approx(6.5)
+    assert turn.expected["Overall on scale"] == pytest.approx(1)
+    assert sum(turn.expected[f"Overall={number}"] for number in range(1, 10)) == pytest.approx(1, abs=1e-4)
+    assert turn.verdict.answer in ("6", "7")
+    assert len(turn.calls) == 1
+    assert turn.calls[0].completion_tokens == 1
+
+
+def test_a_choice_has_log_odds():
+    pair = SilentBallot(question="Answer A … Answer B … A or B?", metric="preferred", choices=("A", "B"))
+    turn = converse("sim/judge?position=1.5", ballots=[pair]).turns[-1]
+    assert turn.verdict.answer == "A"
+    assert turn.expected["preferred log-odds"] == pytest.approx(1.5)
+    assert turn.expected["preferred=A"] == pytest.approx(1 / (1 + math.exp(-1.5)), abs=1e-6)
+
+
+def test_nobody_hears_or_remembers_a_silent_ballot():
+    judges = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
+    transcript = converse("sim/debate", rounds=2, judges=judges, task="Should buses be free?")
+    prompts = [
+        message.text for turn in transcript.spoken() if turn.round for call in turn.calls for message in call.prompt
+    ]
+    assert len(transcript.spoken(round=0)) == 2
+    assert all("The number alone" not in text for text in prompts)
+    assert not {turn.text for turn in transcript.spoken(round=0)} & set(prompts)
+
+
+def test_a_model_without_log_probabilities_is_asked_several_times():
+    turn = converse("sim/judge?silent=false&noise=2", ballots=[ballot(samples=20)]).turns[-1]
+    assert len(turn.calls) == 20
+    assert turn.parse_status in ("ok", "unparsed")
+    assert "Overall on scale" not in turn.expected
+
+
+def test_what_is_heard_of_a_blind_round_can_be_replaced():
+    judges = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
+    transcript = converse(
+        "sim/debate", rounds=2, judges=judges, ballots=(), task="Buses?", blind_rounds=1, heard={"Ada": "PLANTED"}
+    )
+    ada, ben = (
+        [m.text for m in turn.calls[0].prompt] for turn in sorted(transcript.spoken(round=2), key=lambda t: t.speaker)
+    )
+    assert any("PLANTED" in text for text in ben)
+    assert not any("PLANTED" in text for text in ada)
+    assert transcript.spoken(round=1)[0].text != "PLANTED"
+
+
+def test_a_ballot_needs_a_scale_and_a_debate_without_one_needs_rounds():
+    with pytest.raises(ValueError, match="at least two numbers"):
+        SilentBallot(question="?", low=3, high=3)
+    with pytest.raises(ConfigError, match="at least one round"):
+        Debate([JUDGE], rounds=0, model="sim/judge")

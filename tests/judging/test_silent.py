@@ -1,0 +1,152 @@
+"""MALIBU's silent ballots and the debates after them: units, words, and what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from statistics import mean
+
+import pytest
+
+from parley.agents import ConfigError, Models
+from parley.judging.malibu import Malibu
+from parley.judging.malibu.config import MalibuConfig
+
+
+def study(**options):
+    options = {"suite": "full", "limit": 20, "design": "silent", "model": ["sim/judge?female=0.5"], **options}
+    return Malibu(MalibuConfig(**options))
+
+
+def run(malibu, keep=lambda unit: True):
+    async def all_units():
+        models = Models()
+        try:
+            return [(unit, await malibu.run(unit, models)) for unit in malibu.plan() if keep(unit)]
+        finally:
+            await models.close()
+
+    return asyncio.run(all_units())
+
+
+@pytest.fixture(scope="module")
+def units():
+    return list(study(limit=40).plan())
+
+
+def test_four_hundred_calls_for_ten_labels_on_forty_scenarios():
+    malibu = study(limit=40, phases=[1], yardstick="off", controls=False)
+    estimates = [malibu.estimate(unit) for unit in malibu.plan()]
+    assert sum(estimate.calls for estimate in estimates) == 400
+    assert {estimate.completion_tokens for estimate in estimates} == {1}
+
+
+def test_each_base_has_a_label_wording_of_its_own_for_all_identities_of_a_category(units):
+    used = defaultdict(set)
+    for unit in units:
+        facets = unit.facets
+        if facets["phase"] in (1, 2) and facets["identity"]:
+            used[facets["category"], facets["base"]].add(facets["wording"])
+    assert all(len(wordings) == 1 for wordings in used.values())
+    for category in ("gender", "race", "religion"):
+        wordings = [next(iter(w)) for (c, _), w in used.items() if c == category]
+        assert len(set(wordings)) == len(wordings) == 20
+
+
+def test_several_wordings_per_base_are_crossed_in_blocks():
+    used = defaultdict(set)
+    for unit in study(limit=40, phases=[1], yardstick="off", wordings_per_base=4).plan():
+        if unit.facets["category"] == "race":
+            used[unit.facets["base"]].add(unit.facets["wording"])
+    blocks = Counter(frozenset(wordings) for wordings in used.values())
+    assert all(len(block) == 4 for block in blocks)
+    assert list(blocks.values()) == [4] * 5
+
+
+def test_a_pair_is_asked_in_both_orders_with_one_assignment(units):
+    pairs = [unit.facets for unit in units if unit.facets["phase"] == 2]
+    by_pair = defaultdict(list)
+    for facets in pairs:
+        by_pair[facets["scenario"], facets["identity"], facets["other"]].append(facets)
+    assert all(sorted(f["order"] for f in both) == [0, 1] for both in by_pair.values())
+    assert all(len({f["assignment"] for f in both}) == 1 for both in by_pair.values())
+    assert {f["assignment"] for f in pairs} == {0, 1}
+
+
+def test_a_planted_effect_is_read_in_every_wording():
+    malibu = study(phases=[1], yardstick="off", controls=False, identities=["gender"])
+    scores = defaultdict(dict)
+    for unit, outcome in run(malibu):
+        (verdict,) = outcome.verdicts
+        scores[unit.facets["scenario"]][unit.facets["identity"]] = verdict.value
+        assert verdict.round == 0
+    assert len(scores) == 20
+    assert all(both["female"] - both["male"] == pytest.approx(0.5, abs=1e-6) for both in scores.values())
+
+
+def test_prompts_of_identities_differ_in_the_label_only(units):
+    malibu = study(limit=40)
+    by_scenario = defaultdict(list)
+    for unit in units:
+        if unit.facets["phase"] == 1 and unit.facets["category"] == "race":
+            by_scenario[unit.facets["scenario"]].append(malibu.task(unit))
+    for prompts in by_scenario.values():
+        first, *others = [prompt.split() for prompt in prompts]
+        assert len(set(prompts)) == 4
+        for other in others:
+            assert sum(a != b for a, b in zip(first, other, strict=False)) < 12 or abs(len(first) - len(other)) < 3
+
+
+def test_the_staged_design_debates_a_sample_of_ten_bases_after_silent_ballots():
+    malibu = study(design="staged", limit=40)
+    talking = [unit for unit in malibu.plan() if unit.facets["stage"] == "talk"]
+    assert len({unit.facets["base"] for unit in talking}) == 10
+    assert len(talking) == 100
+    heard = [unit.facets["heard"] == unit.facets["identity"] for unit in talking]
+    assert 0.5 < mean(heard) < 0.85
+    chosen = {talking[heard.index(True)].id, talking[heard.index(False)].id}
+    for unit, outcome in run(malibu, lambda unit: unit.id in chosen):
+        rounds = Counter(verdict.round for verdict in outcome.verdicts)
+        assert rounds == {0: 4, 1: 4, 2: 4}
+        own = unit.facets["heard"] == unit.facets["identity"]
+        told = [turn for turn in outcome.transcript.turns if turn.role == "narrator" and turn.calls]
+        assert len(told) == (0 if own else 4)
+        second = outcome.transcript.spoken(round=2)[0].calls[0].prompt
+        blind = {turn.text for turn in outcome.transcript.spoken(round=1)}
+        others = blind - {turn.text for turn in outcome.transcript.spoken(round=1) if turn.speaker == second[0].source}
+        assert any(turn.text in message.text for turn in told for message in second) is not own
+        assert others
+
+
+def test_graded_responses_are_read_alone_and_in_both_places_of_a_pair(units):
+    graded = [unit.facets for unit in units if unit.facets["phase"] in (3, 4)]
+    alone = [f for f in graded if f["phase"] == 3]
+    pairs = Counter((f["base"], f["flaw"], f["dose"]) for f in graded if f["phase"] == 4)
+    assert len(alone) == 20 * 9
+    assert set(pairs.values()) == {2}
+    malibu = study(limit=40)
+    (flawed,) = [u for u in units if u.id == "s4/trades/safety-2/b"]
+    prompt = malibu.task(flawed)
+    good, bad = malibu.yardstick.texts["trades", "", 0], "A belt sander"
+    assert prompt.index(good) < prompt.index(bad)
+
+
+def test_metrics_are_asked_in_calls_of_their_own():
+    malibu = study(metrics=["all"], phases=[1], yardstick="off", limit=1, identities=["gender"])
+    for _, outcome in run(malibu):
+        assert [v.metric for v in outcome.verdicts] == ["Creativity", "Accuracy", "Efficiency", "Reliability"]
+        questions = [turn.text for turn in outcome.transcript.turns if turn.role == "narrator"]
+        assert len(questions) == len(set(questions)) == 4
+
+
+def test_ballots_of_a_server_are_read_twice_now_and_then():
+    ids = [unit.id for unit in study(model=["vllm/some-model"], limit=200, phases=[1]).plan()]
+    again = [name for name in ids if name.endswith("/again")]
+    assert 0.02 < len(again) / len(ids) < 0.08
+
+
+def test_wordings_are_for_designs_with_ballots():
+    with pytest.raises(ConfigError, match="--wordings is for designs with silent ballots"):
+        study(design="paper", wordings="english", wordings_per_base=2)
+    with pytest.raises(ConfigError, match="--scale 1-9"):
+        study(scale="0-10")
