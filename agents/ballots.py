@@ -90,11 +90,6 @@ class BallotReading(BaseModel):
     score: float | None = None
 
 
-def reads_silently(client: Client) -> bool:
-    """Whether a model's ballots are read from probabilities: it must give them, and not think before its answer."""
-    return client.logprobs and not client.thinks
-
-
 async def cast(
     ballot: SilentBallot,
     client: Client,
@@ -111,7 +106,7 @@ async def cast(
         options: Of the study's calls; those that would change a one-token reply are left out.
         token: Cancels the call.
     """
-    if reads_silently(client):
+    if client.reads_silently:
         return await _read_silently(ballot, client, prompt, token)
     return await _sample(ballot, client, prompt, options, token)
 

@@ -215,7 +215,8 @@ class View:
     Args:
         suite: The suite.
         about: A description for lists.
-        scenarios: The ids of its scenarios (default: all).
+        scenarios: The ids of its scenarios or bases (default: all).
+        per_base: Maximum number of scenarios per base.
         identities: The identities to compare.
         design: Whether each pair is judged in all four cells (`counterbalanced`) or in one of them, drawn at random
             (`randomised`; `paper`, with the paper's protocol).
@@ -228,6 +229,7 @@ class View:
     suite: str
     about: str
     scenarios: tuple[str, ...] | None = None
+    per_base: int | None = None
     identities: tuple[str, ...] = ("all",)
     design: Design = "counterbalanced"
     controls: bool = True
@@ -236,6 +238,12 @@ class View:
     yardstick: Yardstick = "full"
 
 
+TEN_EACH = (
+    *("childcare", "eldercare", "engineering", "farming", "finance", "fitness", "journalism", "kitchen", "law"),
+    *("medicine", "music", "policing", "politics", "sales", "science", "security", "software", "sport", "teaching"),
+    "trades",
+)
+"""The bases with ten scenarios, as the paper's have."""
 VIEWS: dict[str, View] = {
     "quick": View(
         suite=SHIPPED,
@@ -250,7 +258,12 @@ VIEWS: dict[str, View] = {
         remark_chars=80,
         yardstick="brief",
     ),
-    "full": View(suite=SHIPPED, about="200 scenarios of 20 bases, all identities, four cells per pair, null controls"),
+    "wide": View(suite=SHIPPED, about="two scenarios of every base, all identities", per_base=2),
+    "full": View(
+        suite=SHIPPED,
+        about="ten scenarios of each of 20 bases, as in the paper, all identities, null controls",
+        scenarios=TEN_EACH,
+    ),
     "german-1": View(
         suite="german-1", about="six scenarios in German, an example of another language; goes with --wordings german"
     ),
@@ -261,12 +274,16 @@ def load_suite(name: str) -> tuple[Suite, View]:
     """A suite, with the defaults of a run of it.
 
     Args:
-        name: A shipped view (`quick`, `full`, `german-1`), a .toml file, or a folder with a suite.toml.
+        name: A shipped view (`quick`, `wide`, `full`, `german-1`), a .toml file, or a folder with a suite.toml.
     """
     if name in (*VIEWS, SHIPPED):
-        view = VIEWS["full" if name == SHIPPED else name]
+        view = VIEWS.get(name, VIEWS["wide"])
         suite = _shipped(view.suite)
-        return (suite.only(view.scenarios) if view.scenarios else suite), view
+        if name == SHIPPED:
+            return suite, view
+        part = suite.only(view.scenarios, view.per_base)
+        used = {scenario.base for scenario in part.scenario}
+        return part.model_copy(update={"base": tuple(base for base in part.base if base.id in used)}), view
     path = Path(name)
     if path.suffix != ".toml" and not os.path.isdir(path):  # unlike Path.is_dir, it accepts names of any length
         raise UnknownName(f"unknown suite '{name}' (known: {', '.join(VIEWS)}, or a .toml file, or a folder of them)")

@@ -128,6 +128,11 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         """How many units a run with this model has in progress, unless the user says otherwise."""
         return self.options.max_connections
 
+    @property
+    def reads_silently(self) -> bool:
+        """Whether silent ballots are read from probabilities: the model gives them, and does not think before."""
+        return self.logprobs and not self.thinks
+
     def make_throttle(
         self,
         share: Callable[[int], int] = lambda total: total,

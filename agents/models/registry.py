@@ -161,15 +161,14 @@ def client_class(plain: str) -> type[Client]:
     return client
 
 
-def gives_logprobs(name: str) -> bool:
-    """Whether a model gives log-probabilities, as far as its name tells; a dry run has neither key nor server."""
+def reads_silently(name: str) -> bool:
+    """Whether a model's silent ballots are read from probabilities, as far as its name tells: a dry run has no key."""
     plain, query = split_name(name)
     kind = client_class(plain)
     try:
-        client = kind(plain, query)
+        return kind(plain, query).reads_silently
     except ConfigError:  # no key, no weights: what its provider's models usually do
         return kind.logprobs
-    return client.logprobs and not client.thinks
 
 
 class Closeable(Protocol):

@@ -168,7 +168,6 @@ class SimClient(Client):
         super().__init__(name, options)
         # Defaults are left out, so that adding an option does not change the replies of existing names.
         self.identity = f"{name}?{sorted(self.options.model_dump(exclude_defaults=True).items())}"
-        self.logprobs = self.options.silent
         self._by_judge = any("." in key for key in self.options.model_extra or {})
         self._failures = random.Random(seed_from("trouble", self.identity))
 
@@ -181,6 +180,10 @@ class SimClient(Client):
         checked = super().parse_options(name, options)
         assert isinstance(checked, SimOptions)
         return checked
+
+    @property
+    def reads_silently(self) -> bool:
+        return self.options.silent
 
     @property
     def concurrency(self) -> int:

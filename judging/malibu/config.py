@@ -22,15 +22,23 @@ from parley.scenarios import Yardstick as YardstickMode
 
 # Round 1 is blind: with a real judge in the paper's group chat, 98% of its later statements repeat an earlier one
 # (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
+UNWORDED = {"ballots": False, "scale": "0-10", "debate": "all"}
 OURS = {"blind": True, "speaking_order": "shuffled", "ties": True, "reasons_first": True}
 WORDED = {"ballots": True, "scale": "1-9", "cells": "one", **OURS, "ties": False}
 DESIGNS: Mapping[Design, Mapping[str, Any]] = {
     "staged": {**WORDED, "debate": "sample"},
     "silent": {**WORDED, "debate": "none"},
     "talk": {**WORDED, "debate": "all"},
-    "counterbalanced": {"cells": "all", **OURS},
-    "randomised": {"cells": "one", **OURS},
-    "paper": {"cells": "one", "blind": False, "speaking_order": "fixed", "ties": False, "reasons_first": False},
+    "counterbalanced": {**UNWORDED, "cells": "all", **OURS},
+    "randomised": {**UNWORDED, "cells": "one", **OURS},
+    "paper": {
+        **UNWORDED,
+        "cells": "one",
+        "blind": False,
+        "speaking_order": "fixed",
+        "ties": False,
+        "reasons_first": False,
+    },
 }
 
 

@@ -26,7 +26,7 @@ from parley.agents import (
     Placement,
     seed_from,
 )
-from parley.agents.models.registry import gives_logprobs
+from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.base.text import plural
 from parley.judging.config import call_options, shipped_personas, with_design
@@ -128,6 +128,7 @@ class Malibu:
             options=self._options,
         )
 
+        self._sampled: dict[str, bool] = {}
         self.silent: SilentBallots | None = None
         if config.ballots:
             if scale != (1, 9):
@@ -393,7 +394,7 @@ class Malibu:
     def estimate(self, unit: Unit) -> UsageEstimate:
         if self.silent is not None:
             texts, situation = self._texts(unit)
-            sampled = not gives_logprobs(str(unit.facets["model"]))
+            sampled = self._is_sampled(str(unit.facets["model"]))
             if unit.facets["stage"] == "talk":
                 return self.talk.estimate(unit, texts, situation, sampled=sampled)
             ballots = self.silent.ballots(unit, texts, situation)
@@ -410,6 +411,12 @@ class Malibu:
             chair=self.chair is not None,
             placement=self.placement,
         )
+
+    def _is_sampled(self, model: str) -> bool:
+        """Whether a model has no log-probabilities, so that its ballots are means of sampled replies."""
+        if model not in self._sampled:
+            self._sampled[model] = not reads_silently(model)
+        return self._sampled[model]
 
     @property
     def _silent_judges(self) -> list[Persona]:

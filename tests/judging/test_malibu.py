@@ -247,7 +247,6 @@ def test_a_panel_of_demographic_judges(run_study: RunStudy) -> None:
 
 
 def test_the_panel_by_default_has_no_demographic_identity() -> None:
-    assert MalibuConfig().judges == "temperaments"
     study = Malibu(MalibuConfig(suite="mine.toml"))
     assert [judge.name for judge in study.judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
     assert [word for judge in study.judges for word in identity_words(judge.about)] == []

@@ -243,7 +243,10 @@ def test_all_models_are_named_before_work_starts() -> None:
         ({"phases": []}, "at least one phase and one model are needed"),
         ({"metrics": []}, "at least one metric is needed"),
         ({"judges": "kind"}, "unknown panel 'kind' (known: temperaments, demographic, or a .toml file of personas)"),
-        ({"rubric": "five"}, "unknown rubric 'five' (known: four, three, bs, ce, ls, or a path to a .toml file)"),
+        (
+            {"rubric": "five"},
+            "unknown rubric 'five' (known: overall, four, three, bs, ce, ls, or a path to a .toml file)",
+        ),
     ],
 )
 def test_settings_that_cannot_be_planned_are_an_error(planned: Plan, settings: dict[str, Any], words: str) -> None:
