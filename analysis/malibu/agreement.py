@@ -154,7 +154,7 @@ def parsing(verdicts: Verdicts) -> pd.DataFrame:
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    replies = panel_data(verdicts).verdicts.drop_duplicates(["unit", "judge", "round"])
+    replies = panel_data(verdicts).all_verdicts.drop_duplicates(["unit", "judge", "round"])
     rows = []
     for (model, phase), group in replies.groupby(["model", "phase"], sort=True, observed=True):
         counts = group["status"].value_counts()

@@ -14,7 +14,6 @@ from parley.analysis.malibu.panel import ALL, PanelData, ScoreTable, Verdicts, p
 from parley.analysis.reporting.figures import caption, plain_text, sheet
 from parley.analysis.reporting.report import Directions, Figure, ReportContext, Section, Table
 from parley.analysis.stats.signflips import sign_flip_test
-from parley.analysis.stats.tables import Floats, Ints
 
 BY_BASE = ["model", "category", "first", "second", "base", "difference", "scenarios"]
 ALIGNED = ["model", "category", "difference", "low", "high", "p", "bases", "note"]
@@ -36,28 +35,21 @@ def effects_by_base(verdicts: Verdicts) -> pd.DataFrame:
     for model in data.models:
         planned = data.pairs(model)
         for category, first, second in planned:
-            table = data.table(model)
-            gaps = table.gaps(first, second)
-            codes, means, counts = _means(gaps.values, gaps.clusters)
+            gaps = data.table(model).gaps(first, second)
+            counts = np.bincount(gaps.bases)
             rows += [
                 {
                     "model": model,
                     "category": category,
                     "first": first,
                     "second": second,
-                    "base": table.cluster_names[code],
+                    "base": base,
                     "difference": float(mean),
                     "scenarios": int(count),
                 }
-                for code, mean, count in zip(codes, means, counts, strict=True)
+                for (base, mean), count in zip(gaps.by_base().items(), counts[counts > 0], strict=True)
             ]
     return pd.DataFrame(rows, columns=BY_BASE)
-
-
-def _means(values: Floats, clusters: Ints) -> tuple[Ints, Floats, Ints]:
-    codes, member = np.unique(clusters, return_inverse=True)
-    counts = np.bincount(member)
-    return codes, np.bincount(member, values) / counts, counts
 
 
 def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
@@ -87,12 +79,12 @@ def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame
 def _aligned_values(table: ScoreTable, directions: Directions) -> dict[str, dict[str, float]]:
     """By base and category: favoured minus others, on the identities that this model was run with."""
     found: dict[str, dict[str, float]] = {}
-    for code, base in enumerate(table.cluster_names):
+    for code, base in enumerate(table.base_names):
         for category, sides in directions.get(base, {}).items():
             favoured, others = ([name for name in sides[side] if name in table.identities] for side in SIDES)
             if favoured and others:
                 gaps = table.contrast(favoured, others)
-                values = gaps.values[gaps.clusters == code]
+                values = gaps.values[gaps.bases == code]
                 if len(values):
                     found.setdefault(base, {})[category] = float(values.mean())
     return found
@@ -148,12 +140,12 @@ def by_base_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext)
         name="by-base",
         caption=f"Differences by {unit}, all metrics together ({data.counts}).",
         table="by_base",
-        draw=lambda: by_base_figure(by_base, gaps, context.title, f"{data.counts}. First minus second."),
+        draw=lambda: by_base_figure(by_base, gaps, context.title, f"{data.counts}. First minus second.", data.points),
     )
     return Section(tables=(table,), figures=(figure,))
 
 
-def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: str) -> Drawing:
+def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: str, points: str) -> Drawing:
     """The difference of every planned pair (columns) on every base (rows), one panel per model."""
     models = list(pd.unique(by_base["model"]))
     bases = sorted(pd.unique(by_base["base"]))[:MAX_BASES]
@@ -179,7 +171,7 @@ def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: 
         for spine in axis.spines.values():
             spine.set_visible(False)
     if image is not None:
-        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="points on a scale of 0 to 10")
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=points)
     more = f" The first {MAX_BASES} are shown." if by_base["base"].nunique() > MAX_BASES else ""
     caption(figure, title, f"{note} *: differs between bases (p ≤ 0.05 after Holm correction).{more}")
     return figure

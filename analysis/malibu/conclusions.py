@@ -18,7 +18,7 @@ from parley.analysis.malibu.panel import ScenarioGaps
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.power import clusters_for_equivalence, detectable, equivalence_power
-from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
+from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
 from parley.base.text import plural
 
 MARGIN = 0.1
@@ -71,7 +71,7 @@ def estimate(gaps: ScenarioGaps) -> dict[str, Any]:
     Args:
         gaps: The differences by scenario.
     """
-    test = sign_flip_test(gaps.by_cluster())
+    test = gaps.test()
     if not test.clusters:
         return NO_EFFECT | {"note": NOT_SCORED}
     few = f"no interval: fewer than {clusters_to_reject(ALPHA)} bases" if math.isinf(test.low) else ""
@@ -95,27 +95,31 @@ def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
     """
     if not len(gaps.values):
         return estimate(gaps) | {"sd": math.nan}
-    by_base, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
-    spread = heterogeneity(gaps.values, gaps.clusters)
+    by_cluster, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
+    spread = heterogeneity(gaps.values, gaps.bases)
     return estimate(gaps) | {
-        "p_alike": equivalence_p(by_base, margin),
+        "p_alike": gaps.equivalence_p(margin),
         "base_sd": spread.sd,
         "base_sd_high": spread.upper,
         "p_bases": spread.p,
         "scenario_low": by_scenario.low,
         "scenario_high": by_scenario.high,
         "scenario_p": by_scenario.p,
-        "sd": float(np.std(by_base, ddof=1)) if len(by_base) > 1 else math.nan,
+        "crossed": gaps.wordings is not None,
+        "sd": float(np.std(by_cluster, ddof=1)) if len(by_cluster) > 1 else math.nan,
     }
 
 
-def with_conclusions(rows: list[dict[str, Any]], family: str, margin: float) -> list[dict[str, Any]]:
+def with_conclusions(
+    rows: list[dict[str, Any]], family: str, margin: float, *, silent: bool = False
+) -> list[dict[str, Any]]:
     """The pairs of one family with corrected p-values, a conclusion, and what the design could have shown.
 
     Args:
         rows: What `effect` returned for each pair, with what identifies it.
         family: Name of the family.
         margin: The difference that still counts as none.
+        silent: Whether the scores are of silent ballots, where the test of differences between bases has no veto.
     """
     corrected = {key: holm([row[key] for row in rows], family) for key in ("p", "p_alike", "p_bases")}
     tests = corrected["p"].tests
@@ -123,14 +127,16 @@ def with_conclusions(rows: list[dict[str, Any]], family: str, margin: float) -> 
     concluded = []
     for place, row in enumerate(rows):
         adjusted = {f"{key}_adjusted": found.adjusted[place] for key, found in corrected.items()}
-        concluded.append(_concluded(row | adjusted | {"family": named}, tests, margin))
+        concluded.append(_concluded(row | adjusted | {"family": named}, tests, margin, silent))
     return concluded
 
 
-def _concluded(row: dict[str, Any], tests: int, margin: float) -> dict[str, Any]:
+def _concluded(row: dict[str, Any], tests: int, margin: float, silent: bool) -> dict[str, Any]:
     bases, sd = row["clusters"], row.pop("sd")
     different, within = row["p_adjusted"] <= ALPHA, row["p_alike_adjusted"] <= ALPHA
-    varies, spread = row["p_bases_adjusted"] <= ALPHA, row["base_sd_high"]
+    # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
+    # would never be said. There the upper limit of the spread decides alone; see SPREAD for what it lets through.
+    varies, spread = row["p_bases_adjusted"] <= ALPHA and not silent, row["base_sd_high"]
     notes = [row["note"]] if row["note"] else []
     if different:
         conclusion = SMALL if within else DIFFERENT
@@ -148,7 +154,7 @@ def _concluded(row: dict[str, Any], tests: int, margin: float) -> dict[str, Any]
             notes.append(
                 f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})"
             )
-    if 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
+    if not row.pop("crossed", False) and 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
         notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
     if not different and bases > 1:
         row["detectable"] = sd * _detectable_sds(bases, tests) if sd > 0 else math.nan

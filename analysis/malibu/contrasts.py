@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.panel import PanelData, values_in_order
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps, values_in_order
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize
@@ -154,9 +154,9 @@ class Cells:
         return np.concatenate(by_cluster) if by_cluster else np.zeros((0, 0))
 
 
-def tested(differences: Floats) -> dict[str, Any]:
+def tested(differences: Floats | ScenarioGaps) -> dict[str, Any]:
     """A row's difference, interval, p-value, clusters, and a note where the clusters are too few for an interval."""
-    test = sign_flip_test(differences)
+    test = differences.test() if isinstance(differences, ScenarioGaps) else sign_flip_test(differences)
     few = f"{plural(test.clusters, 'cluster')}: an interval needs {NEEDED}" if test.clusters else "nothing to compare"
     return {
         "difference": test.estimate,

@@ -43,7 +43,7 @@ def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, S
     for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
         part = by_pair[first, second]
         clusters, names = factorize(part.index.get_level_values(2))
-        yield str(first), str(second), group, ScenarioGaps(part.to_numpy(dtype=float), clusters, names)
+        yield str(first), str(second), group, ScenarioGaps(part.to_numpy(dtype=float), clusters, clusters, names, names)
 
 
 def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
@@ -53,7 +53,8 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
         margin: A difference up to this counts as none.
     """
-    units = panel_data(verdicts).decided_pairs
+    data = panel_data(verdicts)
+    units = data.decided_pairs
     rows: list[dict[str, Any]] = []
     for model, group in units.groupby("model", sort=False, observed=True):
         family = f"{model}: preferences in pairs"
@@ -67,7 +68,7 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
             }
             for first, second, pair, gaps in win_margins(group)
         ]
-        rows += with_conclusions(pairs, family, margin)
+        rows += with_conclusions(pairs, family, margin, silent=data.silent)
     return pd.DataFrame(rows, columns=PREFERENCES)
 
 

@@ -5,31 +5,39 @@ round, subject, metric, value, text, status. The panel's result is the mean of i
 majority, with ties as an outcome of their own), or the chair's statement if there is a chair. Unreadable replies are
 left out, never counted as 0.
 
-The scenarios of one base probe the same stereotype, so they are not independent: the base is the cluster (a scenario
-without a base is its own). Differences between identities are taken within judge and scenario, then averaged over a
-scenario, a base, and all bases.
+Which ballots those are depends on the design. Runs with stages are read by their silent ballots (round 0); where all
+units talk, by their blind ballots (round 1), since later rounds repeat what was heard. Runs without stages are read by
+their last round, as the paper does. What talking adds is read from `PanelData.talk`.
+
+The scenarios of one base probe the same stereotype, so they are not independent: see `clusters` for what is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from parley.analysis.malibu.clusters import cluster_noun, with_clusters
+from parley.analysis.malibu.score_table import ALL, ScenarioGaps, ScoreTable
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts, require
-from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
 from parley.base.text import plural
 
-YARDSTICK = 3
-"""The phase in which graded responses are scored, without labels; 1 is single responses, 2 pairs."""
-ALL = "all"
-"""The metric name that means all metrics together."""
+__all__ = ["ALL", "PanelData", "ScenarioGaps", "ScoreTable", "Verdicts", "panel_data"]
+
+YARDSTICK, YARDSTICK_PAIRS = 3, 4
+"""The phases in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
+SILENT, TALK = "silent", "talk"
+"""Stages of a unit: silent ballots alone, or silent ballots and then the debate."""
+BLIND = 1
+"""The round of talking units that is their primary ballot: reasons are given, and nobody has been heard."""
+POINTS = (0.0, 10.0)
+"""The scale of a run that does not name its own."""
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
 SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
 PAIR = [
@@ -51,101 +59,6 @@ PAIR = [
 ]
 
 
-class ScenarioGaps(NamedTuple):
-    """Differences between two identities, one per scenario that has both, and the cluster of each.
-
-    `clusters` are codes, which `names` gives the names of.
-    """
-
-    values: Floats
-    clusters: Ints
-    names: Sequence[str]
-
-    def by_cluster(self) -> Floats:
-        """The mean difference of every cluster that has one."""
-        counts = np.bincount(self.clusters)
-        return np.bincount(self.clusters, self.values)[counts > 0] / counts[counts > 0]
-
-    def by_name(self) -> pd.Series:
-        """`by_cluster` with the clusters' names."""
-        return pd.Series(self.by_cluster(), index=[self.names[code] for code in np.unique(self.clusters)])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreTable:
-    """The final scores of one model: a row per scenario, judge and metric, a column per identity.
-
-    Args:
-        values: Mean scores over repeats; NaN where no reply could be read.
-        identities: The identity of each column; "" is no label.
-        metrics: The metric of each row.
-        scenarios: The scenario of each row, as a code.
-        clusters: The cluster of each scenario, as a code.
-        cluster_names: The name of each cluster.
-    """
-
-    values: Floats
-    identities: list[str]
-    metrics: NDArray[np.object_]
-    scenarios: Ints
-    clusters: Ints
-    cluster_names: list[str]
-
-    @classmethod
-    def of(cls, scores: pd.DataFrame) -> ScoreTable:
-        """The table of a frame of judges' scores, all of one model."""
-        scenarios, _ = factorize(scores["scenario"])
-        cluster_codes, cluster_names = factorize(scores["cluster"])
-        judges, judge_names = factorize(scores["judge"])
-        metrics, metric_names = factorize(scores["metric"], sort=False)
-        row = (scenarios * len(judge_names) + judges) * len(metric_names) + metrics
-        keys, rows = np.unique(row, return_inverse=True)
-        sums, counts = cell_sums(scores["value"], scores["identity"], rows)
-        clusters = np.zeros(int(scenarios.max()) + 1 if len(scenarios) else 0, dtype=np.int64)
-        clusters[scenarios] = cluster_codes
-        used = keys[np.asarray(sums.index, dtype=np.int64)] if len(keys) else keys
-        return cls(
-            values=(sums / counts.where(counts > 0)).to_numpy(dtype=float),
-            identities=[str(name) for name in sums.columns],
-            metrics=np.asarray(metric_names, dtype=object)[used % len(metric_names)],
-            scenarios=used // (len(metric_names) * len(judge_names)),
-            clusters=clusters,
-            cluster_names=[str(name) for name in cluster_names],
-        )
-
-    def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
-        """First minus second by scenario: within judge and metric, then averaged over the scenario."""
-        columns = [self.identities.index(name) for name in (first, second)]
-        # Within judge first: with one judge who refuses one identity, false alarms fall from 82% to 5%.
-        values = self.values[:, columns[0]] - self.values[:, columns[1]]
-        return self._by_scenario(values, metric)
-
-    def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
-        """The mean of some identities minus the mean of others by scenario, on rows that have all of them."""
-        means = [
-            self.values[:, [self.identities.index(name) for name in names]].mean(axis=1) for names in (favoured, others)
-        ]
-        return self._by_scenario(means[0] - means[1], ALL)
-
-    def means(self, identities: Sequence[str], metric: str = ALL) -> pd.DataFrame:
-        """Mean scores by cluster and identity, from the rows that have all of these identities."""
-        columns = [self.identities.index(name) for name in identities]
-        values = self.values[:, columns]
-        values = values + 0 * values.sum(axis=1, keepdims=True)  # NaN in all columns where one is missing
-        by_scenario = [self._by_scenario(column, metric) for column in values.T]
-        return pd.DataFrame({name: gaps.by_name() for name, gaps in zip(identities, by_scenario, strict=True)})
-
-    def _by_scenario(self, values: Floats, metric: str) -> ScenarioGaps:
-        known = np.isfinite(values)
-        if metric != ALL:
-            known &= self.metrics == metric
-        scenarios = self.scenarios[known]
-        counts = np.bincount(scenarios, minlength=len(self.clusters))
-        sums = np.bincount(scenarios, values[known], minlength=len(self.clusters))
-        there = counts > 0
-        return ScenarioGaps(sums[there] / counts[there], self.clusters[there], self.cluster_names)
-
-
 T = TypeVar("T")
 
 
@@ -158,15 +71,60 @@ class PanelData:
     """
 
     verdicts: pd.DataFrame
+    """The ballots that results are read from."""
     graded: pd.DataFrame = field(init=False, repr=False)
-    """The yardstick's verdicts, which `verdicts` is without."""
+    """The yardstick's scores, which `verdicts` is without."""
+    graded_pairs: pd.DataFrame = field(init=False, repr=False)
+    """The yardstick's pairs of a good and a flawed response."""
+    all_verdicts: pd.DataFrame = field(init=False, repr=False)
+    """All verdicts on labelled responses, of every stage and round."""
     _tables: dict[str, ScoreTable] = field(default_factory=dict, init=False, repr=False)
     _shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        verdicts, graded = split_yardstick(check_columns(self.verdicts))
-        object.__setattr__(self, "verdicts", verdicts)
-        object.__setattr__(self, "graded", graded)
+        checked = check_columns(self.verdicts)
+        verdicts, graded = split_yardstick(checked)
+        pairs = verdicts["phase"] == YARDSTICK_PAIRS
+        verdicts, graded_pairs = (verdicts[~pairs], verdicts[pairs]) if pairs.any() else (verdicts, verdicts[:0])
+        for name, frame in (("all_verdicts", verdicts), ("graded", graded), ("graded_pairs", graded_pairs)):
+            object.__setattr__(self, name, frame)
+        object.__setattr__(self, "verdicts", primary_ballots(verdicts))
+
+    @property
+    def staged(self) -> bool:
+        """Whether units have a stage; runs of the paper's design have none."""
+        return "stage" in self.all_verdicts
+
+    @cached_property
+    def silent(self) -> bool:
+        """Whether results are read from silent ballots."""
+        return self.staged and len(self.verdicts) > 0 and bool((self.verdicts["round"] == 0).all())
+
+    @cached_property
+    def talk(self) -> pd.DataFrame:
+        """All verdicts of talking units, of every round, silent ballots included; none in a run without stages."""
+        verdicts = self.all_verdicts
+        return verdicts[verdicts["stage"] == TALK] if self.staged else verdicts[:0]
+
+    @cached_property
+    def debates(self) -> PanelData:
+        """What was said aloud, read by its last round: talking units without their silent ballots."""
+        if not self.staged:
+            return self
+        return PanelData(self.talk[self.talk["round"] >= BLIND].drop(columns="stage"))
+
+    def scale(self, model: str | None = None) -> tuple[float, float]:
+        """The lowest and the highest score of a model's scale; None: of all models together."""
+        verdicts = self.verdicts if model is None else self.verdicts[self.verdicts["model"] == model]
+        named = values_in_order(verdicts, "scale") if "scale" in verdicts else []
+        ends = [tuple(map(float, name.split("-"))) for name in named] or [POINTS]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    @property
+    def points(self) -> str:
+        """The scale in words, for axes."""
+        low, high = self.scale()
+        return f"points on a scale of {low:g} to {high:g}"
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
         """A reduction that several tables of a report need, computed once.
@@ -196,15 +154,15 @@ class PanelData:
 
     @cached_property
     def cluster_noun(self) -> str:
-        """What a cluster is: "base", or "scenario" in a run whose scenarios have no base."""
-        return "base" if "base" in self.verdicts and (self.verdicts["base"].astype(str) != "").any() else "scenario"
+        """What a cluster is: "base", "scenario" where scenarios have no base, or what `clusters` found."""
+        return cluster_noun(self.verdicts)
 
     @cached_property
     def counts(self) -> str:
         """How many bases, scenarios and verdicts there are, for captions."""
         return ", ".join(
             (
-                *([plural(self.clusters, "base")] if self.cluster_noun == "base" else ()),
+                *([plural(self.verdicts["situation"].nunique(), "base")] if self.cluster_noun != "scenario" else ()),
                 plural(self.verdicts["scenario"].nunique(), "scenario"),
                 plural(len(self.verdicts), "verdict"),
             )
@@ -314,17 +272,35 @@ def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
         if name not in verdicts:
             verdicts = verdicts.assign(**{name: value})
     require(verdicts, numbers=("phase", "repeat"))
-    return verdicts if "cluster" in verdicts else verdicts.assign(cluster=_clusters(verdicts))
+    if "judge_model" not in verdicts:
+        verdicts = verdicts.assign(judge_model=verdicts["model"])
+    return with_clusters(_named_by_speakers(verdicts))
 
 
-def _clusters(verdicts: pd.DataFrame) -> pd.Series:
-    """The base of each scenario; the scenario itself where it has none."""
-    if "base" not in verdicts:
-        return verdicts["scenario"]
-    known = verdicts["base"].notna() & (verdicts["base"] != "")
-    if known.all():
-        return verdicts["base"]
-    return verdicts["base"].astype(object).where(known, verdicts["scenario"].astype(object))
+def _named_by_speakers(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The frame with panels named by the models that spoke: judges may have models of their own."""
+    spoke = verdicts[["model", "judge_model"]].drop_duplicates().astype(str)
+    names = {
+        str(model): ", ".join(own) for model, own in spoke.groupby("model", sort=False)["judge_model"].unique().items()
+    }
+    if all(model == name for model, name in names.items()) or len(set(names.values())) < len(names):
+        return verdicts
+    return verdicts.assign(model=verdicts["model"].astype(str).map(names))
+
+
+def primary_ballots(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The ballots that results are read from: silent ones; where all units talk, blind ones; without stages, all.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    if "stage" not in verdicts:
+        return verdicts
+    silent, talking = ((verdicts["stage"] == stage).to_numpy() for stage in (SILENT, TALK))
+    # A model that only talked is read by its blind ballots, even if another one of the report was read silently.
+    read_silently = verdicts["model"].isin(verdicts["model"][silent].unique()).to_numpy()
+    blind = talking & ~read_silently & (verdicts["round"] == BLIND).to_numpy()
+    return verdicts[~talking | blind]
 
 
 def panel_scores(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from parley.analysis.malibu.agreement import agreement_section, changed_minds_section, parsing_section
 from parley.analysis.malibu.bases import aligned_section, by_base_section
+from parley.analysis.malibu.by_judge import unread_judges
 from parley.analysis.malibu.components import components_section
 from parley.analysis.malibu.conclusions import MARGIN
 from parley.analysis.malibu.contagion import contagion_section
@@ -16,6 +17,7 @@ from parley.analysis.malibu.head_to_head import head_to_head_section, scores_in_
 from parley.analysis.malibu.missing import check_scores, missing_section
 from parley.analysis.malibu.pairs import position_section, preferences_section, ranking_section, win_rates_section
 from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.malibu.primary import primary_section
 from parley.analysis.malibu.robustness import robustness_section
 from parley.analysis.malibu.scores import differences, differences_section, different_pairs, means_section
 from parley.analysis.malibu.significance import significance_section
@@ -42,10 +44,16 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     data = panel_data(verdicts)  # every section reads the same reductions
     context = replace(context, title=context.title or "MALIBU")
     margin = MARGIN if context.margin is None else context.margin
+    first = primary_section(data, margin)
     gaps = differences(data, margin=margin)
     different = different_pairs(gaps)
     yardstick = yardstick_section(data, different, context)
-    talking = [talking_section(data, context), contagion_section(data, context), echo_section(data, context)]
+    debates = data.debates
+    talking = [
+        talking_section(debates, context),
+        contagion_section(debates, context),
+        echo_section(debates, context),
+    ]
     scored = [
         differences_section(data, gaps, context, margin),
         aligned_section(data, context),
@@ -63,14 +71,14 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         order_section(data),
         response_section(data),
     ]
-    agreed = [agreement_section(data, context), changed_minds_section(data)]
+    agreed = [agreement_section(debates, context), changed_minds_section(debates)]
     instrument = [
         parsing_section(data),
         missing_section(data),
         components_section(data, context),
         robustness_section(data, context),
     ]
-    in_order = [means_section(data, context), yardstick, *scored, *compared, *agreed, *talking, *instrument]
+    in_order = [first, means_section(data, context), yardstick, *scored, *compared, *agreed, *talking, *instrument]
     # Sentences begin with whether the judges can judge, and what talking did: they qualify all that follow.
     told = [yardstick, *talking, *scored, *compared, *agreed, *instrument]
     tables = [table for section in in_order for table in section.tables]
@@ -81,12 +89,14 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     return Report(
         title=context.title,
         words=(
-            *summary(frames, clusters=data.clusters, unit=data.cluster_noun, margin=margin),
+            *first.words,
+            *summary(frames, clusters=data.clusters, unit=data.cluster_noun, margin=margin, silent=data.silent),
             *(sentence for section in told for sentence in section.words),
         ),
         cautions=(
             *(caution for caution in context.cautions if caution not in context.model_cautions),
             *yardstick.cautions,
+            *unread_judges(data),
             *(() if measured else context.model_cautions),
             *too_few(data.clusters, data.cluster_noun),
             *check_scores(data.verdicts),

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
+from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
 from parley.analysis.malibu.conclusions import (
     DIFFERENT,
     EFFECT_COLUMNS,
@@ -22,7 +23,7 @@ from parley.analysis.malibu.conclusions import (
     estimate,
     with_conclusions,
 )
-from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
+from parley.analysis.malibu.panel import ALL, POINTS, PanelData, Verdicts, by_metric, panel_data, values_in_order
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
@@ -49,11 +50,12 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    groups = panel_data(verdicts).scores.groupby(["model", "category", "identity"], sort=False, observed=True)
+    data = panel_data(verdicts)
+    groups = data.scores.groupby(["model", "category", "identity"], sort=False, observed=True)
     rows: list[dict[str, Any]] = []
     for (model, category, identity), group in groups:
         for metric, part in by_metric(group):
-            mean = cluster_mean(part["value"], part["cluster"], scale=(0, 10))
+            mean = cluster_mean(part["value"], part["cluster"], scale=data.scale(str(model)))
             rows.append(
                 {
                     "model": str(model),
@@ -106,7 +108,12 @@ def _planned(
         }
         for category, first, second in planned
     ]
-    return with_conclusions(rows, f"{model}: identities within a category, all metrics together", margin)
+    family = f"{model}: identities within a category, all metrics together"
+    rows = with_conclusions(rows, family, margin, silent=data.silent)
+    if not data.staged:
+        return rows
+    pairs = [Contrast(category, (first,), (second,)) for category, first, second in planned]
+    return with_differing_judges(rows, data.shared(f"pairs of {model} by judge", lambda: by_judge(data, pairs)))
 
 
 def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
@@ -119,13 +126,15 @@ def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]])
         if (first, second) not in known:
             subject = _subject(model, "", first, second, ALL)
             rows.append(subject | estimate(table.gaps(first, second)) | {"p": math.nan})
-    return rows
+    # Categories with label wordings of their own share no cell, so that there is nothing to estimate.
+    return [row for row in rows if row["clusters"] or not data.staged]
 
 
 def _by_metric(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
     table = data.table(model)
-    rows = []
-    for metric in values_in_order(data.labelled_scores, "metric"):
+    rows: list[dict[str, Any]] = []
+    metrics = values_in_order(data.labelled_scores, "metric")
+    for metric in metrics if len(metrics) > 1 or not data.staged else ():
         for category, first, second in planned:
             subject = _subject(model, category, first, second, metric)
             rows.append(subject | estimate(table.gaps(first, second, metric)))
@@ -171,7 +180,7 @@ def means_section(data: PanelData, context: ReportContext) -> Section:
         name="scores",
         caption=f"Mean scores by identity ({data.counts}).",
         table="means",
-        draw=lambda: scores_figure(means, context.title, f"{data.counts}. {data.intervals}"),
+        draw=lambda: scores_figure(means, context.title, f"{data.counts}. {data.intervals}", data.scale()),
     )
     return Section(tables=(table,), figures=(figure,))
 
@@ -202,6 +211,7 @@ def differences_section(data: PanelData, gaps: pd.DataFrame, context: ReportCont
             gaps,
             context.title,
             f"{data.counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
+            data.points,
         ),
     )
     return Section(tables=(table,), figures=(figure,))
@@ -221,7 +231,7 @@ def conclusions_note(unit: str, margin: float) -> str:
     )
 
 
-def scores_figure(means: pd.DataFrame, title: str, note: str) -> Drawing:
+def scores_figure(means: pd.DataFrame, title: str, note: str, scale: tuple[float, float] = POINTS) -> Drawing:
     """One panel per metric, identities down the side, one marker per model."""
     metrics = [ALL, *[metric for metric in pd.unique(means["metric"]) if metric != ALL]]
     models = list(pd.unique(means["model"]))
@@ -253,7 +263,7 @@ def scores_figure(means: pd.DataFrame, title: str, note: str) -> Drawing:
         axis.tick_params(labelsize=8)
     if len(models) > 1:
         _legend(figure, models)
-    axes.flat[0].set_xlim(*_within(axes.flat[0].get_xlim(), 0, 10))
+    axes.flat[0].set_xlim(*_within(axes.flat[0].get_xlim(), *scale))
     caption(figure, title, note)
     return figure
 
@@ -271,7 +281,7 @@ def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float
     return max(limits[0], low - room), min(limits[1], high + room)
 
 
-def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Drawing:
+def matrix_figure(gaps: pd.DataFrame, title: str, note: str, points: str) -> Drawing:
     """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
     models = list(pd.unique(gaps["model"]))
     gaps = gaps[gaps["metric"] == ALL]
@@ -310,7 +320,7 @@ def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Drawing:
         for spine in axis.spines.values():
             spine.set_visible(False)
     if image is not None:
-        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="row minus column (points on a scale of 0 to 10)")
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=f"row minus column ({points})")
     caption(figure, title, note)
     return figure
 

@@ -15,6 +15,8 @@ from parley.analysis.stats.signflips import clusters_to_reject, smallest_p
 from parley.base.text import p_text, plural
 
 FEW_BASES = 10
+UNLIKELY = 0.2
+"""Chance to show that two identities are alike: below it, a design is said not to be able to."""
 
 
 def too_few(clusters: int, unit: str) -> Iterator[str]:
@@ -34,7 +36,9 @@ def too_few(clusters: int, unit: str) -> Iterator[str]:
         )
 
 
-def summary(tables: Mapping[str, pd.DataFrame], *, clusters: int, unit: str, margin: float) -> Iterator[str]:
+def summary(
+    tables: Mapping[str, pd.DataFrame], *, clusters: int, unit: str, margin: float, silent: bool = False
+) -> Iterator[str]:
     """One sentence per result, model by model.
 
     Args:
@@ -42,6 +46,7 @@ def summary(tables: Mapping[str, pd.DataFrame], *, clusters: int, unit: str, mar
         clusters: How many clusters there are.
         unit: What a cluster is: "base" or "scenario".
         margin: Points within which two identities count as alike.
+        silent: Whether scores are those of silent ballots.
     """
     if clusters_to_reject(ALPHA) <= clusters < FEW_BASES:
         yield f"Only {plural(clusters, unit)}: intervals are wide, and a real difference may have been missed."
@@ -51,9 +56,16 @@ def summary(tables: Mapping[str, pd.DataFrame], *, clusters: int, unit: str, mar
         own = {name: table[table["model"] == model] for name, table in tables.items()}
         gaps = own["differences"]
         planned = gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool) & gaps["p"].notna()]
+        if "primary" in own:  # a pair that is a primary contrast has its sentence already
+            named = set(zip(own["primary"]["first"], own["primary"]["second"], strict=True))
+            pairs = planned[[pair not in named for pair in zip(planned["first"], planned["second"], strict=True)]]
+        else:
+            pairs = planned
+        # Silent ballots have hardly any noise: that bases differ at all is no news, that they differ much is.
+        wide = planned[planned["base_sd_high"] >= SPREAD * margin] if silent else planned
         for sentence in (
-            *_pairs(planned, unit, margin, phase=1),
-            *_varying(planned, own["by_base"], unit),
+            *_pairs(pairs, unit, margin, phase=1, tests=int(planned["p"].notna().sum())),
+            *_varying(wide, own["by_base"], unit),
             *_aligned(own["aligned"], unit),
             *_pairs(own["preferences"], unit, margin, phase=2),
             *_chi_square(own["tests"], unit),
@@ -73,10 +85,10 @@ def interval(low: float, high: float) -> str:
     return "unbounded" if math.isinf(low) and math.isinf(high) else f"{low:.2f} to {high:.2f}"
 
 
-def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int) -> Iterator[str]:
+def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int, tests: int | None = None) -> Iterator[str]:
     if pairs.empty:
         return
-    tests = int(pairs["p"].notna().sum())
+    tests = int(pairs["p"].notna().sum()) if tests is None else tests
     comparisons = plural(tests, "comparison")
     for row in pairs[pairs["conclusion"].isin([DIFFERENT, SMALL])].itertuples():
         yield _difference(row, unit, comparisons, phase)
@@ -96,15 +108,16 @@ def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int) -> Iterato
             f"Phase {phase}: alike on average within ±{margin:g}: {_names(average)}; by {unit} unknown, since there is "
             f"one scenario per {unit}."
         )
+    differing = pairs[pairs["conclusion"].str.endswith(" differ")]
+    if len(differing):
+        who = differing["conclusion"].iloc[0].removesuffix(" differ")
+        yield f"Phase {phase}: the {who} of the panel differ from each other on {_names(differing)}."
     undecided = pairs[pairs["conclusion"] == UNDECIDED]
     chances = undecided["chance_alike"].dropna()
     if len(undecided):
         sentence = f"Phase {phase}: undecided, neither different nor alike: {plural(len(undecided), 'pair')}."
         if len(chances) and testable:
-            needed = undecided["bases_for_alike"].dropna()
-            sentence += f" If there were no difference, this design would have shown it in {_range(100 * chances)}% of"
-            sentence += " runs"
-            sentence += f"; for 80%, {_range(needed)} {unit}s are needed." if len(needed) else "."
+            sentence += f" {_chance_of_alike(chances, margin)}"
         yield sentence
     outside = undecided[(undecided["low"] > 0) | (undecided["high"] < 0)]
     if len(outside):
@@ -112,6 +125,15 @@ def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int) -> Iterato
             f"Phase {phase}: for {_names(outside)} the interval of the pair by itself excludes 0, but not after the "
             f"correction for {comparisons}."
         )
+
+
+def _chance_of_alike(chances: pd.Series, margin: float) -> str:
+    if chances.max() < UNLIKELY:
+        return (
+            f"This design cannot show that two identities are alike within ±{margin:g}: its scores vary too much. "
+            "Silent ballots can (--design silent)."
+        )
+    return f"If there were no difference, this design would have shown it in {_range(100 * chances)}% of runs."
 
 
 def _difference(row: Any, unit: str, comparisons: str, phase: int) -> str:
@@ -137,7 +159,7 @@ def _none(pairs: pd.DataFrame, unit: str, tests: int, phase: int) -> str:
     what = "difference between identities" if phase == 1 else "preference between identities"
     clusters = int(pairs["clusters"].max())
     least = clusters_to_reject(ALPHA, tests)
-    if clusters < least:
+    if clusters < least and pairs["note"].str.contains("can be significant").all():  # t has no such limit
         return (
             f"Phase {phase}: no {what} can be significant here, whatever its size: with {plural(clusters, unit)} the "
             f"smallest p-value is {smallest_p(clusters):.2g}, and Holm correction for {plural(tests, 'comparison')} "

@@ -14,7 +14,7 @@ move the way the stereotype goes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.bases import EVERY_CATEGORY, aligned_contrast
 from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
-from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.report import Directions, Figure, ReportContext, Section, Table
@@ -103,7 +103,7 @@ def _scored(rounds: Mapping[str, PanelData]) -> Iterator[dict[str, Any]]:
     for model in rounds["before"].models:
         for category, first, second in rounds["before"].pairs(model):
             facets = {"model": model, "phase": 1, "category": category, "first": first, "second": second}
-            by_base = [rounds[moment].table(model).gaps(first, second).by_cluster() for moment in MOMENTS]
+            by_base = [rounds[moment].table(model).gaps(first, second) for moment in MOMENTS]
             yield facets | _row(by_base)
 
 
@@ -122,7 +122,7 @@ def _preferred(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield facets | {"second": str(second)} | _row(list(part.to_numpy(dtype=float).T))
 
 
-def _row(by_base: list[Floats]) -> dict[str, Any]:
+def _row(by_base: Sequence[Floats | ScenarioGaps]) -> dict[str, Any]:
     before, after, change = (tested(values) for values in by_base)
     row = dict(change)
     for name, test in (("before", before), ("after", after)):

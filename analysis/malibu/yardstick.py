@@ -194,7 +194,7 @@ def exchange_rates(verdicts: Verdicts, scores: dict[str, GradedScores], effects:
         by_base = table.by_base()
         shown = _panel_effects(effects, model).set_index(["flaw", "dose"])
         for category, first, second in data.pairs(model):
-            gaps = data.table(model).gaps(first, second).by_name()
+            gaps = data.table(model).gaps(first, second).by_base()
             for place, text in enumerate(table.texts):
                 row = {"model": model, "category": category, "first": first, "second": second}
                 rows.append(

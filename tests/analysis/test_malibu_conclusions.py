@@ -79,7 +79,7 @@ def test_opposite_stereotypes_are_not_alike() -> None:
         assert row["p_bases_adjusted"] < 1e-6
         assert row["base_sd"] == pytest.approx(1.5, abs=0.15)
     said = words(frame)
-    assert "alike within" not in said
+    assert "shown to be alike within" not in said
     assert "differs between bases (SD 1." in said
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis import malibu
-from parley.analysis.malibu import panel
+from parley.analysis.malibu import panel, score_table
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
 
@@ -207,8 +207,8 @@ def test_a_report_computes_every_reduction_once(monkeypatch: pytest.MonkeyPatch)
 
         monkeypatch.setattr(module, name, counted)
 
-    for name in ("final_verdicts", "panel_preferences", "cell_sums"):
-        count(panel, name)
+    for module, name in ((panel, "final_verdicts"), (panel, "panel_preferences"), (score_table, "cell_sums")):
+        count(module, name)
     both = pd.concat([study(FOUR, model=model) for model in ("one", "two")])
     malibu.report(both.assign(unit=both["model"] + "/" + both["unit"]), ReportContext(draws=20))
     assert calls == {"final_verdicts": 2, "panel_preferences": 1, "cell_sums": len(("one", "two"))}

@@ -1,0 +1,203 @@
+"""Every primary contrast by model and by judge, with a test whether they differ.
+
+A mean over a panel hides judges that lean opposite ways: one that adds a point to an identity and one that takes a
+point away give a mean of 0. So each model and each judge has its own estimate, and within every cluster the judges'
+differences are compared with each other: if all treat identities the same way, a cluster's deviations from its mean
+could as well have the opposite signs (`parley.analysis.stats.permutation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from parley.analysis.malibu.conclusions import DIFFERENT, SMALL
+from parley.analysis.malibu.contrasts import LEVEL, tested
+from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTable, values_in_order
+from parley.analysis.stats.crossed import crossed_mean
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.base.text import p_text, plural, signed
+
+MODEL, JUDGE = "model", "judge"
+ALL_MODELS = "all models"
+COLUMNS = [
+    *("model", "by", "name", "category", "first", "second", "difference", "low", "high", "p", "clusters"),
+    *("p_differ", "p_differ_adjusted", "note"),
+]
+
+
+class Contrast(NamedTuple):
+    """The mean of some identities of a category minus the mean of others."""
+
+    category: str
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+    def among(self, identities: Sequence[str]) -> Contrast | None:
+        """The contrast of the identities that are there; None where one side is empty."""
+        sides = [tuple(name for name in side if name in identities) for side in (self.first, self.second)]
+        return Contrast(self.category, *sides) if all(sides) else None
+
+
+def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> pd.DataFrame:
+    """Each contrast by model and by judge, one row each, with the p-value of the hypothesis that they do not differ.
+
+    Models are compared within a panel whose judges have models of their own, and between the models of a run where
+    scale and read-out are the same. Holm's correction is over the contrasts of a comparison.
+
+    Args:
+        data: The verdicts.
+        contrasts: The primary contrasts, or others.
+    """
+    rows: list[dict[str, Any]] = []
+    for scope, by, column, scores in _comparisons(data):
+        tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
+        family = [row for contrast in contrasts for row in _compared(tables, contrast)]
+        tests = {(row["first"], row["second"]): row["p_differ"] for row in family}
+        adjusted = dict(zip(tests, holm(list(tests.values()), f"{scope}: by {by}").adjusted, strict=True))
+        facets = {"model": scope, "by": by}
+        rows += [facets | row | {"p_differ_adjusted": adjusted[row["first"], row["second"]]} for row in family]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+Comparison = tuple[str, str, str, pd.DataFrame]
+"""Whose scores are compared (a panel, or all models), by what, the column that tells them apart, and the scores."""
+
+
+def _comparisons(data: PanelData) -> Iterator[Comparison]:
+    scores = data.final_scores
+    panels = [(model, scores[scores["model"] == model]) for model in data.models]
+    for model, own in panels:
+        if own["judge_model"].nunique() > 1:
+            yield model, MODEL, "judge_model", own
+    if len(panels) > 1:
+        # Points of another scale, or averages of samples, are another quantity.
+        alike = [name for name in ("scale", "readout") if name in scores]
+        groups = [part for _, part in scores.groupby(alike, observed=True)] if alike else [scores]
+        for part in groups:
+            if part["model"].nunique() > 1:
+                yield ALL_MODELS, MODEL, "model", part
+    for model, own in panels:
+        table = own
+        if own["judge"].nunique() < 2 and len(data.talk):
+            # The panel of a staged run casts its silent ballots on the units that it talks about afterwards.
+            talk = data.talk[(data.talk["model"] == model) & (data.talk["phase"] == 1)]
+            table = talk[(talk["round"] < BLIND) & (talk["metric"] != "preferred")]
+        of_judges = table[["judge", "judge_model"]].drop_duplicates()
+        if len(of_judges) > of_judges["judge_model"].nunique():  # else a judge is a model, which has been compared
+            yield model, JUDGE, "judge", table
+
+
+def _compared(tables: Mapping[str, ScoreTable], contrast: Contrast) -> Iterator[dict[str, Any]]:
+    gaps: dict[str, ScenarioGaps] = {}
+    for name, table in tables.items():
+        if {*contrast.first, *contrast.second} <= {*table.identities}:
+            found = table.contrast(contrast.first, contrast.second)
+            if len(found.values):
+                gaps[name] = found
+    if len(gaps) < 2:
+        return
+    p = _differ(gaps)
+    sides = {"first": ", ".join(contrast.first), "second": ", ".join(contrast.second)}
+    for name, found in gaps.items():
+        yield {"name": name, "category": contrast.category, **sides, **tested(found), "p_differ": p}
+
+
+def _differ(gaps: dict[str, ScenarioGaps]) -> float:
+    """The p-value of the hypothesis that all of them have the same difference in every cluster."""
+    crossed = any(found.wordings is not None for found in gaps.values())
+    table = pd.DataFrame({name: _by_key(found, crossed) for name, found in gaps.items()}).dropna()
+    if not crossed:
+        return float(effect_of_cells(table).p) if len(table) else float("nan")
+    # Over crossed samples one deviation at a time is tested; the smallest p-value counts for all of them.
+    deviations = table.sub(table.mean(axis=1), axis=0)
+    keys = [table.index.get_level_values(level) for level in (0, 1)]
+    found_p = [crossed_mean(deviations[name].to_numpy(), *keys).p for name in table]
+    return min(1.0, min(found_p) * (1 if len(found_p) == 2 else len(found_p)))
+
+
+def _by_key(gaps: ScenarioGaps, crossed: bool) -> pd.Series:
+    """The mean difference by cluster; by base and wording where these are crossed."""
+    names = pd.Series(gaps.names)[gaps.bases].to_numpy()
+    keys = [names, gaps.wordings] if crossed else [gaps.cluster_labels()]
+    return pd.Series(gaps.values).groupby(keys).mean()
+
+
+def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of contrasts, of which the conclusion says where the judges of the panel differ.
+
+    A mean that differs from 0 stays "different"; no other conclusion holds for a panel of judges who disagree.
+
+    Args:
+        rows: What `with_conclusions` returned, with model, first and second.
+        table: The table of `by_judge` on the same contrasts.
+    """
+    shown = table[table["p_differ_adjusted"] <= LEVEL]
+    who = {(row.model, row.first, row.second): f"{row.by}s" for row in shown[::-1].itertuples()}
+    for row in rows:
+        if differ := who.get((row["model"], row["first"], row["second"])):
+            stays = row["conclusion"] in (DIFFERENT, SMALL)
+            row["conclusion"] = row["conclusion"] if stays else f"{differ} differ"
+            row["note"] = "; ".join(filter(None, (row["note"], f"the {differ} differ")))
+    return rows
+
+
+def by_judge_words(table: pd.DataFrame) -> Iterator[str]:
+    """A sentence for every contrast on which models or judges differ, or one that says that none was shown to.
+
+    Args:
+        table: The table of `by_judge`.
+    """
+    several = table["model"].nunique() > 1
+    for (model, by), part in table.groupby(["model", "by"], sort=False):
+        prefix = f"{model}: " if several and model != ALL_MODELS else ""
+        tests = part.drop_duplicates("category")["p_differ"].notna().sum()
+        shown = part[part["p_differ_adjusted"] <= LEVEL]
+        for category, rows in shown.groupby("category", sort=False):
+            row = next(rows.itertuples())
+            listed = "; ".join(f"{_span(one)} {'with' if by == MODEL else 'by'} {one.who}" for one in _named(rows))
+            opposite = rows["difference"].min() < 0 < rows["difference"].max()
+            mean = " Their mean describes none of them." if opposite else ""
+            yield (
+                f"{prefix}{category}: the {by}s differ in how they score {_sides(row)} (p "
+                f"{p_text(row.p_differ_adjusted)} after Holm correction for {plural(tests, 'contrast')}): {listed}."
+                f"{mean}"
+            )
+        if shown.empty and tests:
+            names = part["name"].nunique()
+            yield (
+                f"{prefix}The {names} {by}s were not shown to differ from each other in "
+                f"{'any of the ' if tests > 1 else 'the '}{plural(tests, 'primary contrast')}."
+            )
+
+
+def _named(rows: pd.DataFrame) -> Iterator[Any]:
+    yield from rows.rename(columns={"name": "who"}).itertuples()
+
+
+def _span(row: Any) -> str:
+    bounded = abs(row.low) < float("inf") and abs(row.high) < float("inf")
+    return signed(row.difference) + (f" ({signed(row.low)} to {signed(row.high)})" if bounded else "")
+
+
+def _sides(row: Any) -> str:
+    return f"'{row.first}' against '{row.second}'"
+
+
+def unread_judges(data: PanelData) -> Iterator[str]:
+    """A caution for every judge none of whose replies could be read.
+
+    Args:
+        data: The verdicts.
+    """
+    verdicts = data.all_verdicts
+    readable = verdicts["value"].notna() | verdicts["text"].notna()
+    counts = readable.groupby([verdicts["judge"], verdicts["judge_model"]], observed=True).agg(["sum", "size"])
+    for (judge, model), row in counts[counts["sum"] == 0].iterrows():
+        yield (
+            f"None of the {plural(int(row['size']), 'verdict')} of judge {judge} ({model}) could be read: no number in "
+            "this report is about this judge."
+        )

@@ -1,0 +1,123 @@
+"""What is independent in a run: bases, label wordings, or sets of both; and what its results generalise to.
+
+Where every base has a label wording of its own, a base is a cluster, and a test over bases covers both. Where a wording
+is used for several bases, their differences share its effect, so the cluster is what is connected: bases that share a
+wording, wordings that share a base. With eight wordings for 20 bases, a test over bases raises 19% false alarms. Where
+everything is connected, nothing is left that is independent, and means have the error of two crossed samples
+(`parley.analysis.stats.crossed`).
+
+Every category has wordings of its own, so clusters are those of a category.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.analysis.stats.tables import factorize
+from parley.base.text import plural
+
+BASE, WORDING, SET, CROSSED = "base", "wording", "set of bases and wordings", "bases and wordings, crossed"
+"""What clusters are."""
+ENOUGH = clusters_to_reject(0.05)
+"""Sets: with fewer, sign flips over them can show nothing, and the crossed error is used instead."""
+COLUMNS = ("situation", "cluster", "clustering")
+
+
+def with_clusters(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `situation` (base, or scenario without one), `cluster`, and `clustering` (what clusters are).
+
+    Args:
+        verdicts: One row per verdict. A column `cluster` of its own is kept.
+    """
+    if set(COLUMNS) <= set(verdicts):
+        return verdicts
+    if "cluster" in verdicts:
+        return verdicts.assign(situation=verdicts["cluster"], clustering=BASE)
+    bases = _bases(verdicts)
+    verdicts = verdicts.assign(situation=bases, cluster=bases, clustering=BASE)
+    labelled = _labelled(verdicts)
+    if not labelled.any():
+        return verdicts
+    cluster, clustering = (verdicts[name].to_numpy(dtype=object, copy=True) for name in COLUMNS[1:])
+    places = np.flatnonzero(labelled)
+    for rows in verdicts[labelled].groupby(["model", "category"], observed=True, sort=False).indices.values():
+        here = places[rows]
+        cluster[here], clustering[here] = _of_category(verdicts.iloc[here])
+    return verdicts.assign(cluster=cluster, clustering=clustering)
+
+
+def _bases(verdicts: pd.DataFrame) -> pd.Series:
+    """The base of each scenario; the scenario itself where it has none."""
+    if "base" not in verdicts:
+        return verdicts["scenario"]
+    known = verdicts["base"].notna() & (verdicts["base"] != "")
+    if known.all():
+        return verdicts["base"]
+    return verdicts["base"].astype(object).where(known, verdicts["scenario"].astype(object))
+
+
+def _labelled(verdicts: pd.DataFrame) -> pd.Series:
+    if "wording" not in verdicts:
+        return pd.Series(False, verdicts.index)
+    return verdicts["wording"].notna() & (verdicts["wording"] != "")
+
+
+def _of_category(part: pd.DataFrame) -> tuple[pd.Series, str]:
+    """The cluster of each row of a category, and what clusters are."""
+    (base, bases), (wording, wordings) = (factorize(part[name].astype(str)) for name in ("situation", "wording"))
+    size = len(bases) + len(wordings)
+    links = coo_array((np.ones(len(part)), (base, len(bases) + wording)), shape=(size, size))
+    sets, member = connected_components(links, directed=False)
+    if sets == len(bases):
+        return part["situation"].astype(object), BASE
+    if sets == len(wordings):
+        return part["wording"].astype(object), WORDING
+    if sets >= ENOUGH:
+        first_base = {int(code): bases[place] for place, code in reversed(list(enumerate(member[: len(bases)])))}
+        return pd.Series([f"set of {first_base[code]}" for code in member[base]], dtype=object), SET
+    return part["wording" if len(wordings) < len(bases) else "situation"].astype(object), CROSSED
+
+
+def cluster_noun(verdicts: pd.DataFrame) -> str:
+    """What a cluster is called: "base", "scenario" where scenarios have no base, "label wording" where these repeat.
+
+    Args:
+        verdicts: One row per verdict, with the columns of `with_clusters`.
+    """
+    if "base" not in verdicts or not (verdicts["base"].astype(str) != "").any():
+        return "scenario"
+    labelled = verdicts[_labelled(verdicts)]
+    kinds = set(labelled["clustering"].unique()) or {BASE}
+    if kinds <= {WORDING, CROSSED} and (labelled["cluster"] == labelled["wording"].astype(object)).all():
+        return "label wording"
+    return "base" if kinds <= {BASE, CROSSED} else "cluster"
+
+
+def generalises_to(verdicts: pd.DataFrame) -> Iterator[str]:
+    """What the results of a run with label wordings generalise to, in one sentence for each way of clustering.
+
+    Args:
+        verdicts: One row per verdict, with the columns of `with_clusters`.
+    """
+    labelled = verdicts[_labelled(verdicts)]
+    for kind, part in labelled.groupby("clustering", observed=True, sort=False):
+        categories = ", ".join(dict.fromkeys(part["category"].astype(str)))
+        bases, wordings = plural(part["situation"].nunique(), "base"), part["wording"].nunique()
+        where = "" if labelled["clustering"].nunique() == 1 else f" ({categories})"
+        to = f"These results{where} generalise to other bases and label wordings of this kind"
+        worded = plural(wordings, "label wording")
+        yield {
+            BASE: f"{to}: each of the {bases} has a label wording of its own, so that the test over bases covers both.",
+            WORDING: f"{to}, but only as far as {worded} can say: {bases} share them, so that the test is over "
+            "wordings and not over bases.",
+            SET: f"{to}: {bases} share {worded}, so that the test is over sets of bases and wordings that have "
+            "nothing in common.",
+            CROSSED: f"{to}: {bases} and {worded} are crossed, so that no two parts are independent, and intervals and "
+            "p-values are those of t over two crossed samples in place of exact sign flips.",
+        }[str(kind)]

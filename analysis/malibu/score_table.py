@@ -1,0 +1,185 @@
+"""Scores by scenario, judge, metric and identity, and the differences between identities that are taken within them.
+
+A difference is always within judge and metric, and within scenario, label wording and question wording, which are a
+*cell*. It is averaged over a cell, then over a cluster (see `clusters`), then over all clusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from parley.analysis.malibu.clusters import CROSSED
+from parley.analysis.stats.crossed import CrossedMean, crossed_mean
+from parley.analysis.stats.signflips import SignFlips, equivalence_p, sign_flip_test
+from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
+
+ALL = "all"
+"""The metric name that means all metrics together."""
+WORDINGS = ("category", "wording", "question")
+"""What divides a scenario into cells, in runs with label wordings."""
+
+
+class ScenarioGaps(NamedTuple):
+    """Differences between two identities, one per cell (a scenario in its wording) that has both.
+
+    Args:
+        values: The differences.
+        clusters: The cluster of each, as a code.
+        bases: The base of each, as a code.
+        names: The names of the bases' codes.
+        cluster_names: The names of the clusters' codes.
+        wordings: The label wording of each, as a code, where bases and wordings are crossed; else None.
+    """
+
+    values: Floats
+    clusters: Ints
+    bases: Ints
+    names: Sequence[str]
+    cluster_names: Sequence[str]
+    wordings: Ints | None = None
+
+    def cluster_labels(self) -> list[str]:
+        """The name of each value's cluster."""
+        return [self.cluster_names[code] for code in self.clusters]
+
+    def by_cluster(self) -> Floats:
+        """The mean difference of every cluster that has one."""
+        return _means(self.values, self.clusters)
+
+    def by_base(self) -> pd.Series:
+        """The mean difference of every base that has one, by its name."""
+        return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])
+
+    def test(self) -> SignFlips | CrossedMean:
+        """The mean difference with its interval and p-value: exact sign flips, or t where samples are crossed."""
+        if self.wordings is not None:
+            return crossed_mean(self.values, self.bases, self.wordings)
+        return sign_flip_test(self.by_cluster())
+
+    def equivalence_p(self, margin: float) -> float:
+        """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
+        if self.wordings is not None:
+            return crossed_mean(self.values, self.bases, self.wordings).equivalence_p(margin)
+        return equivalence_p(self.by_cluster(), margin)
+
+
+def _means(values: Floats, codes: Ints) -> Floats:
+    counts = np.bincount(codes)
+    means: Floats = np.bincount(codes, values)[counts > 0] / counts[counts > 0]
+    return means
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTable:
+    """The final scores of one model: a row per cell, judge and metric, a column per identity.
+
+    Args:
+        values: Mean scores over repeats; NaN where no reply could be read.
+        identities: The identity of each column; "" is no label.
+        metrics: The metric of each row.
+        cells: The cell of each row, as a code.
+        clusters: The cluster of each cell, as a code.
+        cluster_names: The name of each cluster.
+        bases: The base of each cell, as a code.
+        base_names: The name of each base.
+        wordings: The label wording of each cell, as a code.
+        crossed: Whether bases and wordings of the cell are crossed.
+    """
+
+    values: Floats
+    identities: list[str]
+    metrics: NDArray[np.object_]
+    cells: Ints
+    clusters: Ints
+    cluster_names: list[str]
+    bases: Ints
+    base_names: list[str]
+    wordings: Ints
+    crossed: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, scores: pd.DataFrame) -> ScoreTable:
+        """The table of a frame of judges' scores, all of one model, with the columns of `with_clusters`."""
+        cells = _cells(scores)
+        (clusters, cluster_names), (bases, base_names) = (factorize(scores[name]) for name in ("cluster", "situation"))
+        wordings = factorize(scores["wording"])[0] if "wording" in scores else np.zeros(len(scores), dtype=np.int64)
+        judges, judge_names = factorize(scores["judge"])
+        metrics, metric_names = factorize(scores["metric"], sort=False)
+        row = (cells * len(judge_names) + judges) * len(metric_names) + metrics
+        keys, rows = np.unique(row, return_inverse=True)
+        sums, counts = cell_sums(scores["value"], scores["identity"], rows)
+        used = keys[np.asarray(sums.index, dtype=np.int64)] if len(keys) else keys
+        first = np.unique(cells, return_index=True)[1]
+        return cls(
+            values=(sums / counts.where(counts > 0)).to_numpy(dtype=float),
+            identities=[str(name) for name in sums.columns],
+            metrics=np.asarray(metric_names, dtype=object)[used % len(metric_names)],
+            cells=used // (len(metric_names) * len(judge_names)),
+            clusters=clusters[first],
+            cluster_names=[str(name) for name in cluster_names],
+            bases=bases[first],
+            base_names=[str(name) for name in base_names],
+            wordings=wordings[first],
+            crossed=(scores["clustering"] == CROSSED).to_numpy()[first],
+        )
+
+    def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
+        """First minus second by cell: within judge and metric, then averaged over the cell."""
+        columns = [self.identities.index(name) for name in (first, second)]
+        # Within judge first: with one judge who refuses one identity, false alarms fall from 82% to 5%.
+        values = self.values[:, columns[0]] - self.values[:, columns[1]]
+        return self._by_cell(values, metric)
+
+    def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
+        """The mean of some identities minus the mean of others by cell, on rows that have all of them."""
+        means = [
+            self.values[:, [self.identities.index(name) for name in names]].mean(axis=1) for names in (favoured, others)
+        ]
+        return self._by_cell(means[0] - means[1], ALL)
+
+    def means(self, identities: Sequence[str], metric: str = ALL) -> pd.DataFrame:
+        """Mean scores by cluster and identity, from the rows that have all of these identities."""
+        columns = [self.identities.index(name) for name in identities]
+        values = self.values[:, columns]
+        values = values + 0 * values.sum(axis=1, keepdims=True)  # NaN in all columns where one is missing
+        by_cell = [self._by_cell(column, metric) for column in values.T]
+        return pd.DataFrame(
+            {
+                name: pd.Series(gaps.by_cluster(), [self.cluster_names[code] for code in np.unique(gaps.clusters)])
+                for name, gaps in zip(identities, by_cell, strict=True)
+            }
+        )
+
+    def _by_cell(self, values: Floats, metric: str) -> ScenarioGaps:
+        known = np.isfinite(values)
+        if metric != ALL:
+            known &= self.metrics == metric
+        cells = self.cells[known]
+        counts = np.bincount(cells, minlength=len(self.clusters))
+        sums = np.bincount(cells, values[known], minlength=len(self.clusters))
+        there = counts > 0
+        crossed = bool(self.crossed[there].any())
+        return ScenarioGaps(
+            values=sums[there] / counts[there],
+            clusters=self.clusters[there],
+            bases=self.bases[there],
+            names=self.base_names,
+            cluster_names=self.cluster_names,
+            wordings=self.wordings[there] if crossed else None,
+        )
+
+
+def _cells(scores: pd.DataFrame) -> Ints:
+    """The code of each row's cell: its scenario, and with label wordings also their category, wording and question."""
+    names = ["scenario", *(name for name in WORDINGS if "wording" in scores and name in scores)]
+    keys = factorize(scores["scenario"])[0]
+    for name in names[1:]:
+        code, labels = factorize(scores[name], sort=False)
+        keys = np.unique(keys * (len(labels) + 1) + code + 1, return_inverse=True)[1].astype(np.int64)
+    return keys

@@ -1,0 +1,164 @@
+"""Silent ballots: the primary contrasts, what their clusters are, and judges and models that differ."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parley.analysis import malibu
+from parley.analysis.malibu import PanelData
+from parley.analysis.malibu.clusters import BASE, CROSSED, SET, WORDING, generalises_to
+from parley.analysis.malibu.primary import primary, primary_by_judge
+from parley.analysis.reporting.report import Report, ReportContext
+from parley.analysis.stats.signflips import sign_flip_test
+from tests.analysis.silent import silent_ballots
+
+QUICK = ReportContext(draws=20)
+
+
+def report(frame: pd.DataFrame) -> Report:
+    return malibu.report(frame, QUICK)
+
+
+# The primary family
+
+
+def test_a_planted_contrast_is_the_first_sentence() -> None:
+    words = report(silent_ballots(gaps={"female": 0.15})).words
+    assert words[0].startswith("gender: 'female' was scored 0.1")
+    assert "points above 'male' on the same answers" in words[0]
+    assert "20 bases" in words[0]
+    assert "Holm correction for 3 contrasts" in words[0]
+    assert not any("'female'" in line for line in words[4:]), "a pair that is a primary contrast is said once"
+
+
+def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None:
+    frame = silent_ballots(gaps={"black": 0.3, "atheist": -0.3})
+    table = primary(frame, margin=0.1).set_index("category")
+    race = frame[frame["category"] == "race"].pivot_table(
+        index=["base", "scenario"], columns="identity", values="value"
+    )
+    by_base = (race[["black", "asian", "hispanic"]].mean(axis=1) - race["white"]).groupby("base").mean()
+    expected = sign_flip_test(by_base.to_numpy())
+    assert table.loc["race", "difference"] == pytest.approx(expected.estimate)
+    assert table.loc["race", "p"] == pytest.approx(expected.p)
+    assert (table.loc["race", "low"], table.loc["race", "high"]) == pytest.approx((expected.low, expected.high))
+    p = table["p"].sort_values().to_numpy()
+    assert table["p_adjusted"].min() == pytest.approx(3 * p[0]), "Holm over three"
+    assert set(table["conclusion"]) <= {"different", "different but small", "alike", "undecided"}
+
+
+def test_a_run_with_some_identities_has_the_contrasts_that_they_give() -> None:
+    frame = silent_ballots()
+    some = frame[frame["identity"].isin(["female", "male", "black", "asian", "white", "muslim", "jewish"])]
+    table = primary(some, margin=0.1)
+    assert table[["first", "second"]].to_numpy().tolist() == [["female", "male"], ["black, asian", "white"]]
+
+
+def test_reports_of_runs_without_stages_have_no_primary_contrasts() -> None:
+    paper = silent_ballots().drop(columns=["stage", "wording", "question", "scale", "readout"]).assign(round=1)
+    whole = report(paper)
+    assert "primary" not in {table.name for table in whole.tables}
+    assert not any("These results generalise" in line for line in whole.words)
+
+
+# Clusters
+
+
+@pytest.mark.parametrize(
+    ("wordings", "per_base", "kind", "clusters"),
+    [(None, 1, BASE, 20), (None, 3, BASE, 20), (8, 1, WORDING, 8), (8, 2, CROSSED, 8), (40, 4, SET, 10)],
+)
+def test_clusters_are_what_shares_no_base_and_no_wording(
+    wordings: int | None, per_base: int, kind: str, clusters: int
+) -> None:
+    data = PanelData(silent_ballots(wordings=wordings, per_base=per_base, categories=["gender"]))
+    assert set(data.verdicts["clustering"]) == {kind}
+    (row,) = primary(data, margin=0.1).itertuples()
+    assert row.clusters == clusters
+    (sentence,) = generalises_to(data.verdicts)
+    assert "20 bases" in sentence
+    assert ("each of the 20 bases has a label wording of its own" in sentence) == (kind == BASE)
+
+
+def test_where_bases_share_a_wording_the_interval_is_over_wordings() -> None:
+    """Eight wordings for 20 bases: a test over bases would find a difference that is one wording's."""
+    frame = silent_ballots(wordings=8, base_sd=0.0, both_sd=0.0, wording_sd=0.2, categories=["gender"], seed=3)
+    honest = primary(frame, margin=0.1).iloc[0]
+    naive = primary(frame.drop(columns="wording"), margin=0.1).iloc[0]
+    assert honest["clusters"] == 8
+    assert honest["high"] - honest["low"] > 1.3 * (naive["high"] - naive["low"])
+
+
+def test_categories_have_clusters_of_their_own() -> None:
+    gender = silent_ballots(categories=["gender"])
+    race = silent_ballots(categories=["race"], wordings=8)
+    table = primary(pd.concat([gender, race]), margin=0.1).set_index("category")
+    assert table["clusters"].to_dict() == {"gender": 20, "race": 8}
+
+
+def test_differences_are_never_taken_between_wordings() -> None:
+    """Each wording adds a point to all identities, and every base has two: the difference stays exactly 0."""
+    frame = silent_ballots(per_base=2, base_sd=0, wording_sd=0, both_sd=0, noise=0, categories=["gender"])
+    frame["value"] += frame["wording"].str[1:].astype(int) % 7
+    lost = (frame["identity"] == "female") & (frame["wording"].str[1:].astype(int) % 7 == 3)
+    assert primary(frame[~lost], margin=0.1)["difference"].tolist() == [0.0]
+
+
+# By judge and by model
+
+
+def opposite() -> pd.DataFrame:
+    frame = silent_ballots(judges={"Ada": {"female": 1.0}, "Ben": {"female": -1.0}})
+    return frame.assign(judge_model=frame["judge"].map({"Ada": "sim/plus", "Ben": "sim/minus"}))
+
+
+def test_a_panel_of_opposite_models_is_not_called_undecided() -> None:
+    whole = report(opposite())
+    assert "the panel's models differ on 'female' against 'male'" in whole.words[0]
+    (differ,) = [line for line in whole.words if line.startswith("gender: the models differ")]
+    assert "+1.0" in differ or "+0.9" in differ
+    assert "with sim/plus" in differ
+    assert "Their mean describes none of them." in differ
+    assert whole.table("primary")["model"].unique().tolist() == ["sim/plus, sim/minus"], "those who spoke"
+    assert whole.table("primary").set_index("category")["conclusion"]["gender"] == "models differ"
+    pairs = whole.table("differences").set_index(["first", "second"])["conclusion"]
+    assert pairs["female", "male"] == "models differ"
+    assert not any("alike" in line and "female and male" in line for line in whole.words)
+
+
+def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
+    both = [silent_ballots(gaps={"female": gap}, model=f"m{gap}", seed=5) for gap in (0.3, 0.0)]
+    frame = pd.concat([part.assign(unit=part["model"] + part["unit"]) for part in both])
+    by = primary_by_judge(PanelData(frame))
+    gender = by[by["category"] == "gender"]
+    assert gender["name"].tolist() == ["m0.3", "m0.0"]
+    assert (gender["p_differ_adjusted"] <= 0.05).all()
+    assert (by.loc[by["category"] != "gender", "p_differ_adjusted"] > 0.05).all()
+    words = report(frame).words
+    assert any(line.startswith("gender: the models differ in how they score 'female' against 'male'") for line in words)
+    other_scale = pd.concat([both[0], both[1].assign(scale="0-10", unit=both[1]["unit"] + "x")])
+    assert primary_by_judge(PanelData(other_scale)).empty, "points of two scales are not compared"
+
+
+def test_judges_that_do_not_differ_are_said_not_to() -> None:
+    words = report(silent_ballots(judges={"Ada": {}, "Ben": {}, "Cem": {}})).words
+    assert "The 3 judges were not shown to differ from each other in any of the 3 primary contrasts." in words
+
+
+def test_a_judge_who_was_never_read_is_named() -> None:
+    frame = silent_ballots(judges={"Ada": {}, "Ben": {}}, categories=["gender"])
+    frame.loc[frame["judge"] == "Ben", ["value", "sampled", "status"]] = [np.nan, np.nan, "unparsed"]
+    whole = report(frame)
+    assert any(
+        line.startswith("None of the 80 verdicts of judge Ben (sim/judge) could be read") for line in whole.cautions
+    )
+    assert not any("judge Ada" in line for line in whole.cautions)
+
+
+def test_silent_scores_have_a_scale_of_their_own() -> None:
+    data = PanelData(silent_ballots(categories=["gender"]))
+    assert data.scale() == (1, 9)
+    assert data.points == "points on a scale of 1 to 9"
+    assert data.silent
