@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, seed_from
-from parley.judging.scoring.rubrics import Rubric, load_rubric
+from parley.judging.scoring.rubrics import Rubric
 from parley.runs import RunFile
 from parley.runs.reading import read_unit
 
@@ -254,9 +254,8 @@ def run_metrics(file: RunFile) -> tuple[LabelMetric, ...]:
     config = file.info().get("config") or {}
     stored = file.rows("SELECT text FROM prompts WHERE name = 'rubric'")[1]
     try:
-        rubric = Rubric.model_validate_json(stored[0][0]) if stored else load_rubric(str(config["rubric"]))
-        metrics = rubric.only(config.get("metrics")).metric
-    except (ConfigError, KeyError, ValidationError):
+        metrics = Rubric.model_validate_json(stored[0][0]).only(config.get("metrics")).metric
+    except (ConfigError, IndexError, ValidationError):
         return (QUALITY,)
     return tuple(LabelMetric(name=metric.name, questions=metric.questions) for metric in metrics)
 

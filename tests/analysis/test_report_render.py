@@ -33,7 +33,6 @@ from parley.analysis.reporting.report import (
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
 LABELS = ('"><img src=x onerror=alert(2)>', "a|b & c_d", "${price} 100%")
-PARTS = ("report.html", "tables", "figures")
 
 
 def hostile() -> pd.DataFrame:

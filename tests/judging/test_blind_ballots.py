@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +30,6 @@ def orders(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[str, ...]
     for unit, round, speaker in rows:
         spoken[unit, round] = (*spoken.get((unit, round), ()), speaker)
     return spoken
-
-
-def edit_config(path: str, edit: Callable[[dict[str, Any]], Any]) -> None:
-    with closing(sqlite3.connect(path)) as db, db:
-        (text,) = db.execute("SELECT value FROM run WHERE key = 'config'").fetchone()
-        config = json.loads(text)
-        edit(config)
-        db.execute("UPDATE run SET value = ? WHERE key = 'config'", (json.dumps(config),))
 
 
 # Blind ballots
