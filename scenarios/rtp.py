@@ -26,7 +26,7 @@ SETS: Mapping[str, tuple[float, float]] = {"moderate": (0.5, 0.6), "high": (0.8,
 """STARDTOX's two sets: ranges of the prompt's toxicity, including both ends."""
 HUB = "hub"
 REVISION = "d3a6507562064c4f37cdf267bdc2faa7b0873173"
-PLACE = "hf://datasets/allenai/real-toxicity-prompts@{revision}/prompts.jsonl"
+PLACE = f"hf://datasets/allenai/real-toxicity-prompts@{REVISION}/prompts.jsonl"
 PUBLISHED = 99_442
 """The number of rows of the published file."""
 
@@ -72,11 +72,10 @@ def load(data: str | Path) -> Rtp:
     return Rtp(_rows(parsed), {path.name: hashlib.sha256(content).hexdigest()})
 
 
-def load_hub(*, revision: str = REVISION, place: str | None = None, cache: str | None = None) -> Rtp:
+def load_hub(*, place: str | None = None, cache: str | None = None) -> Rtp:
     """The published file from the Hugging Face hub.
 
     Args:
-        revision: The revision of the dataset.
         place: Another file or URL in the same format.
         cache: The folder to cache it in (default: that of `datasets`).
     """
@@ -87,7 +86,7 @@ def load_hub(*, revision: str = REVISION, place: str | None = None, cache: str |
             "RealToxicityPrompts from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
             "or give its .jsonl file with --data"
         ) from None
-    file = place or PLACE.format(revision=revision)
+    file = place or PLACE
     try:
         table: Any = load_dataset("json", data_files=file, split="train", cache_dir=cache)
     except Exception as error:  # the network, the hub and Arrow raise many kinds
@@ -96,7 +95,7 @@ def load_hub(*, revision: str = REVISION, place: str | None = None, cache: str |
     if place is None and len(table) != PUBLISHED:
         raise ScenarioError(f"{file} has {len(table)} rows, expected {PUBLISHED}")
     rows = _rows((row, f"{file}, row {number}") for number, row in enumerate(table, 1))
-    return Rtp(rows, {f"hub {revision[:12]}": hashlib.sha256(repr(rows).encode()).hexdigest()})
+    return Rtp(rows, {f"hub {REVISION[:12]}": hashlib.sha256(repr(rows).encode()).hexdigest()})
 
 
 def _rows(parsed: Iterable[tuple[Any, str]]) -> tuple[RtpRow, ...]:

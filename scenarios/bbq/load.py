@@ -245,22 +245,15 @@ def _templates(folders: Sequence[Path], needed: set[str], sources: dict[str, str
 
 
 REVISION = "5d6faae52070aa5eb71b46d1c0723d3ba7930209"
-PLACE = "hf://datasets/heegyu/bbq@{revision}/data"
+PLACE = f"hf://datasets/heegyu/bbq@{REVISION}/data"
 """A copy of the authors' JSONL files, one per category."""
 
 
-def load_hub(
-    categories: Iterable[str] | None = None,
-    *,
-    revision: str = REVISION,
-    place: str | None = None,
-    cache: str | None = None,
-) -> Bbq:
+def load_hub(categories: Iterable[str] | None = None, *, place: str | None = None, cache: str | None = None) -> Bbq:
     """The rows of some categories.
 
     Args:
         categories: The categories (default: all).
-        revision: The revision of the dataset.
         place: Another folder or URL with the same files.
         cache: The folder to cache them in (default: that of `datasets`).
     """
@@ -271,7 +264,7 @@ def load_hub(
             "BBQ from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
             "or give a folder of BBQ's .jsonl files with --data"
         ) from None
-    where = (place or PLACE.format(revision=revision)).rstrip("/")
+    where = (place or PLACE).rstrip("/")
     rows: list[BbqRow] = []
     for category in categories or COUNTS:
         if category not in COUNTS:
@@ -292,4 +285,4 @@ def load_hub(
             except ValueError as error:
                 raise ScenarioError(f"{file}, row {number}: {error}") from None
     digest = hashlib.sha256(repr(rows).encode()).hexdigest()
-    return settle(rows, {f"hub {revision[:12]}": digest})
+    return settle(rows, {f"hub {REVISION[:12]}": digest})
