@@ -148,6 +148,11 @@ class Malibu:
                 identities=self.identities,
                 scenarios=self._scenarios.values(),
             )
+            # A run stores its own: a pair's log-odds must not be averaged into a score, and the scale is this run's.
+            self.measures = (  # type: ignore[misc]
+                *(Measure(name, name.lower(), better="higher", scale=scale) for name in self.rubric.names),
+                Measure("preferred", "preferred", kind="choice"),
+            )
             self.talk = Talk(
                 silent=self.silent,
                 ballot=self._ballots,

@@ -150,3 +150,8 @@ def test_wordings_are_for_designs_with_ballots():
         study(design="paper", wordings="english", wordings_per_base=2)
     with pytest.raises(ConfigError, match="--scale 1-9"):
         study(scale="0-10")
+
+
+def test_a_run_stores_the_scale_that_it_used():
+    assert [(m.metric, m.scale) for m in study().measures] == [("Overall", (1, 9)), ("preferred", None)]
+    assert study(design="paper").measures == Malibu.measures
