@@ -212,9 +212,11 @@ class SimClient(Client):
         """One token with its alternatives: the numbers of the stated scale, or A and B."""
         system = "".join(message["content"] for message in chat if message["role"] == "system")
         prompt = "\n".join(message["content"] or "" for message in chat if message["role"] == "user")
-        found = [] if not self.label_words else _words_pattern(tuple(self.label_words)).findall(prompt)
-        labels = [self.label_words[words.lower()] for words in found]
-        text = _words_pattern(tuple(self.label_words)).sub("", prompt) if found else prompt
+        lowered = prompt.lower()
+        # Looked for one by one first: an expression of some hundred names took most of a ballot's time.
+        pattern = _words_pattern(tuple(word for word in self.label_words if word in lowered))
+        labels = [self.label_words[words.lower()] for words in pattern.findall(prompt)]
+        text = pattern.sub("", prompt)
         shared = self._shift("item", options.item, text) + self._shift("judge", options.judge, system)
 
         def points(label: str) -> float:
@@ -332,9 +334,11 @@ class SimClient(Client):
         return random.Random(seed_from(kind, self.options.seed or 0, text)).gauss(0, deviation)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=512)
 def _words_pattern(words: tuple[str, ...]) -> re.Pattern[str]:
-    """Any of the words or phrases, the longest first."""
+    """Any of the words or phrases, the longest first; without any, nothing."""
+    if not words:
+        return re.compile(r"(?!)")
     listed = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
     return re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
 
