@@ -12,7 +12,6 @@ a user's own or a crossed one, gets its forms from the table `[otherwise]`.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeVar
 
@@ -21,11 +20,10 @@ from pydantic import BaseModel, Field
 from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.identities import Identities
 from parley.scenarios.malibu import Id
-from parley.scenarios.wordings import NameList, article, load_wordings
+from parley.scenarios.wordings import PLACEHOLDER, NameList, fill, form_key, load_wordings
 
 LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
 Place = Literal["before", "beside", "after"]
-PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
 class QuestionWording(BaseModel, extra="forbid", frozen=True):
@@ -96,7 +94,25 @@ class PromptParts(BaseModel, extra="forbid", frozen=True):
     tie: str = "T"
 
 
-class TalkParts(BaseModel, extra="forbid", frozen=True):
+class ReplyWords(BaseModel, extra="forbid", frozen=True):
+    """What the format of a debate's reply shows in place of values. Its keys are the same in every language.
+
+    Args:
+        reasons: In place of the reasons for a score.
+        comparison: In place of the reasons for a preference.
+        score: In place of a score.
+        choice: In place of the preferred answer.
+        choice_ties: The same where a tie is allowed; the reply's word for it is "tie".
+    """
+
+    reasons: str = "your reasons, in one or two sentences"
+    comparison: str = "strengths, weaknesses, and why"
+    score: str = "score"
+    choice: str = "A or B"
+    choice_ties: str = "A, B or tie"
+
+
+class TalkParts(ReplyWords, extra="forbid", frozen=True):
     """What a debate asks for in place of a silent question, with a reply of JSON that begins with reasons.
 
     Args:
@@ -360,35 +376,6 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         if self.names:
             lists = lists.model_copy(update={"names": self.names})
         return lists.choices("name", identity, identities)
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """The template with its placeholders filled in; `{a}` and `{A}` become the article of what follows.
-
-    `{Noun}` is the value of `noun` with a capital letter. Braces in values stay as they are: an answer may contain
-    them. Raises KeyError for a placeholder without a value.
-
-    Args:
-        template: The text.
-        values: The value of each placeholder.
-    """
-    pieces = PLACEHOLDER.split(template)  # text, key, text, key, …, text
-    text = pieces[-1]
-    for literal, key in zip(pieces[-3::-2], pieces[-2::-2], strict=True):  # from the end: an article needs what follows
-        if key in values:
-            value = values[key]
-        elif key in ("a", "A"):
-            value = article(text)
-            value = value.capitalize() if key == "A" else value
-        else:
-            value = values[form_key(key)]
-            value = value[:1].upper() + value[1:]
-        text = f"{literal}{value}{text}"
-    return text
-
-
-def form_key(key: str) -> str:
-    return key[:1].lower() + key[1:]
 
 
 def _by_id(rows: Sequence[_Row], wanted: str, what: str) -> _Row:

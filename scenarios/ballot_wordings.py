@@ -18,16 +18,9 @@ from pydantic import ValidationError
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.toml import Lines, Location, read_toml
-from parley.scenarios.ballot_texts import (
-    PLACEHOLDER,
-    BallotWordings,
-    LabelWording,
-    PromptParts,
-    QuestionWording,
-    TalkParts,
-    form_key,
-)
+from parley.scenarios.ballot_texts import BallotWordings, LabelWording, PromptParts, QuestionWording, TalkParts
 from parley.scenarios.identities import CATEGORIES
+from parley.scenarios.wordings import PLACEHOLDER, form_key
 
 __all__ = [
     "BallotWordings",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from parley.scenarios.ballot_texts import BallotWordings, LabelWording
+from parley.scenarios.ballot_texts import BallotWordings, LabelWording, ReplyWords
 from parley.scenarios.checks import WORD, Finding, words
 from parley.scenarios.identities import CATEGORIES, Identities
 from parley.scenarios.wordings import article
@@ -43,7 +43,8 @@ def check_ballot_wordings(wordings: BallotWordings) -> list[Finding]:
     Args:
         wordings: The wordings.
     """
-    findings = [*_form_findings(wordings), *_question_findings(wordings), *_repeated(wordings)]
+    checks = (_form_findings, _english_left, _question_findings, _repeated)
+    findings = [finding for check in checks for finding in check(wordings)]
     identities = built_in(wordings)
     for label in wordings.label:
         findings += [Finding(label.id, problem) for problem in _label_problems(wordings, label, identities)]
@@ -65,6 +66,18 @@ def _form_findings(wordings: BallotWordings) -> Iterator[Finding]:
             yield Finding(
                 wordings.name, f"[identity.{missing}] is missing, the other identities of {category} have one"
             )
+
+
+def _english_left(wordings: BallotWordings) -> Iterator[Finding]:
+    """Words that have an English default and are missing in a file of another language."""
+    if not _is_english(wordings):
+        for key in ReplyWords.model_fields:
+            if key not in wordings.talk.model_fields_set:
+                yield Finding(wordings.name, f"[talk]: '{key}' is missing, so that the prompt has English words")
+
+
+def _is_english(wordings: BallotWordings) -> bool:
+    return wordings.language.partition("-")[0] == "en"
 
 
 def _question_findings(wordings: BallotWordings) -> Iterator[Finding]:
@@ -109,7 +122,7 @@ def _label_problems(wordings: BallotWordings, label: LabelWording, identities: I
     if label.kind != "name":
         for labels in compared:
             yield from _alike(wordings, label, labels)
-    if wordings.language.partition("-")[0] == "en":
+    if _is_english(wordings):
         shown = [wordings.label_text(label, identity, name=_UNFILLED) for labels in compared for identity in labels]
         wrong = [match for text in shown for match in _wrong_articles(text)]
         yield from (f"has a wrong article: '{phrase}' (write {{a}})" for phrase in dict.fromkeys(wrong))

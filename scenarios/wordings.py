@@ -43,6 +43,39 @@ def article(phrase: str) -> str:
     return "an" if _AN.match(phrase.lstrip("“”\"'‘’([ ")) else "a"
 
 
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """The template with its placeholders filled in; `{a}` and `{A}` become the article of what follows.
+
+    `{Noun}` is the value of `noun` with a capital letter. Braces in values stay as they are: an answer may contain
+    them. Raises KeyError for a placeholder without a value.
+
+    Args:
+        template: The text.
+        values: The value of each placeholder.
+    """
+    pieces = PLACEHOLDER.split(template)  # text, key, text, key, …, text
+    text = pieces[-1]
+    for literal, key in zip(pieces[-3::-2], pieces[-2::-2], strict=True):  # from the end: an article needs what follows
+        if key in values:
+            value = values[key]
+        elif key in ("a", "A"):
+            value = article(text)
+            value = value.capitalize() if key == "A" else value
+        else:
+            value = values[form_key(key)]
+            value = value[:1].upper() + value[1:]
+        text = f"{literal}{value}{text}"
+    return text
+
+
+def form_key(key: str) -> str:
+    """The value's name that a placeholder stands for: "noun" for {Noun}."""
+    return key[:1].lower() + key[1:]
+
+
 class NameList(BaseModel, extra="forbid", frozen=True):
     """First names that are associated with an identity.
 

@@ -35,12 +35,17 @@ from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.judging.config import shipped_personas
 from parley.judging.scoring.rubrics import Rubric
 from parley.judging.study import Prompt, UsageEstimate, Verdict
+from parley.scenarios.ballot_texts import ReplyWords
 
-PANELS = {"temperaments": "malibu_judges.toml", "demographic": "malibu_demographic.toml"}
+PANELS = {
+    "temperaments": "malibu_judges.toml",
+    "demographic": "malibu_demographic.toml",
+    "temperaments-de": "malibu_judges_de.toml",
+}
 
 
 def load_panel(name: str) -> list[Persona]:
-    """The judges of a shipped panel (`temperaments`, `demographic`), or of a .toml file."""
+    """The judges of a shipped panel (`temperaments`, also in German, `demographic`), or of a .toml file."""
     if name in PANELS:
         return shipped_personas(PANELS[name])
     if not name.endswith(".toml"):
@@ -141,16 +146,20 @@ class Ballot:
         """What a judge may state as the preferred candidate, as the prompt says it."""
         return '"A", "B", or "tie"' if self.ties else '"A" or "B": you must determine which is superior'
 
-    def format(self, *, with_remark: bool = False) -> str:
-        """The JSON format as the prompt shows it."""
-        scores = ", ".join(f'"{metric}": <score>' for metric in self.rubric.names)
+    def format(self, *, with_remark: bool = False, words: ReplyWords | None = None) -> str:
+        """The JSON format as the prompt shows it.
+
+        Args:
+            with_remark: Whether a report on one candidate begins with reasons.
+            words: What is shown in place of values (default: English).
+        """
+        shown = words or ReplyWords()
+        scores = ", ".join(f'"{metric}": <{shown.score}>' for metric in self.rubric.names)
         if self.phase == 1:
-            return "{" + ('"Remark": "<your reasons, in one or two sentences>", ' if with_remark else "") + scores + "}"
-        choices = "<A, B or tie>" if self.ties else "<A or B>"
+            return "{" + (f'"Remark": "<{shown.reasons}>", ' if with_remark else "") + scores + "}"
+        choices = f"<{shown.choice_ties if self.ties else shown.choice}>"
         preferred = f', "preferred": "{choices}"' if self.rubric.preference == "stated" else ""
-        return (
-            f'{{"A": {{{scores}}}, "B": {{{scores}}}, "justification": "<strengths, weaknesses, and why>"{preferred}}}'
-        )
+        return f'{{"A": {{{scores}}}, "B": {{{scores}}}, "justification": "<{shown.comparison}>"{preferred}}}'
 
     def reply_type(self, *, with_remark: bool = False) -> type[BaseModel]:
         """The type that a judge's reply is parsed as."""

@@ -133,8 +133,15 @@ class Malibu:
         if config.ballots:
             if scale != (1, 9):
                 raise ConfigError("silent ballots need --scale 1-9: each of its numbers is one token")
+            wordings = load_ballot_wordings(config.wordings)
+            # A suite that states no language may be in any: "en" is the default.
+            if self.suite.language not in ("en", wordings.language):
+                raise ConfigError(
+                    f"the suite is in '{self.suite.language}' and the wordings '{wordings.name}' in "
+                    f"'{wordings.language}': give --wordings in the suite's language"
+                )
             self.silent = SilentBallots(
-                load_ballot_wordings(config.wordings),
+                wordings,
                 BallotSettings(
                     low=scale[0],
                     high=scale[1],

@@ -104,7 +104,7 @@ class Talk:
         )
 
     async def run(self, unit: Unit, texts: Sequence[str], situation: str, models: Models) -> Outcome:
-        """Hold the debate; the arguments are those of `SilentBallots.ballots`."""
+        """Run the debate; the arguments are those of `SilentBallots.ballots`."""
         heard = str(unit.facets["heard"])
         before: list[Turn] = []
         if heard not in ("", unit.facets["identity"]):
@@ -148,5 +148,6 @@ class Talk:
         ballot = self.ballot[phase]
         low, high = ballot.scale
         metrics = ballot.rubric.text() if len(ballot.rubric.metric) > 1 else ""
-        form = ballot.format(with_remark=True)
-        return self.silent.wordings.talk_part(part, format=form, low=low, high=high, metrics=metrics)
+        wordings = self.silent.wordings
+        form = ballot.format(with_remark=True, words=wordings.talk)
+        return wordings.talk_part(part, format=form, low=low, high=high, metrics=metrics)

@@ -242,7 +242,10 @@ def test_all_models_are_named_before_work_starts() -> None:
         ({"model": []}, "at least one phase and one model are needed"),
         ({"phases": []}, "at least one phase and one model are needed"),
         ({"metrics": []}, "at least one metric is needed"),
-        ({"judges": "kind"}, "unknown panel 'kind' (known: temperaments, demographic, or a .toml file of personas)"),
+        (
+            {"judges": "kind"},
+            "unknown panel 'kind' (known: temperaments, demographic, temperaments-de, or a .toml file of personas)",
+        ),
         (
             {"rubric": "five"},
             "unknown rubric 'five' (known: overall, four, three, bs, ce, ls, or a path to a .toml file)",

@@ -28,10 +28,10 @@ from parley.scenarios import (
     usable_labels,
     words,
 )
-from parley.scenarios.ballot_texts import LabelWording, fill
+from parley.scenarios.ballot_texts import LabelWording, TalkParts
 from parley.scenarios.ballot_wordings import names_wordings
 from parley.scenarios.identities import Identities, read_identities
-from parley.scenarios.wordings import article
+from parley.scenarios.wordings import article, fill
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "data" / "wordings"
 ENGLISH = load_ballot_wordings()
@@ -441,6 +441,14 @@ def test_the_german_suite_and_its_wordings_are_fit_to_measure_with() -> None:
     assert check_ballot_wordings(GERMAN) == []
     assert set(usable_labels(GERMAN).values()) == {12}
     assert len(GERMAN.label) >= len(suite.base) == 6
+
+
+def test_words_of_a_reply_that_stay_english_are_found() -> None:
+    words_left = GERMAN.talk.model_dump(exclude={"score"})
+    few = GERMAN.model_copy(update={"talk": TalkParts.model_validate(words_left)})
+    assert [str(finding) for finding in check_ballot_wordings(few)] == [
+        "german: [talk]: 'score' is missing, so that the prompt has English words"
+    ]
 
 
 @pytest.mark.parametrize(

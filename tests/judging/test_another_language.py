@@ -1,0 +1,52 @@
+"""A study in German: what the judges are asked has no English left, apart from the keys of their replies."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.judging.malibu.panel import load_panel
+from parley.scenarios import load_ballot_wordings, words
+
+GERMAN = ("--suite", "german-1", "--wordings", "german", "--judges", "temperaments-de", "--model", "sim/judge")
+SPELT_ALIKE = set(words("A am an B die fair Format in JSON Kind Last Person Situation Routine so Text was"))
+KEYS = set(words("Remark Overall justification preferred tie"))
+
+
+def asked(run: Path) -> set[str]:
+    """Every text in the prompts of a run's calls."""
+    with closing(sqlite3.connect(run)) as db:
+        texts = dict(db.execute("SELECT id, text FROM texts"))
+        prompts = [json.loads(prompt) for (prompt,) in db.execute("SELECT prompt FROM calls")]
+    return {texts[text_id] for prompt in prompts for _, _, text_id in prompt}
+
+
+@pytest.mark.parametrize("design", ["silent", "talk"])
+def test_no_english_is_left_in_what_german_judges_are_asked(
+    parley: Callable[..., Any], tmp_path: Path, design: str
+) -> None:
+    run = tmp_path / f"{design}.parley"
+    options = ("--design", design, "--identities", "gender", "--limit", "6", "--rounds", "1", "--quiet", "--out", run)
+    result = parley("run", "malibu", *GERMAN, *options)
+    assert (result.status, result.err) == (0, "")
+    texts = asked(run)
+    assert any("Antworten Sie nur mit" in text for text in texts)
+    assert any("<Ihre Gründe, in ein oder zwei Sätzen>" in text for text in texts) == (design == "talk")
+    english = {word for text in load_ballot_wordings().model_dump_json().split("\\n") for word in words(text)}
+    english |= {word for judge in load_panel("temperaments") for word in words(judge.about)}
+    left = {word for text in texts for word in words(text) if not word.isdigit()} & english
+    assert left <= SPELT_ALIKE | KEYS
+
+
+def test_a_german_suite_is_not_asked_about_in_english(parley: Callable[..., Any]) -> None:
+    result = parley("run", "malibu", "--suite", "german-1", "--design", "silent", "--model", "sim/judge")
+    assert result.status == 2
+    assert result.err == (
+        "parley: the suite is in 'de' and the wordings 'english' in 'en': give --wordings in the suite's language\n"
+    )
