@@ -100,6 +100,9 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     written_factor: ClassVar[float] = 1.0
     """Price of a prompt token that is written to the vendor's prompt cache, as a multiple of the normal price."""
 
+    searches_limit: ClassVar[bool] = True
+    """Whether the number of concurrent calls is found during a run, unless the user sets it."""
+
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self.provider, _, self.model = name.partition("/")
@@ -148,7 +151,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         """
         connections = share(self.options.max_connections)
         # Who sets the number knows the server: it is used from the first call on.
-        known = "max_connections" in self.options.model_fields_set
+        known = not self.searches_limit or "max_connections" in self.options.model_fields_set
         search = None if known else LimitSearch(share(START_LIMIT), connections)
         return Throttle(connections, step, on_slow, search)
 
@@ -305,8 +308,9 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         return request, address, cached
 
     def _keep_reply(self, current: Session, address: bytes, reply: Reply) -> None:
-        # A reply that was cut before it said anything is asked for again when there is more room.
-        if self.cacheable and not (reply.cut and reply.empty):
+        # A reply that was cut before it said anything is asked for again when there is more room. One token may be a
+        # space, but then its log-probabilities were asked for.
+        if self.cacheable and not (reply.cut and reply.empty and not reply.logprobs):
             current.store_reply(address, self.name, reply)
 
     async def _send_by_session(

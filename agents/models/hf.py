@@ -2,14 +2,16 @@
 
 Concurrent calls are batched, so that many conversations cost little more than one. Structured replies are constrained
 to their schema, so they always parse unless `max_tokens` cuts them off. A sampled reply depends on the call's seed and
-not on the rest of its batch (rounding aside): the sampling noise is computed from the seed.
+not on the rest of its batch (rounding aside): the sampling noise is computed from the seed. Calls for one token are not
+generated, but read (`parley.agents.models.next_token`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -20,8 +22,10 @@ from pydantic import BaseModel, Field
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
+from parley.agents.models.next_token import next_token_logits
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
+from parley.agents.models.seeded_sampler import SeededSampler
 from parley.agents.models.thoughts import OPEN
 from parley.agents.models.weights import transformers_folder
 from parley.agents.models.wire import from_completion, to_chat
@@ -29,15 +33,15 @@ from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from parley.base.text import plural
 
 GATHER_SECONDS = 0.01
-"""How long to wait for further calls before a batch starts."""
-TOP_LOGPROBS = 20
-"""Alternatives returned for each token if log-probabilities are requested; as many as OpenAI's."""
+"""A batch that is not full starts when no further call has come for this long."""
+MAX_BATCH = 256
+"""Calls in a batch; half of the calls under way, so that the others are prepared and recorded meanwhile."""
 
 
 class HfOptions(ClientOptions):
     """The options of models on transformers."""
 
-    max_connections: int = Field(256, ge=1, description="maximum batch size")
+    max_connections: int = Field(512, ge=1, description=f"number of concurrent calls; up to {MAX_BATCH} make a batch")
     timeout: float = 1800.0
     device: str | None = Field(None, description="torch device (default: the GPU if there is one)")
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
@@ -45,6 +49,14 @@ class HfOptions(ClientOptions):
     )
     batch_tokens: int = Field(400_000, ge=256, description="maximum tokens of all prompts and replies in a batch")
     context: int | None = Field(None, ge=64, description="context window in tokens (default: the model's)")
+
+
+class TokenText(NamedTuple):
+    """A token of the vocabulary."""
+
+    text: str
+    bytes: list[int]
+    """Not those of `text` if the token is a part of a character."""
 
 
 class PendingCall(NamedTuple):
@@ -66,6 +78,11 @@ class PendingCall(NamedTuple):
         """Calls of the same group can share a batch without waiting for each other."""
         return self.max_tokens, self.top_p, self.logprobs, self.schema is None
 
+    @property
+    def read(self) -> bool:
+        """Whether a forward pass over the prompt is all it needs."""
+        return self.max_tokens == 1
+
 
 class HfClient(Client):
     """A model in this process, on transformers."""
@@ -77,6 +94,7 @@ class HfClient(Client):
     default_max_tokens = 512
     continues = True
     """A final assistant message is continued (prefill): see `parley.agents.readout`."""
+    searches_limit = False  # more calls are never slower: what is too much for a batch waits
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -94,11 +112,15 @@ class HfClient(Client):
             raise ConfigError(f"there is no folder {folder}")
         self._loading = asyncio.Lock()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="transformers")
+        self._encoder = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
         self._model: Any = None
         self._tokenizer: Any = None
         self._pending: list[PendingCall] = []
         self._batching: asyncio.Task[None] | None = None
-        self._max_batch = self.options.max_connections
+        self._texts: list[tuple[str, asyncio.Future[list[int]]]] = []
+        self._encoding: asyncio.Task[None] | None = None
+        self._tokens: dict[int, TokenText] = {}
+        self._max_batch = min(self.options.max_connections, MAX_BATCH)
 
     async def prepare(self) -> None:
         async with self._loading:
@@ -143,9 +165,10 @@ class HfClient(Client):
             await self.prepare()
         chat = to_chat(request.messages)
         prefill = chat[-1]["role"] == "assistant"
-        ids = self._tokenizer.apply_chat_template(
-            chat, add_generation_prompt=not prefill, continue_final_message=prefill, return_dict=True
-        )["input_ids"]
+        text = self._tokenizer.apply_chat_template(
+            chat, add_generation_prompt=not prefill, continue_final_message=prefill, tokenize=False
+        )
+        ids = await self._encode(text)
         options = request.options
         max_tokens = int(options.get("max_tokens", self.default_max_tokens))
         if len(ids) + max_tokens > self.context_tokens:
@@ -155,7 +178,7 @@ class HfClient(Client):
             )
         completion: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         call = PendingCall(
-            prompt=list(ids),
+            prompt=ids,
             max_tokens=max_tokens,
             temperature=float(options.get("temperature", 1.0)),
             top_p=float(options.get("top_p", 1.0)),
@@ -172,45 +195,79 @@ class HfClient(Client):
                 data = await completion
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
-        if request.schema is None and not prefill and self._tokenizer.decode(ids[-8:]).rstrip().endswith(OPEN):
+        if request.schema is None and not prefill and text.rstrip().endswith(OPEN):
             message = data["choices"][0]["message"]  # the template has opened the thinking: the reply only closes it
             message["content"] = OPEN + message["content"]
         return from_completion(data)
 
+    async def _encode(self, text: str) -> list[int]:
+        """Token ids. Texts that wait are encoded together, in a thread: that takes as long as all the rest of a call
+        for one token."""
+        encoded: asyncio.Future[list[int]] = asyncio.get_running_loop().create_future()
+        self._texts.append((text, encoded))
+        if not self._encodes:
+            self._encoding = asyncio.create_task(self._encode_texts())
+        return await encoded
+
+    @property
+    def _encodes(self) -> bool:
+        return self._encoding is not None and not self._encoding.done()
+
+    async def _encode_texts(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._texts:
+            waiting, self._texts = self._texts, []
+            encode = partial(self._tokenizer, [text for text, _ in waiting], add_special_tokens=False)
+            try:
+                prompts = (await loop.run_in_executor(self._encoder, encode))["input_ids"]
+            except Exception as error:
+                _fail([future for _, future in waiting], self._error(error))
+            else:
+                for (_, future), prompt in zip(waiting, prompts, strict=True):
+                    if not future.done():
+                        future.set_result(prompt)
+
     async def _run_batches(self) -> None:
         loop = asyncio.get_running_loop()
         while self._pending:
-            await asyncio.sleep(GATHER_SECONDS)
+            count = 0
+            while len(self._pending) < self._max_batch and (self._encodes or count < len(self._pending)):
+                count = len(self._pending)
+                await asyncio.sleep(GATHER_SECONDS)
             batch = self._next_batch()
             try:
                 completions = await loop.run_in_executor(self._pool, self._generate, batch)
             except torch.OutOfMemoryError:
                 if len(batch) == 1:
-                    _fail(batch, ParleyError(f"{self.name}: out of memory with a single call"))
+                    batch[0].completion.set_exception(ParleyError(f"{self.name}: out of memory with a single call"))
                 self._max_batch = max(1, len(batch) // 2)
                 self._pending = [call for call in batch if not call.completion.done()] + self._pending
-            except ParleyError as error:
-                _fail(batch, ParleyError(f"{self.name}: {error}"))
             except Exception as error:
-                _fail(batch, ParleyError(f"{self.name}: {' '.join(str(error).split())[:200]}"))
+                _fail([call.completion for call in batch], self._error(error))
             else:
                 for call, completion in zip(batch, completions, strict=True):
                     if not call.completion.done():
                         call.completion.set_result(completion)
 
+    def _error(self, error: Exception) -> ParleyError:
+        text = str(error) if isinstance(error, ParleyError) else " ".join(str(error).split())[:200]
+        return ParleyError(f"{self.name}: {text}")
+
     def _next_batch(self) -> list[PendingCall]:
-        """The oldest pending call, and as many of its group, nearest in length, as fit into its batch."""
+        """The oldest pending call, and as many of its group as fit into its batch: those nearest in length, or the
+        oldest if they are read (`next_token` sorts them itself, and neighbours have much in common)."""
         self._pending = [call for call in self._pending if not call.completion.done()]  # drops cancelled calls
         if not self._pending:
             return []
         first = self._pending[0]
         group = [call for call in self._pending if call.group == first.group]
-        group.sort(key=lambda call: (call is not first, abs(len(call.prompt) - len(first.prompt))))
+        if not first.read:
+            group.sort(key=lambda call: (call is not first, abs(len(call.prompt) - len(first.prompt))))
         batch: list[PendingCall] = []
         longest = 0
         for call in group[: self._max_batch]:
             longest = max(longest, len(call.prompt) + call.max_tokens)
-            if batch and longest * (len(batch) + 1) > self.options.batch_tokens:
+            if batch and not first.read and longest * (len(batch) + 1) > self.options.batch_tokens:
                 break
             batch.append(call)
         chosen = set(map(id, batch))
@@ -222,13 +279,18 @@ class HfClient(Client):
         if not batch:
             return []
         device = self._model.device
-        prompt_length = max(len(call.prompt) for call in batch)
         pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else min(self._ends)
-        rows = [[pad] * (prompt_length - len(call.prompt)) + call.prompt for call in batch]
-        mask = [[0] * (prompt_length - len(call.prompt)) + [1] * len(call.prompt) for call in batch]
         schemas = [call.schema for call in batch]
         constraints = ConstrainedBatch(self._grammars, schemas) if any(schemas) else None
-        sampler = SeededSampler(batch, prompt_length, device, constraints)
+        if batch[0].read:
+            logits = next_token_logits(self._model, [call.prompt for call in batch], pad, self.options.batch_tokens)
+            sampler = self._sampler(batch, 0, constraints)
+            chosen = sampler(torch.empty((len(batch), 0), device=device), logits).argmax(-1, keepdim=True)
+            return self._completions(batch, chosen, sampler)
+        prompt_length = max(len(call.prompt) for call in batch)
+        rows = [[pad] * (prompt_length - len(call.prompt)) + call.prompt for call in batch]
+        mask = [[0] * (prompt_length - len(call.prompt)) + [1] * len(call.prompt) for call in batch]
+        sampler = self._sampler(batch, prompt_length, constraints)
         with torch.inference_mode():
             generated = self._model.generate(
                 input_ids=torch.tensor(rows, device=device),
@@ -239,10 +301,25 @@ class HfClient(Client):
                 pad_token_id=pad,
                 logits_processor=transformers.LogitsProcessorList([sampler]),
             )
+        return self._completions(batch, generated[:, prompt_length:], sampler)
+
+    def _sampler(
+        self, batch: Sequence[PendingCall], prompt_length: int, constraints: ConstrainedBatch | None
+    ) -> SeededSampler:
+        return SeededSampler(
+            seeds=torch.tensor([call.seed % 2**63 for call in batch], device=self._model.device),
+            temperatures=torch.tensor([call.temperature for call in batch], device=self._model.device),
+            top_p=batch[0].top_p,
+            logprobs=batch[0].logprobs,
+            prompt_length=prompt_length,
+            constraints=constraints,
+        )
+
+    def _completions(self, batch: Sequence[PendingCall], tokens: Any, sampler: SeededSampler) -> list[dict[str, Any]]:
         alternatives = sampler.alternatives()
         return [
-            self._completion(call, tokens, alternatives[row] if alternatives else None)
-            for row, (call, tokens) in enumerate(zip(batch, generated[:, prompt_length:].tolist(), strict=True))
+            self._completion(call, row_tokens, alternatives[row] if alternatives else None)
+            for row, (call, row_tokens) in enumerate(zip(batch, tokens.tolist(), strict=True))
         ]
 
     def _completion(self, call: PendingCall, tokens: list[int], alternatives: Any) -> dict[str, Any]:
@@ -255,91 +332,35 @@ class HfClient(Client):
             "finish_reason": "length" if end is None else "stop",
         }
         if alternatives is not None:
+            # A call for one token wants its distribution, even if the model would end here.
             choice["logprobs"] = {
                 "content": [
                     {
-                        "token": self._text(token),
-                        "logprob": own,
-                        "top_logprobs": [
-                            {"token": self._text(other), "logprob": logprob}
-                            for other, logprob in zip(*top, strict=True)
-                        ],
+                        **self._token(token, own),
+                        "top_logprobs": [self._token(other, logprob) for other, logprob in zip(*top, strict=True)],
                     }
-                    for token, (own, *top) in zip(ids, alternatives, strict=False)
+                    for token, (own, *top) in zip(tokens if call.read else ids, alternatives, strict=False)
                 ]
             }
         completion_tokens = len(tokens) if end is None else end + 1
         usage = {"prompt_tokens": len(call.prompt), "completion_tokens": completion_tokens}
         return {"choices": [choice], "usage": usage}
 
-    def _text(self, token: int) -> str:
-        return str(self._tokenizer.decode([token], clean_up_tokenization_spaces=False))
+    def _token(self, token: int, logprob: float) -> dict[str, Any]:
+        """A token in OpenAI's format."""
+        known = self._tokens.get(token)
+        if known is None:
+            text = str(self._tokenizer.decode([token], clean_up_tokenization_spaces=False))
+            known = self._tokens[token] = TokenText(text, list(self._grammars.tokens.decode_bytes([token])))
+        return {"token": known.text, "logprob": logprob, "bytes": known.bytes}
 
     async def close(self) -> None:
         self._model = None
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self._encoder):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _fail(batch: Sequence[PendingCall], error: Exception) -> None:
-    for call in batch:
-        if not call.completion.done():
-            call.completion.set_exception(error)
-
-
-class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
-    """Samples by the Gumbel-max trick: noise is added to the logits, and greedy decoding takes the largest sum. The
-    noise follows from each call's seed and the position, so a reply does not depend on the rest of its batch."""
-
-    def __init__(
-        self, batch: Sequence[PendingCall], prompt_length: int, device: Any, constraints: ConstrainedBatch | None
-    ) -> None:
-        self.prompt_length, self.logprobs, self.constraints = prompt_length, batch[0].logprobs, constraints
-        self.seeds = torch.tensor([call.seed % 2**63 for call in batch], device=device)
-        self.temperatures = torch.tensor([call.temperature for call in batch], device=device)
-        self.any_sampled = any(call.temperature > 0 for call in batch)
-        top_p = batch[0].top_p
-        self.nucleus = transformers.TopPLogitsWarper(top_p) if top_p < 1 else None
-        self.steps: list[tuple[Any, Any, Any]] = []
-
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
-        temperatures, logits = self.temperatures[:, None], scores
-        step = input_ids.shape[1] - self.prompt_length
-        if self.constraints is not None:
-            scores = self.constraints.mask(scores, input_ids[:, -1].tolist() if step else None)
-        if self.any_sampled:
-            scaled = scores / temperatures.clamp(min=1e-6)
-            if self.nucleus is not None:
-                scaled = self.nucleus(input_ids, scaled)
-            noise = gumbel_noise(self.seeds, step, scores.shape[1])
-            scores = torch.where(temperatures > 0, scaled + noise, scores)
-        if self.logprobs:
-            logs = torch.log_softmax(logits.float(), dim=-1)
-            top = logs.topk(min(TOP_LOGPROBS, scores.shape[1]), dim=-1)
-            self.steps.append((logs.gather(1, scores.argmax(-1, keepdim=True))[:, 0], top.indices, top.values))
-        return scores
-
-    def alternatives(self) -> list[list[tuple[float, list[int], list[float]]]]:
-        """For each call and token: its own log-probability, and the most likely tokens with theirs."""
-        steps = [(own.tolist(), ids.tolist(), values.tolist()) for own, ids, values in self.steps]
-        rows = range(len(self.seeds)) if steps else ()
-        return [[(own[row], ids[row], values[row]) for own, ids, values in steps] for row in rows]
-
-
-GOLDEN = -0x61C8864680B583EB
-"""The increment of splitmix64, as a signed integer."""
-
-
-def splitmix64(x: Any) -> Any:
-    """Splitmix64's hash of a counter. The masks undo the sign extension of shifts of signed integers."""
-    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
-    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
-    return x ^ ((x >> 31) & 0x1FFFFFFFF)
-
-
-def gumbel_noise(seeds: Any, step: int, vocab_size: int) -> Any:
-    """Gumbel noise for each seed and token: a hash of seed, step and token, so that it does not depend on the batch."""
-    states = splitmix64(seeds + torch.tensor(step + 1, device=seeds.device) * GOLDEN)
-    tokens = torch.arange(1, vocab_size + 1, device=seeds.device)
-    bits = (splitmix64(states[:, None] + (tokens * GOLDEN)[None]) >> 41) & 0x7FFFFF
-    uniform = (bits.float() + 0.5) / 2**23  # never 0 or 1 in 32 bits
-    return -torch.log(-torch.log(uniform))
+def _fail(futures: Iterable[asyncio.Future[Any]], error: Exception) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(error)

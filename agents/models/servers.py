@@ -115,7 +115,18 @@ class OwnServerClient(CompatibleClient):
 
 
 class TemplateClient(OwnServerClient):
-    """A server whose models think if their chat template says so."""
+    """A server that applies the model's chat template, and whose models think if the template says so."""
+
+    continues = True
+    """A final assistant message is continued (prefill): see `parley.agents.readout`."""
+
+    def body(self, request: Request) -> dict[str, Any]:
+        body = super().body(request)
+        if body["messages"][-1]["role"] == "assistant":
+            # A reply that has begun is past its thinking; llama.cpp's server refuses it otherwise.
+            body.pop("reasoning_effort", None)
+            body["chat_template_kwargs"] = {"enable_thinking": False, "thinking": False}
+        return body
 
     def effort_fields(self, effort: Effort) -> dict[str, Any]:
         # Newer versions switch the thinking by `reasoning_effort` alone. Templates ignore the name that is not theirs.
@@ -131,6 +142,14 @@ class VLLMClient(TemplateClient):
     def context_in(self, entry: dict[str, Any]) -> int | None:
         length = entry.get("max_model_len")
         return length if type(length) is int and length > 0 else None
+
+    def body(self, request: Request) -> dict[str, Any]:
+        body = super().body(request)
+        # llama.cpp's server continues the last message unasked; vLLM closes it. A longer reply is a new message: it is
+        # that of an agent who speaks twice in a row.
+        if body["messages"][-1]["role"] == "assistant" and body.get("max_tokens") == 1:
+            body |= {"continue_final_message": True, "add_generation_prompt": False}
+        return body
 
     async def send(self, request: Request) -> Reply:
         """If the prompt leaves less room than was estimated, it is sent again with what is left."""
@@ -152,8 +171,6 @@ class OllamaClient(OwnServerClient):
 
 class LlamaCppClient(TemplateClient):
     caches_by_slot = True
-    continues = True
-    """A final assistant message is continued (prefill): see `parley.agents.readout`."""
     lengths = True
     serves_any_name = True
     default_url, url_variable = "http://localhost:9931/v1", "LLAMACPP_BASE_URL"

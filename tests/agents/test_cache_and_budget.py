@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -98,6 +99,25 @@ async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server: Any, tm
     assert (first.cached, second.cached) == (False, True)
     assert (calls[0].cached, calls[0].cost, calls[0].attempts) == (True, 0.0, 0)
     assert budget.calls == 1
+
+
+async def test_one_token_without_a_text_is_cached_with_its_probabilities(server: Any, tmp_path: Path) -> None:
+    top = [{"token": "7", "logprob": -1.5, "bytes": [55]}]
+    choice = {"finish_reason": "length", "message": {"content": " "}}
+    probabilities = {"content": [{"token": " ", "logprob": -0.5, "top_logprobs": top}]}
+    server.sends(json.dumps({"choices": [{**choice, "logprobs": probabilities}]}))
+    server.sends(json.dumps({"choices": [choice]}))
+    options = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
+    client, cache = server.client(), ReplyCache(tmp_path / "replies.sqlite")
+    for _ in range(2):
+        with session(Session("unit", cache=cache)):
+            read = await client.create(ASK, extra_create_args=options)
+            cut = await client.create(ASK, extra_create_args={"max_tokens": 1})
+        cache.commit()
+    cache.close()
+    assert (read.cached, cut.cached) == (True, False), "a text that was cut at once is asked for again"
+    assert read.logprobs is not None
+    assert read.logprobs[0].top_logprobs[0].bytes == [55]
 
 
 async def test_a_failure_is_not_cached(server: Any, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
-from autogen_core.models import UserMessage
+from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from parley.agents import AuthError, BadRequest, Client, ConfigError, model, record_calls
@@ -91,6 +91,25 @@ async def test_vllm_reports_cached_tokens_if_it_was_started_with_the_flag(server
     server.says("Seven.", {**usage, "prompt_tokens_details": None})
     assert (await recorded_call("vllm/Qwen/Qwen3-4B", base_url=server.url)).cached_tokens is None
     assert server.asked[0]["model"] == "Qwen/Qwen3-4B"
+
+
+@pytest.mark.parametrize("provider", ["vllm", "llamacpp"])
+async def test_a_reply_that_has_begun_is_continued_by_one_token(server: SimulatedServer, provider: str) -> None:
+    server.serves("m")
+    server.says("7", {})
+    client = model(f"{provider}/m?effort=high", base_url=server.url)
+    begun = [*ASK, AssistantMessage(content="Score: ", source="self")]
+    options = {"max_tokens": 1, "think_tokens": 0, "logprobs": True, "temperature": 0.0}
+    await client.create(begun, extra_create_args=options)
+    await client.create(begun, extra_create_args={"max_tokens": 30, "think_tokens": 0})
+    await client.close()
+    one, more = server.asked
+    assert one["messages"][-1] == {"role": "assistant", "content": "Score: "}
+    assert (one["max_tokens"], one["logprobs"], one["top_logprobs"], one["temperature"]) == (1, True, 20, 0.0)
+    assert one["chat_template_kwargs"]["enable_thinking"] is False, "a reply that has begun is past its thinking"
+    switches = {"continue_final_message": True, "add_generation_prompt": False} if provider == "vllm" else {}
+    assert {key: one[key] for key in ("continue_final_message", "add_generation_prompt") if key in one} == switches
+    assert "continue_final_message" not in more
 
 
 async def test_ollama_does_not_report_cached_tokens_and_its_tags_are_optional(server: SimulatedServer) -> None:

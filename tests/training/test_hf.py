@@ -70,7 +70,7 @@ def test_greedy_replies_are_those_of_transformers(tiny: Path) -> None:
 
 
 def test_tokens_are_sampled_with_their_probabilities() -> None:
-    from parley.agents.models.hf import gumbel_noise
+    from parley.agents.models.seeded_sampler import gumbel_noise
 
     weights = torch.tensor([0.5, 0.3, 0.15, 0.05])
     seeds = torch.arange(20_000)
@@ -86,7 +86,7 @@ def test_tokens_are_sampled_with_their_probabilities() -> None:
 
 def test_the_noise_is_splitmix64s() -> None:
     """Published outputs for the seed 1234567 (Rosetta Code, "Pseudo-random numbers/Splitmix64")."""
-    from parley.agents.models.hf import GOLDEN, splitmix64
+    from parley.agents.models.seeded_sampler import GOLDEN, splitmix64
 
     counters = torch.tensor(1234567) + torch.arange(1, 6) * GOLDEN
     published = (
@@ -166,3 +166,99 @@ def test_a_batch_that_does_not_fit_is_halved(tiny: Path, monkeypatch: pytest.Mon
     assert len(replies(tiny, calls)) == 8
     assert sizes[0] == 8
     assert sizes[-1] <= 2
+
+
+LABELS = ("a woman", "a man", "an atheist", "a person from far away")
+
+
+def ballots(situations: Sequence[str]) -> list[list[LLMMessage]]:
+    """One question about each situation and label, whose reply has been begun."""
+    return [
+        [*prompt(f"{situation} An answer by {label}. How good is it?"), AssistantMessage(content="I say ", source="me")]
+        for situation in situations
+        for label in LABELS
+    ]
+
+
+@pytest.mark.parametrize("max_connections", [1, 5, 64])
+def test_one_token_is_read_with_the_probabilities_of_a_plain_forward_pass(tiny: Path, max_connections: int) -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    situations = ["Are buses good? " * 9, "Are parks at home good? " * 14, "Games?"]
+    calls = [(messages, {"max_tokens": 1, "logprobs": True, "temperature": 0.0}) for messages in ballots(situations)]
+    read = replies(tiny, calls, max_connections=max_connections)
+    tokenizer, plain = AutoTokenizer.from_pretrained(tiny), AutoModelForCausalLM.from_pretrained(tiny)
+    for (messages, _), reply in zip(calls, read, strict=True):
+        chat = [{"role": "user", "content": messages[0].content}, {"role": "assistant", "content": "I say "}]
+        ids = tokenizer.apply_chat_template(chat, continue_final_message=True, return_tensors="pt", return_dict=True)
+        logs = torch.log_softmax(plain(**ids).logits[0, -1].detach().float(), -1)
+        top = logs.topk(20)
+        (token,) = reply.logprobs
+        assert token.logprob == pytest.approx(float(logs.max()), abs=1e-4)
+        assert [entry.logprob for entry in token.top_logprobs] == pytest.approx(top.values.tolist(), abs=1e-4)
+        texts = [tokenizer.decode([entry]) for entry in top.indices.tolist()]
+        whole = [n for n, text in enumerate(texts) if "\ufffd" not in text]
+        assert [bytes(token.top_logprobs[n].bytes).decode() for n in whole] == [texts[n] for n in whole]
+        assert reply.content == tokenizer.decode([int(logs.argmax())], skip_special_tokens=True)
+        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (ids["input_ids"].shape[1], 1)
+
+
+def test_one_sampled_token_is_the_one_that_would_be_generated(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from parley.agents.models.hf import PendingCall
+
+    calls = [
+        (messages, {"max_tokens": 1, "logprobs": True, "temperature": 1.0, "seed": n})
+        for n, messages in enumerate(ballots([f"Case {n}?" for n in range(6)]))
+    ]
+    read = replies(tiny, calls)
+    monkeypatch.setattr(PendingCall, "read", False)
+    generated = replies(tiny, calls)
+    assert [reply.content for reply in read] == [reply.content for reply in generated]
+    assert len({reply.content for reply in read}) > 1, "seeds differ"
+
+
+def test_a_reply_that_would_end_at_once_still_has_its_probabilities(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from parley.agents.models.hf import HfClient
+
+    load = HfClient._load
+
+    def end_with_everything(self: HfClient) -> None:
+        load(self)
+        self._ends = set(range(self._model.config.vocab_size))
+
+    monkeypatch.setattr(HfClient, "_load", end_with_everything)
+    (reply,) = replies(tiny, [(prompt("Are parks good?"), {"max_tokens": 1, "logprobs": True, "temperature": 0.0})])
+    assert (reply.content, reply.finish_reason) == ("", "stop")
+    assert len(reply.logprobs[0].top_logprobs) == 20
+
+
+def test_what_prompts_share_is_read_once() -> None:
+    from parley.agents.models.next_token import LEAST_SHARED, SharedPrefix, shared_prefixes
+
+    long, longer = [*range(LEAST_SHARED)], [*range(3 * LEAST_SHARED)]
+    prompts = [[*longer, 7], [*long, 900], [*longer, 8, 9], [5], [*longer, 7], [*long, 901]]
+    groups = {(tuple(sorted(group.rows)), group.length) for group in shared_prefixes(prompts)}
+    # The three long prompts save 2 · 96 tokens and the two others 32; all five together would save 4 · 32.
+    assert groups == {((0, 2, 4), 96), ((1, 5), 32), ((3,), 0)}
+    assert shared_prefixes([longer, longer]) == [SharedPrefix([0, 1], len(longer) - 1)], "a token is left to read"
+
+
+def test_batches_keep_within_their_limits() -> None:
+    from parley.agents.models.next_token import batches, shared_prefixes
+
+    prompts = [
+        [situation] * (40 + situation) + [label] * (1 + label % 3) for situation in range(9) for label in range(8)
+    ]
+    groups = shared_prefixes(prompts)
+    together = list(batches(prompts, groups, 10**6, 10**6))
+    assert len(together) == 1
+    for max_read, max_kept in ((100, 10**6), (10**6, 500), (60, 60)):
+        found = list(batches(prompts, groups, max_read, max_kept))
+        assert sorted(row for batch in found for group in batch for row in group.rows) == list(range(len(prompts)))
+        for batch in found:
+            prefix = max(group.length for group in batch)
+            rests = [len(prompts[row]) - group.length for group in batch for row in group.rows]
+            assert len(rests) == 1 or len(batch) * prefix + len(rests) * max(rests) <= max_read
+            assert len(rests) == 1 or len(rests) * (prefix + max(rests)) <= max_kept

@@ -1,0 +1,86 @@
+"""Sampling from a batch of replies on transformers, each with a seed of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import transformers
+
+from parley.agents.models.constrained import ConstrainedBatch
+
+TOP_LOGPROBS = 20
+"""Alternatives returned for each token if log-probabilities are requested; as many as OpenAI's."""
+
+
+class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
+    """Samples by the Gumbel-max trick: noise is added to the logits, and greedy decoding takes the largest sum. The
+    noise follows from each call's seed and the position, so a reply does not depend on the rest of its batch.
+
+    Args:
+        seeds: each call's, in 63 bits, on the model's device.
+        temperatures: each call's; 0 takes the most likely token.
+        top_p: nucleus sampling; 1 for none.
+        logprobs: whether to note log-probabilities, for `alternatives`.
+        prompt_length: tokens before the reply.
+        constraints: what the replies are constrained to; None for nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        seeds: Any,
+        temperatures: Any,
+        top_p: float,
+        logprobs: bool,
+        prompt_length: int,
+        constraints: ConstrainedBatch | None,
+    ) -> None:
+        self.seeds, self.temperatures, self.logprobs = seeds, temperatures, logprobs
+        self.prompt_length, self.constraints = prompt_length, constraints
+        self.any_sampled = bool((temperatures > 0).any())
+        self.nucleus = transformers.TopPLogitsWarper(top_p) if top_p < 1 else None
+        self.steps: list[tuple[Any, Any, Any]] = []
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        temperatures, logits = self.temperatures[:, None], scores
+        step = input_ids.shape[1] - self.prompt_length
+        if self.constraints is not None:
+            scores = self.constraints.mask(scores, input_ids[:, -1].tolist() if step else None)
+        if self.any_sampled:
+            scaled = scores / temperatures.clamp(min=1e-6)
+            if self.nucleus is not None:
+                scaled = self.nucleus(input_ids, scaled)
+            noise = gumbel_noise(self.seeds, step, scores.shape[1])
+            scores = torch.where(temperatures > 0, scaled + noise, scores)
+        if self.logprobs:
+            logs = torch.log_softmax(logits.float(), dim=-1)
+            top = logs.topk(min(TOP_LOGPROBS, scores.shape[1]), dim=-1)
+            self.steps.append((logs.gather(1, scores.argmax(-1, keepdim=True))[:, 0], top.indices, top.values))
+        return scores
+
+    def alternatives(self) -> list[list[tuple[float, list[int], list[float]]]]:
+        """For each call and token: its own log-probability, and the most likely tokens with theirs."""
+        steps = [(own.tolist(), ids.tolist(), values.tolist()) for own, ids, values in self.steps]
+        rows = range(len(self.seeds)) if steps else ()
+        return [[(own[row], ids[row], values[row]) for own, ids, values in steps] for row in rows]
+
+
+GOLDEN = -0x61C8864680B583EB
+"""The increment of splitmix64, as a signed integer."""
+
+
+def splitmix64(x: Any) -> Any:
+    """Splitmix64's hash of a counter. The masks undo the sign extension of shifts of signed integers."""
+    x = (x ^ ((x >> 30) & 0x3FFFFFFFF)) * -0x40A7B892E31B1A47
+    x = (x ^ ((x >> 27) & 0x1FFFFFFFFF)) * -0x6B2FB644ECCEEE15
+    return x ^ ((x >> 31) & 0x1FFFFFFFF)
+
+
+def gumbel_noise(seeds: Any, step: int, vocab_size: int) -> Any:
+    """Gumbel noise for each seed and token: a hash of seed, step and token, so that it does not depend on the batch."""
+    states = splitmix64(seeds + torch.tensor(step + 1, device=seeds.device) * GOLDEN)
+    tokens = torch.arange(1, vocab_size + 1, device=seeds.device)
+    bits = (splitmix64(states[:, None] + (tokens * GOLDEN)[None]) >> 41) & 0x7FFFFF
+    uniform = (bits.float() + 0.5) / 2**23  # never 0 or 1 in 32 bits
+    return -torch.log(-torch.log(uniform))
