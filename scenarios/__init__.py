@@ -18,6 +18,7 @@ from parley.scenarios.checks import (
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
 from parley.scenarios.malibu import (
+    SHIPPED,
     VIEWS,
     Base,
     Design,
@@ -51,6 +52,7 @@ __all__ = [
     "ALL",
     "BIASES",
     "CATEGORIES",
+    "SHIPPED",
     "VIEWS",
     "Attempt",
     "Attempts",

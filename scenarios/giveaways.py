@@ -87,7 +87,7 @@ class Giveaways:
     tells: tuple[Tell, ...]
 
     def __str__(self) -> str:
-        chance = f"chance {self.pairs / 2:g}, 95% of flipped numberings {self.low:g} to {self.high:g}"
+        chance = f"chance {self.pairs / 2:g}, 95% of flipped numberings {self.low:.0f} to {self.high:.0f}"
         told_apart = f"{self.told_apart:g} of {self.pairs} pairs told apart by their words and length"
         return f"{told_apart} ({chance}; p = {self.p:.2g} over {self.groups} {self.grouped_by}s)"
 

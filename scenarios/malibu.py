@@ -4,10 +4,10 @@
 
 A *base* is a situation in one area of life with the stereotype it probes; *scenarios* are derived from it by varying
 profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
-part of a shipped suite with suitable settings: `quick` is for a first look, `full` is the benchmark. *Graded
-responses*, one set per base, have a stated flaw each, and show what a judge's scores are worth. A *direction* is the
-way a documented stereotype goes: the two sides of a base's stereotype-aligned contrast, which is the mean score of the
-favoured identities minus that of the others.
+part of a shipped suite with suitable settings: `quick` is for a first look, `wide` has two scenarios of every base,
+`full` ten of each of twenty bases, as the paper has. *Graded responses*, at most one set per base, have a stated flaw
+each, and show what a judge's scores are worth. A *direction* is the way a documented stereotype goes: the two sides of
+a base's stereotype-aligned contrast, which is the mean score of the favoured identities minus that of the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Design = Literal["staged", "silent", "talk", "counterbalanced", "randomised", "p
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 FlawKind = Literal["safety", "figure", "unanswered", "length"]
 Yardstick = Literal["full", "brief", "off"]
-SHIPPED = "malibu-1"
+SHIPPED = "malibu-2"
 
 
 class Base(BaseModel):
@@ -45,8 +45,8 @@ class Base(BaseModel):
         stereotype: The stereotype it probes.
         probes: The categories of identities that the stereotype concerns.
         source: Where the stereotype is documented.
-        favours: The identities whose work the stereotype rates higher, by category. Coded from the stereotype and its
-            source only: a category is left out where they are silent or contradictory.
+        favours: The identities whose work the stereotype rates higher, by category. A category is coded only if the
+            source compares how the work or ability of these identities is rated or expected, or who is preferred.
         disfavours: The identities whose work it rates lower, by category. Where only one of the two is given, the other
             identities of the category are the other side.
     """
@@ -182,8 +182,8 @@ class Suite(BaseModel):
 
         Args:
             names: Ids of scenarios or bases (default: all).
-            per_base: Maximum number of scenarios per base.
-            limit: Number of scenarios in all, from as many bases as possible.
+            per_base: Maximum number of scenarios per base: its first ones.
+            limit: Number of scenarios in all: the first of every base, then the second ones, and so on.
         """
         for name in names or ():
             if not any(name in (scenario.id, scenario.base) for scenario in self.scenario):
@@ -258,12 +258,13 @@ VIEWS: dict[str, View] = {
         remark_chars=80,
         yardstick="brief",
     ),
-    "wide": View(suite=SHIPPED, about="two scenarios of every base, all identities", per_base=2),
+    "wide": View(suite=SHIPPED, about="two scenarios of each of 60 bases, all identities, null controls", per_base=2),
     "full": View(
         suite=SHIPPED,
         about="ten scenarios of each of 20 bases, as in the paper, all identities, null controls",
         scenarios=TEN_EACH,
     ),
+    SHIPPED: View(suite=SHIPPED, about="all 280 scenarios, all identities, null controls"),
     "german-1": View(
         suite="german-1", about="six scenarios in German, an example of another language; goes with --wordings german"
     ),
@@ -271,17 +272,14 @@ VIEWS: dict[str, View] = {
 
 
 def load_suite(name: str) -> tuple[Suite, View]:
-    """A suite, with the defaults of a run of it.
+    """A suite, with the defaults of a run of it; a view of a shipped suite has the bases of its scenarios only.
 
     Args:
-        name: A shipped view (`quick`, `wide`, `full`, `german-1`), a .toml file, or a folder with a suite.toml.
+        name: A shipped view (`quick`, `wide`, `full`, `malibu-2`, `german-1`), a .toml file, or a folder with a
+            suite.toml.
     """
-    if name in (*VIEWS, SHIPPED):
-        view = VIEWS.get(name, VIEWS["wide"])
-        suite = _shipped(view.suite)
-        if name == SHIPPED:
-            return suite, view
-        part = suite.only(view.scenarios, view.per_base)
+    if view := VIEWS.get(name):
+        part = _shipped(view.suite).only(view.scenarios, view.per_base)
         used = {scenario.base for scenario in part.scenario}
         return part.model_copy(update={"base": tuple(base for base in part.base if base.id in used)}), view
     path = Path(name)
@@ -298,7 +296,7 @@ def _shipped(name: str) -> Suite:
 def read_suite(path: Path) -> Suite:
     """A suite from one file, or from a folder: `suite.toml` describes it, the other files contain the scenarios."""
     parts = [path]
-    if path.is_dir():  # one file of 200 scenarios is 440 kB and cannot be reviewed; one per area of life can
+    if path.is_dir():  # one file of 280 scenarios is too long to review; one per area of life is not
         head = path / "suite.toml"
         parts = [head, *sorted(part for part in path.glob("*.toml") if part != head)]
     whole: dict[str, Any] = {}

@@ -20,6 +20,7 @@ from parley.judging.config import call_options, limit_field
 from parley.judging.study import Accepted, Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import (
+    SHIPPED,
     Base,
     Scenario,
     Suite,
@@ -40,7 +41,7 @@ class DeriveConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    suite: str = Field("full", description="suite that has the bases: full, a .toml file, or a folder of them")
+    suite: str = Field(SHIPPED, description="suite that has the bases: a shipped one, a .toml file, or a folder")
     bases: list[str] | None = Field(None, description="bases to derive from (default: all of the suite)")
     limit: int | None = limit_field("number of bases: the first of them")
     count: int = Field(10, ge=1, le=100, description="number of new scenarios per base")

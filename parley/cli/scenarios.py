@@ -28,6 +28,8 @@ from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
 from parley.runs.job import Job, Options, explain
 from parley.scenarios import (
+    SHIPPED,
+    VIEWS,
     BallotWordings,
     Scenario,
     Suite,
@@ -48,27 +50,29 @@ from parley.scenarios import (
 if TYPE_CHECKING:
     from parley.scenarios.giveaways import Giveaways
 
+SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
+
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("list", help="list the scenarios of a suite, or wordings of silent ballots")
-    listing.add_argument("suite", nargs="?", default="full", help="quick, full, english, a .toml file or a folder")
+    listing.add_argument("suite", nargs="?", default=SHIPPED, help=SUITES)
     listing.add_argument("--bases", action="store_true", help="list the bases instead, with stereotypes and sources")
     showing = verbs.add_parser(
         "show", help="show one scenario and its responses, with the differences underlined, or a label wording"
     )
     showing.add_argument("id", help="the id of the scenario or the label wording")
-    showing.add_argument("--suite", default="full", help="quick, full, english, a .toml file or a folder")
+    showing.add_argument("--suite", default=SHIPPED, help=SUITES)
     checking = verbs.add_parser(
         "validate", help="check whether a suite, or wordings, are fit to measure with (exit status 1 if not)"
     )
-    checking.add_argument("suite", help="quick, full, english, a .toml file or a folder")
+    checking.add_argument("suite", help=SUITES)
     deriving = verbs.add_parser("derive", help="derive new scenarios from bases, with a model")
     deriving.add_argument("base", nargs="*", help="the bases to derive from (default: all)")
     _add_writing_flags(deriving, DeriveConfig, {"bases"}, "derived")
     responding = verbs.add_parser("respond", help="write pairs of responses for scenarios that have none, with a model")
-    responding.add_argument("suite", help="quick, full, a .toml file or a folder")
+    responding.add_argument("suite", help="a shipped suite, a .toml file or a folder")
     _add_writing_flags(responding, RespondConfig, {"suite"}, "responses")
     for verb in (listing, showing, checking, deriving, responding):
         verb.add_argument("--json", action="store_true", help="print JSON")

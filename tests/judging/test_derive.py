@@ -254,7 +254,7 @@ def test_bases_are_chosen_by_name(bases: Path) -> None:
 
     assert planned(suite="bases.toml") == ["derive/fitness", "derive/law"]
     assert planned(suite="bases.toml", bases=["law"]) == ["derive/law"]
-    assert len(planned()) == 20
+    assert len(planned()) == 60
     with pytest.raises(UnknownName, match=r"there is no base 'plumbing' in bases\.toml \(known: fitness, law\)"):
         planned(suite="bases.toml", bases=["plumbing"])
     with pytest.raises(ConfigError, match=r"mine\.toml has no \[\[base\]\] to derive from"):

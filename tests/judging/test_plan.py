@@ -88,7 +88,7 @@ def test_a_part_of_the_suite(planned: Plan) -> None:
 
 
 def test_an_unknown_scenario_or_base(planned: Plan) -> None:
-    with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing': not among the 200 of malibu-1"):
+    with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing': not among the 200 of malibu-2"):
         planned(suite="full", scenarios=["plumbing"])
 
 

@@ -77,7 +77,7 @@ def test_a_suite_without_graded_responses_has_no_yardstick() -> None:
     ("settings", "message"),
     [
         ({"yardstick": "off", "yardstick_bases": 3}, "needs a yardstick"),
-        ({"yardstick": "full", "yardstick_bases": 21}, "has graded responses for 20 bases, not 21"),
+        ({"yardstick": "full", "yardstick_bases": 44}, "has graded responses for 43 bases, not 44"),
     ],
 )
 def test_settings_that_cannot_be_met_are_errors(settings: dict[str, Any], message: str) -> None:
@@ -87,7 +87,7 @@ def test_settings_that_cannot_be_met_are_errors(settings: dict[str, Any], messag
 
 def test_a_run_stores_the_hash_of_the_texts_that_are_read() -> None:
     some, more = (study(suite="full", per_base=1, yardstick_bases=count).sources() for count in (3, 4))
-    name = f"graded responses of malibu-1 {FULL.version}"
+    name = f"graded responses of malibu-2 {FULL.version}"
     assert some[name] != more[name]
     assert some.keys() == more.keys()
 

@@ -13,6 +13,7 @@ import pytest
 from parley.scenarios import Suite, load_suite
 
 FULL = load_suite("full")[0]
+WHOLE = load_suite("malibu-2")[0]
 GYM = next(scenario for scenario in FULL.scenario if scenario.id == "fitness-desk-worker")
 NASTY = "[red]x[/red] \x1b[2J\x07 \x9b31m \u202eabc :smile:"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -46,16 +47,16 @@ def test_list_shows_every_scenario_and_how_many(parley: Callable[..., Any]) -> N
 
     assert result.status == 0
     assert result.err == ""
-    assert result.out.endswith("malibu-1 1.1: 200 scenarios of 20 bases\n")
+    assert result.out.endswith("malibu-2 2.0: 280 scenarios of 60 bases\n")
     shown = squeezed(result.out)
-    assert all(scenario.profession.split()[0] in shown for scenario in FULL.scenario)
+    assert all(scenario.profession.split()[0] in shown for scenario in WHOLE.scenario)
     assert "\x1b" not in result.out
 
 
 def test_list_of_a_view(parley: Callable[..., Any]) -> None:
     result = parley("scenarios", "list", "quick")
 
-    assert result.out.endswith("malibu-1 1.1: 3 scenarios of 3 bases\n")
+    assert result.out.endswith("malibu-2 2.0: 3 scenarios of 3 bases\n")
     assert re.search(r"\d{2,3} / \d{2,3}", result.out), "the length of both responses"
 
 
@@ -71,7 +72,7 @@ def test_list_of_bases_has_stereotypes_and_sources(parley: Callable[..., Any]) -
     rows = parley("scenarios", "list", "--bases", "--json").json
 
     assert result.status == 0
-    assert {row["id"] for row in rows} == {base.id for base in FULL.base}
+    assert {row["id"] for row in rows} == {base.id for base in WHOLE.base}
     assert all(row["stereotype"] and row["source"] and row["probes"] for row in rows)
     assert "stereotype" in result.out
     assert "source" in result.out
@@ -130,20 +131,25 @@ def test_control_characters_in_a_suite_are_made_visible(parley: Callable[..., An
 # validate
 
 
-@pytest.mark.parametrize(("suite", "count"), [("full", 200), ("quick", 3)])
-def test_what_is_shipped_is_fit_to_measure_with(parley: Callable[..., Any], suite: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("suite", "count", "bases", "directed"),
+    [("malibu-2", 280, 60, 43), ("wide", 120, 60, 43), ("full", 200, 20, 15), ("quick", 3, 3, 3)],
+)
+def test_what_is_shipped_is_fit_to_measure_with(
+    parley: Callable[..., Any], suite: str, count: int, bases: int, directed: int
+) -> None:
     result = parley("scenarios", "validate", suite)
 
     assert (result.status, result.err) == (0, "")
-    directions = "the stereotype has a coded direction in 18 of 20 bases\n"
-    assert result.out.endswith(f"{directions}malibu-1 1.1: {count} scenarios, fit to measure with\n")
+    directions = f"the stereotype has a coded direction in {directed} of {bases} bases\n"
+    assert result.out.endswith(f"{directions}malibu-2 2.0: {count} scenarios, fit to measure with\n")
     as_json = parley("scenarios", "validate", suite, "--json").json
     giveaways = as_json.pop("giveaways")
     assert as_json == {
-        "suite": "malibu-1",
+        "suite": "malibu-2",
         "scenarios": count,
-        "bases": 20,
-        "bases_with_direction": 18,
+        "bases": bases,
+        "bases_with_direction": directed,
         "findings": [],
     }
     if suite == "quick":
@@ -151,9 +157,9 @@ def test_what_is_shipped_is_fit_to_measure_with(parley: Callable[..., Any], suit
         assert result.out.startswith("too few pairs of responses to compare their wordings (at least 6)\n")
     else:
         told_apart, p = giveaways["told_apart"], giveaways["p"]
-        assert (giveaways["pairs"], giveaways["groups"], giveaways["grouped_by"]) == (200, 20, "base")
-        assert result.out.startswith(f"{told_apart:g} of 200 pairs told apart by their words and length (chance 100, ")
-        assert f"p = {p:.2g} over 20 bases)\nmost telling, times in response 1:2: " in result.out
+        assert (giveaways["pairs"], giveaways["groups"], giveaways["grouped_by"]) == (count, bases, "base")
+        assert result.out.startswith(f"{told_apart:g} of {count} pairs told apart by their words and length (chance ")
+        assert f"p = {p:.2g} over {bases} bases)\nmost telling, times in response 1:2: " in result.out
 
 
 def test_responses_that_give_themselves_away_are_a_finding(parley: Callable[..., Any], place: Path) -> None:
@@ -166,10 +172,10 @@ def test_responses_that_give_themselves_away_are_a_finding(parley: Callable[...,
     result = parley("scenarios", "validate", "habit.toml")
 
     assert (result.status, result.err) == (1, "")
-    assert result.out.startswith("malibu-1: more than 60% of 40 pairs are told apart; swap the two responses of about ")
+    assert result.out.startswith("malibu-2: more than 60% of 40 pairs are told apart; swap the two responses of about ")
     assert "most telling, times in response 1:2: thus 0:40, " in result.out
     as_json = parley("scenarios", "validate", "habit.toml", "--json").json
-    assert [row["scenario"] for row in as_json["findings"]] == ["malibu-1"]
+    assert [row["scenario"] for row in as_json["findings"]] == ["malibu-2"]
     assert as_json["giveaways"]["told_apart"] > 30
     assert as_json["giveaways"]["tells"][0] == {"word": "thus", "first": 0, "second": 40}
 
@@ -218,12 +224,15 @@ def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[...,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("list", "fuller"), "unknown suite 'fuller' (known: quick, full, or a .toml file, or a folder of them)"),
+        (
+            ("list", "fuller"),
+            "unknown suite 'fuller' (known: quick, wide, full, malibu-2, german-1, or a .toml file, ",
+        ),
         (("list", "none.toml"), "none.toml: No such file or directory"),
         (("validate", "bad.toml"), "bad.toml: "),
-        (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-1; did you mean fitness-desk-worker"),
-        (("show", "xyzzy"), "there is no scenario 'xyzzy' in malibu-1"),
-        (("show", "bakery", "--suite", "quick"), "there is no scenario 'bakery' in malibu-1"),
+        (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-2; did you mean fitness-desk-worker"),
+        (("show", "xyzzy"), "there is no scenario 'xyzzy' in malibu-2"),
+        (("show", "bakery", "--suite", "quick"), "there is no scenario 'bakery' in malibu-2"),
         (("validate", "folder"), "folder/suite.toml: No such file or directory"),
     ],
 )

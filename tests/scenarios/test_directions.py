@@ -13,9 +13,9 @@ import pytest
 from parley.scenarios import CATEGORIES, Base, ScenarioError, Suite, aligned_directions, load_suite, read_directions
 from parley.scenarios.malibu import check_schema
 
-FULL: Suite = load_suite("full")[0]
-DIRECTIONS = aligned_directions(FULL.base)
-BASES = {base.id: base for base in FULL.base}
+WHOLE: Suite = load_suite("malibu-2")[0]
+DIRECTIONS = aligned_directions(WHOLE.base)
+BASES = {base.id: base for base in WHOLE.base}
 
 
 def base(**settings: Any) -> Base:
@@ -31,13 +31,14 @@ def schema(**settings: Any) -> dict[str, Any]:
 
 def test_directions_are_outside_the_hash_of_the_shipped_suite() -> None:
     """A run resumes only with the same hash: whoever changes a text must give the suite another version, too."""
-    assert (FULL.version, FULL.digest()) == ("1.1", "7292b729a7cdf9e8a178de061b444d2e37db525aaaf974c5db65571565710271")
-    undirected = [base.model_copy(update={"favours": {}, "disfavours": {}}) for base in FULL.base]
-    assert FULL.model_copy(update={"base": tuple(undirected)}).digest() == FULL.digest()
+    assert WHOLE.version == "2.0"
+    assert WHOLE.digest() == "0f151e0fcc45c0bd379fb92d2b5febcce10cbd8e96763c6b2b3b74a1ddcb2b37"
+    undirected = [base.model_copy(update={"favours": {}, "disfavours": {}}) for base in WHOLE.base]
+    assert WHOLE.model_copy(update={"base": tuple(undirected)}).digest() == WHOLE.digest()
 
 
 def test_a_direction_is_about_a_probed_category_and_has_two_sides() -> None:
-    assert len(DIRECTIONS) == 18
+    assert len(DIRECTIONS) == 43
     for name, by_category in DIRECTIONS.items():
         for category, direction in by_category.items():
             assert category in BASES[name].probes
@@ -56,12 +57,13 @@ def test_a_direction_names_no_one_whom_the_sentence_does_not() -> None:
         "white": ("white", "racial"),  # "racial and ethnic minorities": white is who is not one
         "asian": ("asian",),
         "black": ("black",),
-        "hispanic": ("hispanic",),
+        "hispanic": ("hispanic", "mexican"),
         "muslim": ("muslim",),
+        "jewish": ("jewish",),
         "atheist": ("atheists",),
         "christian": ("christian",),
     }
-    for one in FULL.base:
+    for one in WHOLE.base:
         sentence = one.stereotype.lower()
         for labels in (*one.favours.values(), *one.disfavours.values()):
             for label in labels:
@@ -78,7 +80,14 @@ def test_a_direction_names_no_one_whom_the_sentence_does_not() -> None:
         ("security", "religion"),  # about travellers
         ("finance", "religion"),  # greed and power: the sign is open
         ("eldercare", "race"),
+        ("kitchen", "gender"),  # who is pictured, not who does it better
         ("kitchen", "race"),
+        ("trades", "race"),  # obstacles, not ratings
+        ("sales", "gender"),
+        ("rap", "race"),  # compared between kinds of music, not between performers
+        ("dance", "race"),  # depends on the dance
+        ("evidence", "religion"),  # stereotype threat: nobody is rated
+        ("hospice", "religion"),
         ("sport", "race"),
     ],
 )
@@ -93,6 +102,14 @@ def test_a_few_directions_as_their_sentences_say() -> None:
     assert DIRECTIONS["science"]["race"] == {"favoured": ["white", "asian"], "others": ["black", "hispanic"]}
     assert DIRECTIONS["medicine"]["religion"] == {"favoured": ["jewish", "atheist", "christian"], "others": ["muslim"]}
     assert DIRECTIONS["politics"]["religion"] == {"favoured": ["christian"], "others": ["atheist"]}
+
+
+def test_directions_of_every_category_go_both_ways() -> None:
+    """Else a judge who prefers men could not be told from one who follows stereotypes: a third go the other way."""
+    for category, label in {"gender": "male", "race": "white", "religion": "christian"}.items():
+        coded = [sides[category] for sides in DIRECTIONS.values() if category in sides]
+        above, below = (sum(label in sides[side] for sides in coded) for side in ("favoured", "others"))
+        assert min(above, below) >= (above + below) / 3, (category, above, below)
 
 
 # Sides
@@ -145,7 +162,7 @@ def test_a_direction_that_cannot_be_meant_is_one_clear_line(settings: dict[str, 
 
 
 def test_directions_survive_being_written_as_toml_and_as_json() -> None:
-    again = check_schema(tomllib.loads(FULL.to_toml()), "again.toml")
+    again = check_schema(tomllib.loads(WHOLE.to_toml()), "again.toml")
     assert aligned_directions(again.base) == DIRECTIONS
     assert read_directions(json.loads(json.dumps(DIRECTIONS))) == DIRECTIONS
 
@@ -166,7 +183,7 @@ def test_show_list_and_validate_say_the_direction(parley: Callable[..., Any], pl
     assert rows["politics"]["disfavours"] == {"religion": ["atheist"]}
     result = parley("scenarios", "validate", "full")
     assert result.status == 0
-    assert "the stereotype has a coded direction in 18 of 20 bases" in result.out
+    assert "the stereotype has a coded direction in 15 of 20 bases" in result.out
 
 
 def test_a_wrong_direction_in_a_file_ends_with_one_line(parley: Callable[..., Any], place: Path) -> None:

@@ -164,12 +164,13 @@ def test_too_few_pairs_say_nothing() -> None:
 # The shipped suite
 
 
-def test_the_shipped_responses_do_not_give_themselves_away() -> None:
-    result = tell_apart(FULL)
+@pytest.mark.parametrize(("view", "pairs", "bases"), [("malibu-2", 280, 60), ("wide", 120, 60), ("full", 200, 20)])
+def test_the_shipped_responses_do_not_give_themselves_away(view: str, pairs: int, bases: int) -> None:
+    result = tell_apart(load_suite(view)[0])
     assert result is not None
-    assert (result.pairs, result.groups, result.grouped_by) == (200, 20, "base")
+    assert (result.pairs, result.groups, result.grouped_by) == (pairs, bases, "base")
     assert result.low <= result.told_apart <= result.high
-    assert result.findings("malibu-1") == []
+    assert result.findings("malibu-2") == []
 
 
 def test_a_habit_planted_in_the_shipped_suite_is_found() -> None:
@@ -190,5 +191,5 @@ def test_a_habit_planted_in_the_shipped_suite_is_found() -> None:
     result = tell_apart(habit)
     assert result is not None
     assert result.told_apart > 120
-    assert result.findings("malibu-1")
+    assert result.findings("malibu-2")
     assert {"should", "through", "by"} <= {tell.word for tell in result.tells}

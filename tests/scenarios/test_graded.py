@@ -12,6 +12,7 @@ from parley.scenarios import Flaw, Graded, Scenario, ScenarioError, Suite, check
 from parley.scenarios.checks import DOSES, KINDS, changed_words
 
 FULL = load_suite("full")[0]
+WHOLE = load_suite("malibu-2")[0]
 GOOD = " ".join(f"good{number}" for number in range(100))
 SITUATION = Scenario(id="bus-strike", base="bus", text="The buses are on strike.")
 
@@ -92,8 +93,9 @@ def test_a_suite_without_graded_responses_has_nothing_to_check() -> None:
     assert check_graded(FULL.model_copy(update={"graded": ()})) == []
 
 
-def test_every_shipped_base_has_graded_responses() -> None:
-    assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base)
+def test_most_shipped_bases_have_graded_responses() -> None:
+    assert len(WHOLE.graded) == 43
+    assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base), "all of the twenty"
 
 
 # Reading
@@ -143,20 +145,19 @@ def test_a_part_of_a_suite_has_the_sets_of_its_scenarios() -> None:
 # The shipped sets, by measures independent of the checks
 
 
-def test_every_shipped_base_has_a_set_that_passes_the_checks() -> None:
-    assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base)
-    assert sum(len(graded.flaw) for graded in FULL.graded) == 160
-    assert check_graded(FULL) == []
+def test_every_shipped_set_passes_the_checks() -> None:
+    assert sum(len(graded.flaw) for graded in WHOLE.graded) == 43 * 8
+    assert check_graded(WHOLE) == []
 
 
 def test_what_a_shipped_text_claims_from_outside_has_a_source() -> None:
-    stated = [claim for graded in FULL.graded for claim in (graded, *graded.flaw) if claim.facts]
+    stated = [claim for graded in WHOLE.graded for claim in (graded, *graded.flaw) if claim.facts]
     assert {claim.base for claim in stated if isinstance(claim, Graded)} == {"childcare", "eldercare", "medicine"}
     for claim in stated:
         assert re.search(r"\((?:19|20)\d\d\).*https://\S+", claim.source), "author, year, and where to read it"
 
 
-@pytest.mark.parametrize("graded", FULL.graded, ids=lambda graded: graded.base)
+@pytest.mark.parametrize("graded", WHOLE.graded, ids=lambda graded: graded.base)
 def test_every_shipped_flaw_is_the_good_response_with_one_change(graded: Graded) -> None:
     good = graded.good.split()
     assert 90 <= len(good) <= 135

@@ -57,17 +57,26 @@ def test_the_quick_view_is_a_handful_for_a_first_look() -> None:
     assert all(len(item.responses) == 2 for item in quick.scenario)
 
 
-def test_the_full_view_is_the_whole_suite() -> None:
-    full, view = load_suite("full")
-    assert (full.name, len(full.scenario)) == ("malibu-1", 200)
-    assert (view.identities, view.design, view.controls) == (("all",), "counterbalanced", True)
-    assert load_suite("malibu-1")[0] == full, "by its own name, too"
+@pytest.mark.parametrize(("name", "scenarios", "bases"), [("wide", 120, 60), ("full", 200, 20), ("malibu-2", 280, 60)])
+def test_the_larger_views(name: str, scenarios: int, bases: int) -> None:
+    part, view = load_suite(name)
+    assert (part.name, part.version) == ("malibu-2", "2.0")
+    assert (len(part.scenario), len(part.base)) == (scenarios, bases)
+    assert {item.base for item in part.scenario} == {base.id for base in part.base}
+    assert (view.identities, view.controls) == (("all",), True)
+
+
+def test_the_wide_view_has_the_first_two_scenarios_of_every_base() -> None:
+    whole, wide = load_suite("malibu-2")[0], load_suite("wide")[0]
+    for base in whole.base:
+        first = [item.id for item in whole.scenario if item.base == base.id][:2]
+        assert [item.id for item in wide.scenario if item.base == base.id] == first
 
 
 def test_views_are_parts_of_one_suite_with_different_digests() -> None:
     quick, full = load_suite("quick")[0], load_suite("full")[0]
     assert {item.id for item in quick.scenario} < {item.id for item in full.scenario}
-    assert quick.base == full.base
+    assert [base.id for base in quick.base] == ["childcare", "engineering", "fitness"], "those of its scenarios"
     assert quick.digest() != full.digest() == load_suite("full")[0].digest()
 
 

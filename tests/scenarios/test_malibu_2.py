@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, product
 from statistics import mean
 
 import pytest
 
 from parley.scenarios import CATEGORIES, Scenario, Suite, check_suite, identity_words, load_suite, similarity
 
-FULL: Suite = load_suite("full")[0]
-DOMAINS = [
+WHOLE: Suite = load_suite("malibu-2")[0]
+BASES = [base.id for base in WHOLE.base]
+TEN_EACH = [
     *("childcare", "eldercare", "engineering", "farming", "finance", "fitness", "journalism", "kitchen", "law"),
     *("medicine", "music", "policing", "politics", "sales", "science", "security", "software", "sport"),
     *("teaching", "trades"),
@@ -21,7 +22,7 @@ DOMAINS = [
 
 
 def of(base: str) -> list[Scenario]:
-    return [scenario for scenario in FULL.scenario if scenario.base == base]
+    return [scenario for scenario in WHOLE.scenario if scenario.base == base]
 
 
 def told(scenario: Scenario) -> list[str]:
@@ -42,9 +43,8 @@ def runs(text: str, length: int) -> set[tuple[str, ...]]:
 # Bases and scenarios
 
 
-def test_twenty_walks_of_life_with_their_stereotypes_and_sources() -> None:
-    assert sorted(base.id for base in FULL.base) == DOMAINS
-    for base in FULL.base:
+def test_sixty_areas_of_life_with_their_stereotypes_and_sources() -> None:
+    for base in WHOLE.base:
         assert base.domain
         assert len(plain(base.text)) >= 20, base.id
         assert len(plain(base.stereotype)) >= 8, base.id
@@ -52,49 +52,52 @@ def test_twenty_walks_of_life_with_their_stereotypes_and_sources() -> None:
         assert set(base.probes) <= set(CATEGORIES), base.id
         assert re.search(r"\((?:19|20)\d\d\)", base.source), f"{base.id}: an author and a year"
         assert re.search(r"https?://\S+|\b10\.\d{4,}/\S+", base.source), f"{base.id}: where to read it"
-    assert len({base.source for base in FULL.base}) == len({base.stereotype for base in FULL.base}) == 20
+    assert len({base.text for base in WHOLE.base}) == len({base.stereotype for base in WHOLE.base}) == 60
 
 
-def test_every_category_is_probed_somewhere() -> None:
-    probed = Counter(category for base in FULL.base for category in base.probes)
+def test_every_category_is_probed_in_many_bases() -> None:
+    probed = Counter(category for base in WHOLE.base for category in base.probes)
     assert set(probed) == set(CATEGORIES)
+    assert min(probed.values()) >= 15
 
 
-def test_ten_scenarios_of_every_base() -> None:
-    assert len(FULL.scenario) == 200
-    assert Counter(scenario.base for scenario in FULL.scenario) == dict.fromkeys(DOMAINS, 10)
+def test_ten_scenarios_of_twenty_bases_and_two_of_the_others() -> None:
+    expected = {base: 10 if base in TEN_EACH else 2 for base in BASES}
+    assert Counter(scenario.base for scenario in WHOLE.scenario) == expected
+    assert sum(expected.values()) == 280
+    assert sorted(base.id for base in load_suite("full")[0].base) == TEN_EACH
 
 
 def test_ids_are_the_base_and_a_few_words() -> None:
-    ids = [scenario.id for scenario in FULL.scenario]
-    assert len(set(ids)) == 200
-    for scenario in FULL.scenario:
+    ids = [scenario.id for scenario in WHOLE.scenario]
+    assert len(set(ids)) == 280
+    for scenario in WHOLE.scenario:
         assert re.fullmatch(rf"{scenario.base}(-[a-z0-9]+){{1,5}}", scenario.id)
 
 
 def test_scenarios_vary_profession_role_and_setting() -> None:
-    for base in DOMAINS:
+    for base in BASES:
         here = of(base)
         assert all(item.profession and item.role and item.setting for item in here)
-        assert len({item.role for item in here}) == 10
-        assert len({(item.profession, item.setting) for item in here}) == 10
-        assert len({item.profession for item in here}) >= 8, base
+        assert len({item.role for item in here}) == len(here)
+        assert len({(item.profession, item.setting) for item in here}) == len(here)
+        assert len({item.profession for item in here}) >= 0.8 * len(here), base
 
 
 def test_a_situation_is_a_few_sentences_long() -> None:
-    for scenario in FULL.scenario:
+    for scenario in WHOLE.scenario:
         assert 30 <= len(plain(scenario.text)) <= 70, scenario.id
         assert 1 < len(re.findall(r"[.!?:](?:\s|$)", scenario.text)) <= 6, scenario.id
 
 
 def test_the_library_finds_nothing_to_say_against_it() -> None:
-    assert check_suite(FULL) == []
+    assert check_suite(WHOLE) == []
 
 
 # Two responses
 
 
-@pytest.mark.parametrize("base", DOMAINS)
+@pytest.mark.parametrize("base", BASES)
 def test_responses_are_two_of_like_length_and_like_content(base: str) -> None:
     for scenario in of(base):
         lengths = [len(plain(text)) for text in scenario.responses]
@@ -108,7 +111,7 @@ def test_responses_are_two_of_like_length_and_like_content(base: str) -> None:
         assert 0.4 <= len(one & two) / len(one | two) <= 0.9, f"{scenario.id}: most words are shared, and not all"
 
 
-@pytest.mark.parametrize("base", DOMAINS)
+@pytest.mark.parametrize("base", BASES)
 def test_both_responses_give_the_same_figures(base: str) -> None:
     """A dose, a time or a price in one response only would make it another answer, not another wording."""
     for scenario in of(base):
@@ -118,12 +121,12 @@ def test_both_responses_give_the_same_figures(base: str) -> None:
 
 def test_neither_response_is_the_longer_one_by_habit() -> None:
     """Phase 1 shows Response 1 only; in phase 2 a longer answer may look like a better one."""
-    gaps = [len(plain(one)) - len(plain(two)) for one, two in (scenario.responses for scenario in FULL.scenario)]
+    gaps = [len(plain(one)) - len(plain(two)) for one, two in (scenario.responses for scenario in WHOLE.scenario)]
     assert abs(mean(gaps)) < 1.0, "words"
     longer, shorter = sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps)
     assert 0.4 < longer / (longer + shorter) < 0.6
-    for base in DOMAINS:
-        here = [gap for gap, scenario in zip(gaps, FULL.scenario, strict=True) if scenario.base == base]
+    for base in TEN_EACH:
+        here = [gap for gap, scenario in zip(gaps, WHOLE.scenario, strict=True) if scenario.base == base]
         assert abs(mean(here)) < 4.0, base
 
 
@@ -162,7 +165,7 @@ def forms(text: str) -> Iterator[str]:
         yield word.removesuffix("'s").removesuffix("s")
 
 
-@pytest.mark.parametrize("base", DOMAINS)
+@pytest.mark.parametrize("base", BASES)
 def test_no_identity_is_revealed(base: str) -> None:
     for scenario in of(base):
         texts = [*told(scenario), scenario.profession, scenario.role, scenario.setting]
@@ -191,7 +194,7 @@ def test_the_tests_own_list_finds_what_it_should() -> None:
 def test_no_two_scenarios_share_eight_words_in_a_row() -> None:
     """Within a text; situation, first and second response of one scenario may of course repeat each other."""
     places: dict[tuple[str, ...], set[str]] = {}
-    for scenario in FULL.scenario:
+    for scenario in WHOLE.scenario:
         for text in told(scenario):
             for run in runs(text, 8):
                 places.setdefault(run, set()).add(scenario.id)
@@ -210,44 +213,40 @@ def closest(parts: dict[str, set[object]]) -> tuple[float, str, str]:
 
 
 def test_no_two_scenarios_are_near_duplicates_by_words() -> None:
-    """Three words in a row: of 19,900 pairs none shares more than 2% of them. Templated text shares a third."""
+    """Three words in a row: of 39,060 pairs none shares more than 2% of them. Templated text shares a third."""
     parts: dict[str, set[object]] = {
-        scenario.id: {run for text in told(scenario) for run in runs(text, 3)} for scenario in FULL.scenario
+        scenario.id: {run for text in told(scenario) for run in runs(text, 3)} for scenario in WHOLE.scenario
     }
     share, one, other = closest(parts)
     assert share < 0.02, (one, other)
 
 
 def test_no_two_scenarios_are_near_duplicates_by_characters() -> None:
-    share, one, other = closest({scenario.id: set(shingles(scenario)) for scenario in FULL.scenario})
+    share, one, other = closest({scenario.id: set(shingles(scenario)) for scenario in WHOLE.scenario})
     assert share < 0.06, (one, other)
 
 
 def test_the_measures_would_see_a_template() -> None:
     """What they give for two scenarios cut from one cloth, so that the bounds above mean something."""
-    text, one, two = told(FULL.scenario[0])
+    text, one, two = told(WHOLE.scenario[0])
     filled = text.replace("nursery", "school").replace("Monday", "Friday").replace("eleven", "nine")
     other = Scenario(id="other", text=filled, responses=(one.replace("child", "pupil"), two.replace("child", "pupil")))
-    words = {one.id: {run for text in told(one) for run in runs(text, 3)} for one in (FULL.scenario[0], other)}
+    words = {one.id: {run for text in told(one) for run in runs(text, 3)} for one in (WHOLE.scenario[0], other)}
     assert closest({name: set(actual) for name, actual in words.items()})[0] > 0.5
-    assert closest({one.id: set(shingles(one)) for one in (FULL.scenario[0], other)})[0] > 0.5
+    assert closest({one.id: set(shingles(one)) for one in (WHOLE.scenario[0], other)})[0] > 0.5
 
 
 def test_openings_vary() -> None:
     """A filled template begins the same way again and again."""
-    openings = [
-        [" ".join(plain(told(scenario)[place])[:length]) for scenario in FULL.scenario]
-        for place in range(3)
-        for length in (2, 3)
-    ]
-    for opening in openings:
-        most, times = Counter(opening).most_common(1)[0]
+    for place, (length, different) in product(range(3), ((2, 0.8), (3, 0.95))):
+        openings = [" ".join(plain(told(scenario)[place])[:length]) for scenario in WHOLE.scenario]
+        most, times = Counter(openings).most_common(1)[0]
         assert times <= 6, f"{times} begin with '{most}'"
-        assert len(set(opening)) >= 170
-    whole = Counter(" ".join(plain(text)[:5]) for scenario in FULL.scenario for text in (scenario.text,))
+        assert len(set(openings)) >= different * len(openings)
+    whole = Counter(" ".join(plain(text)[:5]) for scenario in WHOLE.scenario for text in (scenario.text,))
     assert max(whole.values()) == 1
 
 
 def test_both_responses_of_a_scenario_do_not_begin_alike_by_rule() -> None:
-    same = sum(plain(one)[:4] == plain(two)[:4] for one, two in (scenario.responses for scenario in FULL.scenario))
-    assert same < 40
+    same = sum(plain(one)[:4] == plain(two)[:4] for one, two in (scenario.responses for scenario in WHOLE.scenario))
+    assert same < 56
