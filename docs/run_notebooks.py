@@ -18,7 +18,7 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
 def run(path: Path, folder: str) -> Any:
-    notebook = v4.reads(path.read_text("utf-8"))  # type: ignore[no-untyped-call]
+    notebook = v4.reads(path.read_text("utf-8"))
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
     return notebook
 
@@ -50,7 +50,7 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as folder:
             os.environ["PARLEY_HOME"] = str(Path(folder) / "home")
-            text = v4.writes(tidied(run(path, folder)))  # type: ignore[no-untyped-call]
+            text = v4.writes(tidied(run(path, folder)))
         assert folder not in text, f"{path.name} shows the folder it was run in"
         path.write_text(text + "\n", "utf-8")
         print(path.name)

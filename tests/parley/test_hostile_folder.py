@@ -44,14 +44,6 @@ def hostile(place: Path) -> Callable[[], list[str]]:
     return lambda: sorted(set(marker.read_text().split())) if marker.exists() else []
 
 
-def test_worker_processes_run_nothing_of_the_current_folder(
-    start: Callable[..., Any], hostile: Callable[[], list[str]]
-) -> None:
-    ended = start(*RUN, "--out", "a.sqlite", *TWO).end()
-    assert hostile() == []
-    assert ended.status == 0, ended.err
-
-
 def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(
     place: Path, hostile: Callable[[], list[str]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -66,15 +58,6 @@ def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(
     )
     assert hostile() == []
     assert ended.returncode == 0, ended.stderr
-
-
-def test_ray_workers_run_nothing_of_the_current_folder(
-    start: Callable[..., Any], hostile: Callable[[], list[str]], short: Path
-) -> None:
-    pytest.importorskip("ray")
-    ended = start(*RUN, "--out", "a.sqlite", *RAY, RAY_TMPDIR=str(short)).end(240)
-    assert hostile() == []
-    assert ended.status == 0, ended.err
 
 
 @pytest.fixture
@@ -124,7 +107,7 @@ assert result.complete, result
 """
 
 
-@pytest.mark.parametrize("executor", ["processes", "ray"])
+@pytest.mark.parametrize("executor", ["processes", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_modules_beside_a_notebook_are_found_by_its_workers(place: Path, short: Path, executor: str) -> None:
     """A notebook has its folder on the path, as "": so have its workers, for `file.py:Class` and what that imports."""
     if executor == "ray":
@@ -157,10 +140,14 @@ class Paths(Malibu):
 '''
 
 
-def test_a_worker_has_the_path_of_the_run_and_nothing_else(place: Path, start: Callable[..., Any]) -> None:
+def test_worker_processes_run_nothing_of_the_current_folder_and_have_the_path_of_the_run(
+    place: Path, start: Callable[..., Any], hostile: Callable[[], list[str]]
+) -> None:
     (place / "paths.py").write_text(PATHS)
     process = start("run", "paths.py:Paths", *RUN[2:], "--out", "a.sqlite", *TWO)
-    assert process.end().status == 0
+    ended = process.end()
+    assert hostile() == []
+    assert ended.status == 0, ended.err
     run = (place / f"path-{process.process.pid}").read_text()
     workers = [path.read_text() for path in place.glob("path-*")]
     assert len(workers) >= 2
@@ -169,13 +156,15 @@ def test_a_worker_has_the_path_of_the_run_and_nothing_else(place: Path, start: C
     assert all(os.path.isabs(entry) for entry in run.split("\n"))
 
 
-def test_a_ray_worker_has_the_path_of_the_run_first_and_then_only_its_own_python(
-    place: Path, start: Callable[..., Any], short: Path
+def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the_run_before_rays_own(
+    place: Path, start: Callable[..., Any], hostile: Callable[[], list[str]], short: Path
 ) -> None:
     ray = pytest.importorskip("ray")
     (place / "paths.py").write_text(PATHS)
     process = start("run", "paths.py:Paths", *RUN[2:], "--out", "a.sqlite", *RAY, RAY_TMPDIR=str(short))
-    assert process.end(240).status == 0
+    ended = process.end(240)
+    assert hostile() == []
+    assert ended.status == 0, ended.err
     mine = place / f"path-{process.process.pid}"
     run = [entry for entry in mine.read_text().split("\n") if os.path.exists(entry)]
     others = [path.read_text().split("\n") for path in place.glob("path-*") if path != mine]

@@ -131,6 +131,7 @@ def test_workers_are_as_many_as_the_cluster_has_room_for(
     ]
 
 
+@pytest.mark.nightly
 def test_a_worker_that_finds_no_cpu_does_not_hold_the_run_up(
     parley: Callable[..., Any], cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +157,7 @@ def test_a_cluster_without_a_free_cpu_gets_one_line(
     assert result.complaints[0].startswith("parley: stopped: Ray found no free CPU for a worker within ")
 
 
+@pytest.mark.nightly
 def test_workers_that_are_all_given_up_end_the_run(
     parley: Callable[..., Any], busy: None, monkeypatch: pytest.MonkeyPatch, run_file: Any
 ) -> None:
@@ -170,6 +172,7 @@ def test_workers_that_are_all_given_up_end_the_run(
     assert len(run_file("a.sqlite").rows("SELECT 1 FROM events WHERE kind = 'worker not placed'")) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(
     start: Callable[..., Any], cluster: str, busy: None, run_file: Any, presses: int
@@ -185,6 +188,7 @@ def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.nightly
 def test_a_node_that_dies_is_survived_without_spare_cpus(
     parley: Callable[..., Any], start: Callable[..., Any], nodes: Any, server: Any, run_file: Any
 ) -> None:
@@ -256,6 +260,7 @@ def test_a_key_that_the_nodes_lack_gets_one_line(
     assert [value for value in stored if KEY.encode() in value] == []
 
 
+@pytest.mark.nightly
 def test_on_this_machine_keys_are_inherited_and_stored_nowhere_and_ctrl_c_stops_it(
     parley: Callable[..., Any],
     start: Callable[..., Any],

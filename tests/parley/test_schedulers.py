@@ -57,7 +57,7 @@ def test_a_wall_time_without_room_for_the_grace_is_refused(parley: Callable[...,
     )
 
 
-@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2"])
+@pytest.mark.parametrize("name", ["SIGUSR1", pytest.param("SIGUSR2", marks=pytest.mark.nightly)])
 def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_file: Any, name: str) -> None:
     server.delay = 0.1
     file = run_file("a.sqlite")
@@ -76,7 +76,7 @@ def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_fi
     file.check()
 
 
-@pytest.mark.parametrize("executor", ["asyncio", "processes"])
+@pytest.mark.parametrize("executor", [pytest.param("asyncio", marks=pytest.mark.nightly), "processes"])
 def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any, executor: str
 ) -> None:
@@ -84,7 +84,7 @@ def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
     server.delay = 0.02
     file = run_file("a.sqlite")
     command = (*RUN, "--model", server.model(), "--out", file.path, "--executor", executor)
-    process = start(*command, "--grace", "4")
+    process = start(*command, "--grace", "2")
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
     asked = len(server.asked)
     server.silent = True  # these calls never end by themselves
@@ -98,7 +98,7 @@ def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
         os.kill(pid, signal.SIGTERM)
     ended = process.end()
 
-    assert time.monotonic() - began < 4 + SLACK
+    assert time.monotonic() - began < 2 + SLACK
     assert ended.status == 75, ended.err
     assert "Traceback" not in ended.err
     wait_until(lambda: not any(map(alive, workers)))
@@ -163,16 +163,14 @@ def test_a_run_that_is_stuck_ends_with_the_grace_and_so_do_its_workers(
     wait_until(lambda: not any(map(alive, workers)))
 
 
-def test_the_wall_time_ends_a_run_by_itself(start: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_the_wall_time_ends_a_run_by_itself(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
     server.delay = 0.4
-    process = start(*RUN, "--model", server.model(), "--out", "a.sqlite", "--wall-time", "5s", "--grace", "2")
-    process.wait_for(lambda: run_file("a.sqlite").starts() == 1)
     began = time.monotonic()
-    ended = process.end()
+    ended = parley(*RUN, "--model", server.model(), "--out", "a.sqlite", "--wall-time", "2s", "--grace", "1")
 
-    assert time.monotonic() - began < 5 + SLACK
+    assert time.monotonic() - began < 2 + SLACK
     assert ended.status == 75
-    assert ended.complaints == ["parley: stopped: the wall time of 5s is nearly over"]
+    assert ended.complaints == ["parley: stopped: the wall time of 2s is nearly over"]
     assert run_file("a.sqlite").count() < UNITS
 
 
@@ -180,13 +178,13 @@ def test_the_wall_time_is_an_option_in_python(server: Any, run_file: Any) -> Non
     import parley
 
     server.delay = 0.3
-    options = parley.Options(wall_time="3s", grace=1.0, concurrency=4, out="a.sqlite")
+    options = parley.Options(wall_time="2s", grace=1.0, concurrency=4, out="a.sqlite")
     result = parley.run("malibu", suite="quick", yardstick="off", model=server.model(), options=options)
 
     assert result.scheduled
     assert not result.complete
-    assert result.progress.elapsed < 3 + SLACK
-    assert result.stopped == "the wall time of 3s is nearly over"
+    assert result.progress.elapsed < 2 + SLACK
+    assert result.stopped == "the wall time of 2s is nearly over"
 
 
 def test_the_batch_script_of_the_documentation_requeues_itself_until_the_run_is_done(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 LOG = Path(__file__).parent / "data" / "inspect-0.3.285.json"
-MEMORY = 500 * 2**20
+MEMORY = 300 * 2**20
 """What importing a small log may take, the interpreter and its libraries included."""
 
 
@@ -34,7 +34,7 @@ def bomb(path: Path, method: int, member: str, size: int) -> None:
     """A log whose member unpacks to `size` bytes of white space; the others are sound."""
     log = json.loads(LOG.read_text("utf-8"))
     samples = log.pop("samples")
-    with zipfile.ZipFile(path, "w", method) as archive:
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as archive:
         if member != "header.json":
             archive.writestr("header.json", json.dumps(log))
         archive.writestr("samples/1.json", json.dumps(samples[0]))
@@ -68,8 +68,8 @@ ZSTANDARD = 93
     ("method", "member"),
     [
         (zipfile.ZIP_DEFLATED, "header.json"),
-        (zipfile.ZIP_DEFLATED, "samples/2.json"),
-        (ZSTANDARD, "header.json"),
+        pytest.param(zipfile.ZIP_DEFLATED, "samples/2.json", marks=pytest.mark.nightly),
+        pytest.param(ZSTANDARD, "header.json", marks=pytest.mark.nightly),
         (ZSTANDARD, "samples/2.json"),
     ],
 )
@@ -78,13 +78,13 @@ def test_a_log_that_unpacks_into_much_takes_little_memory(place: Path, method: i
     if method == ZSTANDARD:
         pytest.importorskip("zipfile_zstd")
     path = place / "bomb.eval"
-    bomb(path, method, member, 600 * 2**20)
+    bomb(path, method, member, 300 * 2**20)
     assert path.stat().st_size < 2 * 2**20
 
     status, said, memory = import_log(path)
     assert memory < MEMORY, f"{memory / 2**20:.0f} MB"
     assert (status, said.count("\n")) == (2, 1), said
-    assert f"{path}: {member} has 600 MiB unpacked, more than the 64 MiB that are read" in said
+    assert f"{path}: {member} has 300 MiB unpacked, more than the 64 MiB that are read" in said
 
     declare(path, member, 1000)
     status, said, memory = import_log(path)
@@ -95,28 +95,30 @@ def test_a_log_that_unpacks_into_much_takes_little_memory(place: Path, method: i
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_log_in_a_compression_that_inspect_does_not_use(place: Path, method: int) -> None:
+def test_a_log_in_a_compression_that_inspect_does_not_use(
+    parley: Callable[..., Any], place: Path, method: int
+) -> None:
     """These unpack without a limit on one step."""
     path = place / "bomb.eval"
     bomb(path, method, "samples/2.json", 2**20)
-    status, said, _ = import_log(path)
-    assert (status, said.count("\n")) == (2, 1), said
-    assert "is compressed in a way that Inspect does not use" in said
+    result = parley("import", "inspect", path, "--out", "run.sqlite")
+    assert (result.status, result.err.count("\n")) == (2, 1), result.err
+    assert "is compressed in a way that Inspect does not use" in result.err
 
 
 def test_many_samples_that_are_small_one_by_one(place: Path) -> None:
     log = json.loads(LOG.read_text("utf-8"))
     sample = log.pop("samples")[0]
     path = place / "bomb.eval"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("header.json", json.dumps(log))
-        for number in range(12):
+        for number in range(9):
             sample["id"] = number
             archive.writestr(f"samples/{number}.json", json.dumps(sample) + " " * (30 * 2**20))
 
     status, said, memory = import_log(path)
 
-    assert memory < MEMORY
+    assert memory < MEMORY, f"{memory / 2**20:.0f} MB"
     assert (status, said.count("\n")) == (2, 1), said
     assert f"{path}: more than 256 MiB unpacked, and than 100 times its size" in said
     assert not (place / "run.sqlite").exists()
@@ -136,7 +138,7 @@ def test_prompts_that_refer_to_the_same_messages_over_and_over(place: Path) -> N
 
     status, said, memory = import_log(path)
 
-    assert memory < MEMORY
+    assert memory < MEMORY, f"{memory / 2**20:.0f} MB"
     assert (status, said.count("\n")) == (2, 1), said
     assert "has prompts of more than 500,000 messages" in said
 
@@ -145,7 +147,7 @@ def test_a_large_log_that_is_honest_is_read(parley: Callable[..., Any], place: P
     log = json.loads(LOG.read_text("utf-8"))
     sample = log.pop("samples")[0]
     sample["messages"] = [{"role": "user", "content": os.urandom(2**20).hex()} for _ in range(10)]
-    with zipfile.ZipFile(place / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(place / "log.eval", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("header.json", json.dumps(log))
         archive.writestr("samples/1.json", json.dumps(sample))
     assert parley("import", "inspect", "log.eval", "--out", "a.sqlite").status == 0
