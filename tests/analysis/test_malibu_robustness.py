@@ -27,7 +27,7 @@ from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.report import ReportContext
 from parley.runs import RunFile, frames
 
-STUDIES = int(os.environ.get("STUDIES", "60"))
+STUDIES = int(os.environ.get("STUDIES", "20"))
 """Simulated studies without an effect."""
 
 
@@ -188,7 +188,8 @@ def test_findings_in_nothing_are_as_rare_as_they_should_be() -> None:
 
 
 def verdicts(model: str, **settings: Any) -> pd.DataFrame:
-    settings = {"suite": "full", "per_base": 2, "rounds": 1, "controls": False, "identities": ["gender"], **settings}
+    some = {"suite": "full", "per_base": 2, "rounds": 1, "controls": False, "identities": ["gender"]}
+    settings = {**some, "yardstick": "off", **settings}
     options = parley.Options(cache=False)
     assert parley.run("malibu", model=model, out="a.sqlite", options=options, **settings).complete
     with RunFile.open(Path("a.sqlite")) as file:

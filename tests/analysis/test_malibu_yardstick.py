@@ -101,7 +101,7 @@ def test_doses_are_told_apart() -> None:
 def test_180_calls_tell_a_capable_judge_from_a_random_one() -> None:
     """One call per text: 20 bases with 9 texts. A flaw costs a capable judge about as much as one SD of its noise."""
     capable, random, apart = [], [], []
-    for seed in range(40):
+    for seed in range(12):
         frame = graded(rng=np.random.default_rng(seed), judges={"capable": 1.0, "random": 0.0})
         assert frame[frame["judge"] == "capable"]["unit"].nunique() == 180
         found = overall(auc_table(graded_scores(frame)))

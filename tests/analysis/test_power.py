@@ -169,15 +169,15 @@ def test_other_draws_give_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_more_bases_find_less_and_more_tests_hide_more() -> None:
-    sizes = [6, 8, 10, 12, 14, 15, 16, 20, 24, 30, 36, 37, 50, 100, 101, 150, 1000]
-    families = [1, 2, 13, 26, 200]
+    sizes = [6, 8, 12, 15, 16, 20, 36, 37, 100, 101, 1000]
+    families = [1, 13, 200]
     table = np.array([[detectable(size, 1.0, tests=tests) for size in sizes] for tests in families])
-    finite = np.where(np.isinf(table), 1e9 + np.arange(len(sizes))[::-1] + np.arange(5)[:, None], table)
+    finite = np.where(np.isinf(table), 1e9 + np.arange(len(sizes))[::-1] + np.arange(3)[:, None], table)
     assert (np.diff(finite, axis=1) < 0).all()
     assert (np.diff(finite, axis=0) > 0).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(st.integers(13, 200), st.integers(1, 200), st.floats(0.3, 0.95), st.floats(0.01, 10))
 def test_effect_power_and_clusters_agree(clusters: int, tests: int, power: float, sd: float) -> None:
     effect = detectable(clusters, sd, tests=tests, power=power)

@@ -103,7 +103,7 @@ def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
 
 def pilot_run(path: str, **settings: Any) -> str:
     options = library.Options(cache=False, out=path)
-    settings = {"suite": "full", "phases": [1], "rounds": 1, "identities": ["gender"]} | settings
+    settings = {"suite": "full", "phases": [1], "rounds": 1, "identities": ["gender"], "yardstick": "off"} | settings
     assert library.run("malibu", options=options, **settings).complete
     return path
 

@@ -105,6 +105,7 @@ def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
         assert Bench(tmp_path, QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
 
 
+@pytest.mark.nightly
 def test_quick_cells_are_repeated_and_a_saturated_system_is_not_measured_further(tmp_path: Path) -> None:
     """No system reaches twice the ideal, so all are saturated after the first number of conversations."""
     sizes = Sizes(latencies=(1,), conversations=(2, 4), repeats=2, once_over=60, saturated=2.0)
@@ -136,6 +137,7 @@ def test_raw_aiohttp_and_parley_run_the_same_conversations_on_the_same_server(sy
     assert figure["gzip_bytes"] <= figure["log_bytes"] / 3
 
 
+@pytest.mark.nightly
 def test_parley_resumes_after_its_model_failed(tmp_path: Path) -> None:
     parley = next(system for system in SYSTEMS if system.name == "parley")
 

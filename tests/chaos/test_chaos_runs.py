@@ -41,7 +41,7 @@ def test_a_study_under_faults_and_signals_gives_the_same_results(nth: int, serve
 
 @pytest.mark.parametrize(
     "executor",
-    [pytest.param(name, marks=[] if name in ("asyncio", "processes") else pytest.mark.nightly) for name in EXECUTORS],
+    [pytest.param(name, marks=[] if name == "asyncio" else pytest.mark.nightly) for name in EXECUTORS],
 )
 def test_an_executor_under_faults_and_signals_gives_the_same_results(
     executor: str, server: FaultServer, tmp_path: Path

@@ -106,7 +106,7 @@ def test_a_run_whose_file_became_read_only(
     assert before < File(disk / "a.sqlite").done()
 
 
-@pytest.mark.parametrize("attempt", range(3))
+@pytest.mark.parametrize("attempt", [0, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 2))])
 def test_processes_that_start_the_same_run_together(faulty: FaultServer, place: Path, attempt: int) -> None:
     """One runs it. The others get an error, and do not replace its file."""
     own_study(place)
@@ -167,11 +167,13 @@ def disturb_after(faulty: FaultServer, process: ChaosProcess, calls: int, distur
     disturb()
 
 
-@pytest.mark.parametrize("how", ["removed", "removed with all that stands beside it", "replaced"])
+@pytest.mark.parametrize(
+    "how", [pytest.param("removed", marks=pytest.mark.nightly), "removed with all that stands beside it", "replaced"]
+)
 def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: FaultServer, place: Path, how: str) -> None:
     own_study(place)
     folder = place / "runs"
-    running = ChaosProcess(command(faulty, 400, "runs/a.sqlite"), place, "a")
+    running = ChaosProcess(command(faulty, 200, "runs/a.sqlite"), place, "a")
 
     def take_away() -> None:
         if how == "replaced":
@@ -190,7 +192,7 @@ def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: Fault
     assert f"{rescued.path.relative_to(place)}: rename it to runs/a.sqlite to resume" in running.output()
     assert "run the same command again" not in running.output(), "that would start from the beginning"
     rescued.check()
-    assert 0 < rescued.count() < 400
+    assert 0 < rescued.count() < 200
     assert rescued.one("SELECT count(*) FROM calls") == faulty.total(), "every reply that was paid for is kept"
     if how == "replaced":
         assert (folder / "a.sqlite").read_text() == "another file"
@@ -198,9 +200,9 @@ def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: Fault
     rescued.path.replace(folder / "a.sqlite")
     for beside in folder.glob("a.sqlite-*"):
         beside.unlink()
-    assert ChaosProcess(command(faulty, 400, "runs/a.sqlite"), place, "a").end() == 0
-    assert File(folder / "a.sqlite").count() == 400
-    assert faulty.total() == 800
+    assert ChaosProcess(command(faulty, 200, "runs/a.sqlite"), place, "a").end() == 0
+    assert File(folder / "a.sqlite").count() == 200
+    assert faulty.total() == 400
     assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
 
 

@@ -179,7 +179,7 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
     for required, more in ADDED.items():
         if required == ("calibrate",) and given[0] != "calibrate":
             continue  # parley score calibrate simulates nothing
-        if has(given, required) and more[0] not in given and "--dry-run" not in given:
+        if has(given, required) and more[0] not in given:
             given += more
     if given == ["show"]:  # reads the newest run of the folder runs/
         (place / "runs").mkdir()

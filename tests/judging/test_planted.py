@@ -24,7 +24,7 @@ NULLS = ("sim/judge", "sim/judge?item=0.8&judge=0.8")
 
 
 def verdicts(model: str, **settings: Any) -> pd.DataFrame:
-    settings = {"suite": "full", "per_base": 1, "controls": False, **settings}
+    settings = {"suite": "full", "per_base": 1, "controls": False, "yardstick": "off", **settings}
     options = parley.Options(cache=False)
     assert parley.run("malibu", model=model, out="a.sqlite", options=options, **settings).complete
     with RunFile.open(Path("a.sqlite")) as file:

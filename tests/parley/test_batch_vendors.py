@@ -41,7 +41,9 @@ REFUSED = {
 
 
 @pytest.fixture(params=[anthropic.Standin, google.Standin], ids=lambda standin: standin.provider)
-def standin(request: pytest.FixtureRequest, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def standin(
+    request: pytest.FixtureRequest, place: Path, monkeypatch: pytest.MonkeyPatch, quick_batches: None
+) -> Iterator[Any]:
     (place / "one.toml").write_text(JUDGE)
     monkeypatch.setenv(request.param.key_variable, KEY)
     with request.param("thinking") as running:
@@ -78,6 +80,7 @@ def test_answers_that_are_not_complete_are_read_again(parley: Callable[..., Any]
     assert run_file("a.sqlite").count() == UNITS
 
 
+@pytest.mark.nightly
 def test_a_run_killed_while_waiting_fetches_the_same_batch(
     parley: Callable[..., Any], start: Callable[..., Any], standin: Any, run_file: Any
 ) -> None:

@@ -21,7 +21,7 @@ from parley.runs.executors import ray_pool
 from parley.runs.executors.ray_pool import import_ray
 
 pytest.importorskip("ray")
-RUN = ("--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
+RUN = ("--suite", "quick", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
 NOISY = tuple(flag for flag in RUN if flag != "--quiet")
 UNITS = 18
 RAY = ("--executor", "ray", "--workers", "2")

@@ -72,7 +72,14 @@ def data(run: Path) -> dict[str, Any]:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models in one run: on sixteen texts, only the second favours an identity."""
     models = ["sim/judge?noise=0.5&seed=1", "sim/fan?female=+1.5&noise=0.5"]
-    texts = {"suite": "full", "per_base": 1, "rounds": 1, "identities": ["gender"], "controls": False}
+    texts = {
+        "suite": "full",
+        "per_base": 1,
+        "rounds": 1,
+        "identities": ["gender"],
+        "controls": False,
+        "yardstick": "off",
+    }
     return record_run(tmp_path_factory.mktemp("both") / "both.sqlite", models, phases=[1], **texts)
 
 

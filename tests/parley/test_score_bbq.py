@@ -209,8 +209,8 @@ PREDICTIONS = SHARED.parent / "bbq_predictions"
 
 
 @pytest.mark.skipif(not PREDICTIONS.is_dir(), reason="the published predictions are not available")
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("category", ["Age", "Religion"])
+@pytest.mark.parametrize("form", ["race", *(pytest.param(form, marks=pytest.mark.nightly) for form in FORMATS[1:])])
+@pytest.mark.parametrize("category", ["Age", pytest.param("Religion", marks=pytest.mark.nightly)])
 def test_the_published_answers_of_unifiedqa_get_the_scores_of_the_authors_script(
     parley: Any, place: Path, category: str, form: str
 ) -> None:

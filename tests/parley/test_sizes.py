@@ -95,9 +95,7 @@ def test_a_log_that_unpacks_into_much_takes_little_memory(place: Path, method: i
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
-def test_a_log_in_a_compression_that_inspect_does_not_use(
-    parley: Callable[..., Any], place: Path, method: int
-) -> None:
+def test_a_log_in_a_compression_that_inspect_does_not_use(parley: Callable[..., Any], place: Path, method: int) -> None:
     """These unpack without a limit on one step."""
     path = place / "bomb.eval"
     bomb(path, method, "samples/2.json", 2**20)

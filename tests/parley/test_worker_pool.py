@@ -95,7 +95,9 @@ def test_a_run_interrupted_with_one_executor_is_resumed_with_another(
     assert run_file("a.sqlite").story() == run_file("peace.sqlite").story()
 
 
-@pytest.mark.parametrize("budget", [("--budget-calls", "50"), ("--budget-cost", "0.06")])
+@pytest.mark.parametrize(
+    "budget", [pytest.param(("--budget-calls", "50"), marks=pytest.mark.nightly), ("--budget-cost", "0.06")]
+)
 def test_one_budget_covers_all_workers(
     parley: Callable[..., Any], server: Any, run_file: Any, budget: tuple[str, str]
 ) -> None:

@@ -52,9 +52,18 @@ class Score(BaseModel):
     why: str
 
 
-@pytest.fixture(params=STANDINS, ids=str)
+WIRE_FORMATS = ("openai", "anthropic", "google")
+"""One vendor of each; the others are asked everything nightly, and what `every_vendor` marks always."""
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[] if name in WIRE_FORMATS else pytest.mark.nightly) for name in STANDINS]
+)
 def vendor(request: pytest.FixtureRequest) -> type[StrictServer]:
     return STANDINS[request.param]
+
+
+every_vendor = pytest.mark.parametrize("vendor", STANDINS, indirect=True)
 
 
 @asynccontextmanager
@@ -95,7 +104,8 @@ async def test_a_plain_reply(vendor: type[StrictServer], streamed: bool) -> None
     assert server.wants_stream(received) is (streamed and vendor.streams)
 
 
-@pytest.mark.parametrize("kind", ["plain", "thinking", "parts"])
+@every_vendor
+@pytest.mark.parametrize("kind", ["thinking", "parts"])
 async def test_a_structured_reply_is_what_the_model_said(vendor: type[StrictServer], kind: Kind) -> None:
     """The thought has another score in the same form."""
     async with talking(vendor, "plain") as (_, client):
@@ -106,7 +116,7 @@ async def test_a_structured_reply_is_what_the_model_said(vendor: type[StrictServ
     assert (reply.status, reply.value) == ("ok", said.value)
     [received] = server.requests
     assert (server.schema(received.body) is not None) is vendor.schemas
-    assert ("Perhaps" in reply.thought) is (kind != "plain" and vendor.shows_thoughts)
+    assert ("Perhaps" in reply.thought) is vendor.shows_thoughts
 
 
 @pytest.mark.parametrize("streamed", WAYS)
@@ -208,6 +218,7 @@ async def test_tools(vendor: type[StrictServer]) -> None:
     assert not any("Perhaps" in text for _, text in turns)
 
 
+@every_vendor
 async def test_room_to_think_is_added_to_the_limit_of_the_answer(vendor: type[StrictServer]) -> None:
     """After the first reply every client knows; some know before."""
     async with talking(vendor, "thinking") as (server, client):
@@ -228,6 +239,7 @@ def _numbers(node: Any, path: str = "") -> Iterator[tuple[str, int]]:
         yield path, node
 
 
+@every_vendor
 @pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
 async def test_an_effort_is_sent_in_the_vendors_words_or_refused_before_any_call(
     vendor: type[StrictServer], effort: str
@@ -241,6 +253,7 @@ async def test_an_effort_is_sent_in_the_vendors_words_or_refused_before_any_call
     assert server.effort(server.requests[0].body) == vendor.efforts[effort]
 
 
+@every_vendor
 async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_is_not(
     vendor: type[StrictServer], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -230,44 +230,47 @@ def runs(tmp_path: Path, malibu: Path) -> Path:
     return folder
 
 
+@contextmanager
+def serving(path: Path, host: str = "127.0.0.1") -> Iterator[str]:
+    """The real server in a thread, on a free port; gives its address."""
+    addresses: list[str] = []
+    ready = threading.Event()
+    loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
+
+    async def serve_until_cancelled() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        loops.append((asyncio.get_running_loop(), task))
+        await serve(path, host, 0, lambda address: (addresses.append(address), ready.set())[1])
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(serve_until_cancelled())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    assert ready.wait(30), "the server never answered"
+    yield addresses[0]
+    loop, task = loops[0]
+    loop.call_soon_threadsafe(task.cancel)
+    thread.join(30)
+
+
 Viewer = Callable[..., str]
 
 
 @pytest.fixture
 def viewer() -> Iterator[Viewer]:
-    """Starts the real server in a thread, on a free port, and returns its address."""
-    stops: list[Callable[[], None]] = []
+    """Starts a server and returns its address."""
+    with ExitStack() as servers:
+        yield lambda path, host="127.0.0.1": servers.enter_context(serving(path, host))
 
-    def start(path: Path, host: str = "127.0.0.1") -> str:
-        addresses: list[str] = []
-        ready = threading.Event()
-        loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
-        async def serve_until_cancelled() -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            loops.append((asyncio.get_running_loop(), task))
-            await serve(path, host, 0, lambda address: (addresses.append(address), ready.set())[1])
-
-        def run() -> None:
-            with suppress(asyncio.CancelledError):
-                asyncio.run(serve_until_cancelled())
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        assert ready.wait(30), "the server never answered"
-
-        def stop() -> None:
-            loop, task = loops[0]
-            loop.call_soon_threadsafe(task.cancel)
-            thread.join(30)
-
-        stops.append(stop)
-        return addresses[0]
-
-    yield start
-    for stop in stops:
-        stop()
+@pytest.fixture(scope="session")
+def shared_viewer(malibu: Path) -> Iterator[str]:
+    """A server on the small real study, for tests that write nothing: its report is computed once for all of them."""
+    with serving(malibu.parent) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

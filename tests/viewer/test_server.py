@@ -30,8 +30,8 @@ def request(address, path, *, method="GET", body=None, **headers):
     return response.status, response.headers, text
 
 
-def test_every_page_has_a_strict_security_policy(runs, viewer):
-    address = viewer(runs)
+def test_every_page_has_a_strict_security_policy(shared_viewer):
+    address = shared_viewer
     for path in ("/", "/run?run=quick.sqlite", "/api/runs", "/static/app.js", "/nowhere"):
         _, headers, _ = request(address, path)
         policy = headers["Content-Security-Policy"]
@@ -40,8 +40,8 @@ def test_every_page_has_a_strict_security_policy(runs, viewer):
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_a_foreign_host_name_is_refused(runs, viewer):
-    assert request(viewer(runs), "/api/runs", Host="evil.example:80")[0] == 403
+def test_a_foreign_host_name_is_refused(shared_viewer):
+    assert request(shared_viewer, "/api/runs", Host="evil.example:80")[0] == 403
 
 
 def test_only_the_viewers_own_pages_may_write(runs, viewer):
@@ -78,15 +78,15 @@ def test_only_runs_of_the_folder_can_be_requested(runs, viewer, name):
 
 
 @pytest.mark.parametrize("query", ["page=-1", "low=nan", "size=100000", "page=x", "q=" + "x" * 501])
-def test_an_invalid_parameter_gives_a_one_line_error(runs, viewer, query):
-    status, _, text = request(viewer(runs), f"/api/units?run=quick.sqlite&{query}")
+def test_an_invalid_parameter_gives_a_one_line_error(shared_viewer, query):
+    status, _, text = request(shared_viewer, f"/api/units?run=quick.sqlite&{query}")
     assert status == 400
     assert query.partition("=")[0] in json.loads(text)["error"]
 
 
 @pytest.mark.parametrize("words", ['"', "AND", "a OR", "NEAR(", "-", "{replies}", "col:x", "*", "a* -b", "\u0000", "("])
-def test_no_search_text_is_a_syntax_error(runs, viewer, words):
-    status, _, _ = request(viewer(runs), "/api/units?" + urlencode({"run": "quick.sqlite", "q": words}))
+def test_no_search_text_is_a_syntax_error(shared_viewer, words):
+    status, _, _ = request(shared_viewer, "/api/units?" + urlencode({"run": "quick.sqlite", "q": words}))
     assert status == 200
 
 

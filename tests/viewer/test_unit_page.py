@@ -57,8 +57,8 @@ def first_unit(path, like="%"):
         return file.rows("SELECT id FROM units WHERE id LIKE ? ORDER BY position", (like,))[1][0][0]
 
 
-def test_every_study_has_titles_in_words(runs, viewer, open_page):
-    page = open_page(f"{viewer(runs)}unit?run=quick.sqlite&unit={first_unit(runs / 'quick.sqlite')}")
+def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
+    page = open_page(f"{shared_viewer}unit?run=quick.sqlite&unit={first_unit(malibu)}")
     facets = [facets for facets, _ in TITLES]
     titles = page.evaluate(
         "async (list) => { const { unitTitle } = await import('/static/title.js'); "
@@ -69,14 +69,14 @@ def test_every_study_has_titles_in_words(runs, viewer, open_page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_pair_is_read_at_a_glance(runs, viewer, open_page, scheme):
-    unit = first_unit(runs / "quick.sqlite", "p2%")
-    page = open_page(f"{viewer(runs)}unit?run=quick.sqlite&unit={unit}", color_scheme=scheme)
+def test_a_pair_is_read_at_a_glance(malibu, shared_viewer, open_page, scheme):
+    unit = first_unit(malibu, "p2%")
+    page = open_page(f"{shared_viewer}unit?run=quick.sqlite&unit={unit}", color_scheme=scheme)
     expect(page.locator("h1")).to_have_text("Childcare: first morning · A female, B male")
     expect(page.locator(".sides .part")).to_have_count(2)
     expect(page.locator(".part[data-side='B'] h2")).to_contain_text("Answer B · male")
     assert page.locator(".part[data-side='A'] mark.only").count() > 2
-    with RunFile.open(runs / "quick.sqlite") as file:
+    with RunFile.open(malibu) as file:
         _, scores = file.rows(
             "SELECT judge, round, subject, avg(value) FROM verdicts WHERE unit = ? AND value IS NOT NULL "
             "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
@@ -144,8 +144,8 @@ def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(tmp
     expect(page.locator("#m2")).to_be_focused()
 
 
-def test_the_drawer_shows_a_transcript_beside_the_list(runs, viewer, open_page):
-    page = open_page(viewer(runs) + "run?run=quick.sqlite&tab=units&f.identity=male")
+def test_the_drawer_shows_a_transcript_beside_the_list(shared_viewer, open_page):
+    page = open_page(shared_viewer + "run?run=quick.sqlite&tab=units&f.identity=male")
     expect(page.locator(".count")).to_have_text("6 of 9 units")
     expect(page.locator("a.unit").nth(0)).to_have_text("Childcare: first morning · male")
     page.keyboard.press("j")
