@@ -32,6 +32,21 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
+LONGEST = (
+    "test_house.py",
+    "test_browser.py",
+    "test_commands.py",
+    "test_ray.py",
+    "test_planted.py",
+    "test_hostile_folder.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, so that no worker begins one when the others have nothing left to do."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
+
 ENVIRONMENT = (
     "OPENAI_API_KEY",
     "PARLEY_SERVER_KEY",

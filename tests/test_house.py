@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from glob import glob
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,7 @@ def tool(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """The modules that a file imports anywhere, and those it names in a string such as "parley.agents.x:Class"."""
     names = set()

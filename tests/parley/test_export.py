@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from parley.cli import main
+from tests.conftest import Server
 
 TOPICS = 10
 RUN = ("run", "rldf", "--topics", TOPICS, "--rounds", 2, "--rereferee", 1, "--quiet", "--out", "a.sqlite")
@@ -35,10 +39,29 @@ def debate_replies(server: Any, agrees: bool = True) -> Callable[[int, dict[str,
     return answer
 
 
-@pytest.fixture
-def run(parley: Callable[..., Any], server: Any) -> str:
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """One for all: tests set its answers."""
+    running = Server()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def debates(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
     server.answer = debate_replies(server)
-    assert parley(*RUN, "--model", server.model()).status == 0
+    folder = tmp_path_factory.mktemp("debates")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("PARLEY_HOME", str(folder / "home"))
+        assert main([str(word) for word in (*RUN, "--model", server.model())]) == 0
+    return folder / "a.sqlite"
+
+
+@pytest.fixture
+def run(debates: Path, server: Server) -> str:
+    server.answer = debate_replies(server)
+    shutil.copy(debates, "a.sqlite")
     return "a.sqlite"
 
 

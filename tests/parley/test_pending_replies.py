@@ -34,7 +34,11 @@ def pending(file: Any) -> int:
         return 0
 
 
-@pytest.mark.parametrize("executor", [("asyncio",), ("processes", "--workers", "2")], ids=lambda option: option[0])
+@pytest.mark.parametrize(
+    "executor",
+    [("asyncio",), pytest.param(("processes", "--workers", "2"), marks=pytest.mark.nightly)],
+    ids=lambda option: option[0],
+)
 def test_a_killed_run_does_not_ask_again_for_replies_older_than_a_second(
     executor: tuple[str, ...], parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
