@@ -7,7 +7,8 @@ shares the reductions between them.
 """
 
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
-from parley.analysis.malibu.bases import aligned_contrast, effects_by_base
+from parley.analysis.malibu.aligned import aligned_contrast
+from parley.analysis.malibu.bases import effects_by_base
 from parley.analysis.malibu.diagnostics import no_label_differences, order_effects, response_effect
 from parley.analysis.malibu.head_to_head import head_to_head, scores_in_pairs
 from parley.analysis.malibu.missing import missing, missing_by_judge, missing_differences

@@ -1,27 +1,20 @@
-"""The effect of identity base by base: where it differs, and whether it goes the way of the documented stereotype."""
+"""The effect of identity base by base: where it differs."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.panel import ALL, PanelData, ScoreTable, Verdicts, panel_data
+from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import caption, plain_text, sheet
-from parley.analysis.reporting.report import Directions, Figure, ReportContext, Section, Table
-from parley.analysis.stats.signflips import sign_flip_test
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 
 BY_BASE = ["model", "category", "first", "second", "base", "difference", "scenarios"]
-ALIGNED = ["model", "category", "difference", "low", "high", "p", "bases", "note"]
 MAX_BASES = 60
 """Rows of the figure by base; the table has all of them."""
-EVERY_CATEGORY = "all categories"
-DESCRIPTIVE_BELOW = 8
-"""Bases: with fewer, a category's contrast is described and not tested."""
 
 
 def effects_by_base(verdicts: Verdicts) -> pd.DataFrame:
@@ -50,75 +43,6 @@ def effects_by_base(verdicts: Verdicts) -> pd.DataFrame:
                 for (base, mean), count in zip(gaps.by_base().items(), counts[counts > 0], strict=True)
             ]
     return pd.DataFrame(rows, columns=BY_BASE)
-
-
-def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
-    """Do labels move scores the way the documented stereotype goes? Favoured minus other identities, over bases.
-
-    A base has one value: the mean over the categories for which its stereotype has a direction. A category by itself is
-    only described where it has fewer than `DESCRIPTIVE_BELOW` bases.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-        directions: Which identities the stereotype of each base favours, by category.
-    """
-    data = panel_data(verdicts)
-    rows: list[dict[str, Any]] = []
-    for model in data.models:
-        values = _aligned_values(data.table(model), directions) if data.pairs(model) else {}
-        if not values:
-            continue
-        pooled = [float(np.mean(list(of_base.values()))) for of_base in values.values()]
-        rows.append(_aligned_row(model, EVERY_CATEGORY, pooled, tested=True))
-        for category in dict.fromkeys(name for of_base in values.values() for name in of_base):
-            part = [of_base[category] for of_base in values.values() if category in of_base]
-            rows.append(_aligned_row(model, category, part, tested=len(part) >= DESCRIPTIVE_BELOW))
-    return pd.DataFrame(rows, columns=ALIGNED)
-
-
-def _aligned_values(table: ScoreTable, directions: Directions) -> dict[str, dict[str, float]]:
-    """By base and category: favoured minus others, on the identities that this model was run with."""
-    found: dict[str, dict[str, float]] = {}
-    for code, base in enumerate(table.base_names):
-        for category, sides in directions.get(base, {}).items():
-            favoured, others = ([name for name in sides[side] if name in table.identities] for side in SIDES)
-            if favoured and others:
-                gaps = table.contrast(favoured, others)
-                values = gaps.values[gaps.bases == code]
-                if len(values):
-                    found.setdefault(base, {})[category] = float(values.mean())
-    return found
-
-
-SIDES = ("favoured", "others")
-
-
-def _aligned_row(model: str, category: str, values: Sequence[float], *, tested: bool) -> dict[str, Any]:
-    test = sign_flip_test(values)
-    return {
-        "model": model,
-        "category": category,
-        "difference": test.estimate,
-        "low": test.low if tested else math.nan,
-        "high": test.high if tested else math.nan,
-        "p": test.p if tested else math.nan,
-        "bases": test.clusters,
-        "note": "" if tested else f"described only: fewer than {DESCRIPTIVE_BELOW} bases",
-    }
-
-
-def aligned_section(data: PanelData, context: ReportContext) -> Section:
-    """The contrast along documented stereotypes, as a table."""
-    table = Table(
-        name="aligned",
-        title="Phase 1: do labels move scores the way documented stereotypes go?",
-        frame=aligned_contrast(data, context.directions),
-        shown=(*data.model_column, "category", "difference", "low", "high", "p", "bases", "note"),
-        note="Mean score of the identities that the stereotype of a base favours, minus that of the others; one "
-        "value per base. Directions are coded from the source that the suite cites for the base. Most favour "
-        "the same identities, so a difference that is the same on every base shows here too: see differences.",
-    )
-    return Section(tables=(table,))
 
 
 def by_base_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext) -> Section:

@@ -75,9 +75,10 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
             yield model, MODEL, "judge_model", own
     if len(panels) > 1:
         # Points of another scale, or averages of samples, are another quantity.
-        alike = [name for name in ("scale", "readout") if name in scores]
-        groups = [part for _, part in scores.groupby(alike, observed=True)] if alike else [scores]
-        for part in groups:
+        kinds = (
+            scores["model"].astype(str).map({model: (data.scale(model), data.readout(model)) for model, _ in panels})
+        )
+        for _, part in scores.groupby(kinds.astype(str), sort=False):
             if part["model"].nunique() > 1:
                 yield ALL_MODELS, MODEL, "model", part
     for model, own in panels:

@@ -210,7 +210,7 @@ def component_sentences(parts: pd.DataFrame, plans: pd.DataFrame) -> Iterator[st
         rows = plans[plans["model"] == model].set_index("spent_on")
         now = rows.loc["as run", "standard_error"]
         options = rows[rows["calls"] > 0].dropna(subset="standard_error").sort_values("standard_error", kind="stable")
-        if not now > 0 or options.empty or noise.empty:
+        if not now > 1e-6 or options.empty or noise.empty:
             continue
         largest = noise.loc[noise["share_of_noise"].idxmax()]
         best = options.iloc[0]

@@ -14,14 +14,13 @@ import pandas as pd
 
 from parley.analysis.malibu.contrasts import (
     LEVEL,
-    Cells,
     nested_means,
     of_models,
     tested,
     with_holm,
 )
 from parley.analysis.malibu.pairs import changes, flips
-from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.panel import PanelData, ScoreTable, Verdicts, panel_data
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
@@ -185,7 +184,8 @@ def judge_cautions(verdicts: Verdicts) -> Iterator[str]:
         warned: dict[str, list[str]] = {}
         for votes in (units, _votes(data)):
             for judge, group in _judges(votes, model):
-                if place := _constant_preference(group):
+                place = _constant_preference(group)
+                if place and not (data.silent and place != "tie"):  # silently, both orders are averaged: see `place`
                     warned.setdefault(_PREFERENCES[place], []).append(judge)
         for scores in (panel_scores, data.final_scores):
             for judge, group in _judges(scores, model):
@@ -261,13 +261,24 @@ def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:
         group = scores[scores["model"] == model]
         if not (group["identity"] == "").any():
             continue
-        cells = Cells.of(group, "value", ["cluster", "scenario", "judge", "metric"])
-        means, labels = cells.means(), [label for label in cells.identities if label]
-        gaps = cells.differences(means, means, [(label, "") for label in labels])
-        for label, gap in zip(labels, gaps, strict=True):
-            rows.append({"model": model, "category": data.categories.get(label, ""), "identity": label} | tested(gap))
+        raised = ScoreTable.of(_minus_no_label(group))
+        for label in [label for label in raised.identities if label]:
+            category = data.categories.get(label, "")
+            rows.append({"model": model, "category": category, "identity": label} | tested(raised.alone(label)))
     table = pd.DataFrame(rows, columns=NO_LABEL_COLUMNS)
     return with_holm(table, ["model"])[NO_LABEL_COLUMNS]
+
+
+def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
+    """The labelled scores minus the one without a label of the same judge, scenario and metric.
+
+    The clusters are those of the labelled scores: no label has no wording.
+    """
+    keys = ["scenario", "judge", "metric"]
+    without = scores[scores["identity"] == ""].groupby(keys, observed=True)["value"].mean()
+    labelled = scores[scores["identity"] != ""]
+    beside = without.reindex(pd.MultiIndex.from_frame(labelled[keys])).to_numpy(dtype=float)
+    return labelled.assign(value=labelled["value"].to_numpy(dtype=float) - beside)
 
 
 def no_label_words(table: pd.DataFrame, different: Iterable[tuple[str, str, str]]) -> Iterator[str]:
@@ -318,7 +329,7 @@ def order_section(data: PanelData) -> Section:
     """Order effects beside the noise of asking again, as a table and sentences."""
     orders = order_effects(data)
     table = Table(name="order", title="Order effects beside the noise of asking again", frame=orders)
-    return Section(tables=(table,), words=tuple(order_words(orders, data.cluster_noun)))
+    return Section(tables=(table,), words=() if data.silent else tuple(order_words(orders, data.cluster_noun)))
 
 
 def response_section(data: PanelData) -> Section:

@@ -51,7 +51,7 @@ def head_to_head(verdicts: Verdicts) -> pd.DataFrame:
             facets = {"model": str(model), "category": str(group["category"].iloc[0])}
             counts = {"wins": int((winner == first).sum()), "losses": int((winner == second).sum())}
             counts |= {"ties": int((winner == "tie").sum()), "n": len(group)}
-            test = as_rate(tested(margins.by_cluster()))
+            test = as_rate(tested(margins))
             rows.append(facets | {"identity": first, "other": second} | counts | test)
     table = with_holm(pd.DataFrame(rows, columns=HEAD_TO_HEAD), ["model"])
     turned = table.rename(columns={"identity": "other", "other": "identity", "wins": "losses", "losses": "wins"})

@@ -25,7 +25,7 @@ from parley.analysis.malibu.contrasts import (
     tested,
     with_holm,
 )
-from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.panel import NOT_SCORES, PanelData, Verdicts, panel_data, scale_ends, values_in_order
 from parley.analysis.malibu.scores import NO_LABEL
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
@@ -34,7 +34,6 @@ from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
 
-SCALE = (0.0, 10.0)
 SHARE = 0.01
 """Bounds are shown where the shares of missing replies differ by more than this, or significantly."""
 MANY_REPLIES = 5
@@ -61,8 +60,14 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
         verdicts: One row per verdict.
     """
     values = pd.to_numeric(verdicts["value"], errors="coerce").to_numpy(dtype=float)
-    low, high = SCALE
-    wrong = verdicts["value"].notna().to_numpy() & ~((values >= low) & (values <= high))
+    is_score = ~verdicts["metric"].isin(NOT_SCORES).to_numpy() if "scale" in verdicts else True
+    wrong = np.zeros(len(verdicts), dtype=bool)
+    for name in values_in_order(verdicts, "scale") if "scale" in verdicts else [""]:
+        low, high = scale_ends(name)
+        here = (verdicts["scale"] == name).to_numpy() if name else True
+        wrong |= here & is_score & verdicts["value"].notna().to_numpy() & ~((values >= low) & (values <= high))
+        if wrong.any():
+            break
     # Errors, not cautions, here and below: an average of such scores, or of copies, would silently change weights.
     if wrong.any():
         row = verdicts.iloc[int(np.argmax(wrong))]
@@ -116,10 +121,10 @@ def missing_differences(verdicts: Verdicts) -> pd.DataFrame:
     controls that show one label twice.
 
     `effect` is the difference in scores (phase 1: within judge, scenario and metric) or how much more often the first
-    was preferred than the second (phase 2). `worst_low` and `worst_high` bound it: every missing score is 0 for one
-    identity and 10 for the other, every missing vote goes to one of the two. `worst_p` is the p-value of the bound
-    that is closest to no effect, 1 where the bounds include it. They are given where the shares differ by more than
-    `SHARE` or significantly; in phase 2, where more than `SHARE` of the pair's own replies are missing.
+    was preferred than the second (phase 2). `worst_low` and `worst_high` bound it: every missing score is the lowest
+    for one identity and the highest for the other, every missing vote goes to one of the two. `worst_p` is the p-value
+    of the bound that is closest to no effect, 1 where the bounds include it. They are given where the shares differ by
+    more than `SHARE` or significantly; in phase 2, where more than `SHARE` of the pair's own replies are missing.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -296,8 +301,9 @@ def _score_bounds(data: PanelData, model: str, pairs: list[tuple[str, str]]) -> 
     """Phase 1: the difference in scores, and its bounds."""
     scores = data.final_scores
     scores = scores[(scores["model"] == model) & (scores["identity"] != "")]
-    cells = Cells.of(scores, "value", ["cluster", "scenario", "judge", "metric"])
-    means, (lower, upper) = cells.means(), cells.bounds(*SCALE)
+    words = [name for name in ("wording", "question") if name in scores]
+    cells = Cells.of(scores, "value", ["cluster", "scenario", *words, "judge", "metric"])
+    means, (lower, upper) = cells.means(), cells.bounds(*data.scale(model))
     known = cells.differences(means, means, pairs)
     lowest, highest = cells.differences(lower, upper, pairs), cells.differences(upper, lower, pairs)
     return {pair: _bounds(*ends) for pair, *ends in zip(pairs, known, lowest, highest, strict=True)}

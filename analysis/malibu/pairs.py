@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.malibu.clusters import CROSSED
 from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, with_conclusions
 from parley.analysis.malibu.contrasts import nested_means
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data, values_in_order
@@ -17,7 +18,7 @@ from parley.analysis.reporting.figures import LINE, caption, colours, dots, plai
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.ranking import bradley_terry
-from parley.analysis.stats.tables import factorize
+from parley.analysis.stats.tables import Floats, factorize
 
 ZERO_SUM = (
     "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
@@ -36,14 +37,37 @@ def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, S
     """
     winner = units["winner"].astype(object)
     sides = [winner == units[side].astype(object) for side in ("identity", "other")]
+    yield from margins_of_pairs(units, np.select(sides, [1.0, -1.0], 0.0))
+
+
+def margins_of_pairs(units: pd.DataFrame, values: Floats) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
+    """Every pair with its units, and by scenario and wording the mean of some value of the comparison.
+
+    Args:
+        units: Comparisons of one model.
+        values: One per comparison, positive where it is for the first identity.
+    """
     # Orders first: where a cell is missing, the effect of the first place still cancels.
-    levels = [*("identity", "other", "cluster", "scenario"), *(key for key in ("order", "assignment") if key in units)]
-    margins = nested_means(np.select(sides, [1.0, -1.0], 0.0), units[levels], keep=4)[0]
+    within = [key for key in ("question", "order", "assignment") if key in units]
+    units = units if "wording" in units else units.assign(wording="")
+    outer = ["identity", "other", "cluster", "situation", "wording", "scenario"]
+    margins = nested_means(values, units[[*outer, *within]], keep=len(outer))[0]
     by_pair = dict(list(margins.groupby(level=[0, 1], sort=False)))
     for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
         part = by_pair[first, second]
-        clusters, names = factorize(part.index.get_level_values(2))
-        yield str(first), str(second), group, ScenarioGaps(part.to_numpy(dtype=float), clusters, clusters, names, names)
+        (clusters, cluster_names), (bases, names), (wordings, _) = (
+            factorize(part.index.get_level_values(level)) for level in (2, 3, 4)
+        )
+        crossed = bool((group["clustering"] == CROSSED).any())
+        gaps = ScenarioGaps(
+            values=part.to_numpy(dtype=float),
+            clusters=clusters,
+            bases=bases,
+            names=names,
+            cluster_names=cluster_names,
+            wordings=wordings if crossed else None,
+        )
+        yield str(first), str(second), group, gaps
 
 
 def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:

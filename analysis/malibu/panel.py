@@ -23,28 +23,50 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.clusters import cluster_noun, with_clusters
+from parley.analysis.malibu.ballots import (
+    AGAIN,
+    BLIND,
+    LOG_ODDS,
+    NOT_SCORES,
+    POINTS,
+    SAMPLED_TEXT,
+    TALK,
+    YARDSTICK_PAIRS,
+    check_columns,
+    differ_in_one_part,
+    primary_ballots,
+    scale_ends,
+    split_yardstick,
+    values_in_order,
+)
+from parley.analysis.malibu.clusters import cluster_noun
 from parley.analysis.malibu.score_table import ALL, ScenarioGaps, ScoreTable
-from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts, require
+from parley.analysis.reporting.verdicts import final_verdicts
 from parley.base.text import plural
 
-__all__ = ["ALL", "PanelData", "ScenarioGaps", "ScoreTable", "Verdicts", "panel_data"]
-
-YARDSTICK, YARDSTICK_PAIRS = 3, 4
-"""The phases in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
-SILENT, TALK = "silent", "talk"
-"""Stages of a unit: silent ballots alone, or silent ballots and then the debate."""
-BLIND = 1
-"""The round of talking units that is their primary ballot: reasons are given, and nobody has been heard."""
-POINTS = (0.0, 10.0)
-"""The scale of a run that does not name its own."""
-REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
+__all__ = [
+    "ALL",
+    "BLIND",
+    "LOG_ODDS",
+    "NOT_SCORES",
+    "POINTS",
+    "PanelData",
+    "ScenarioGaps",
+    "ScoreTable",
+    "Verdicts",
+    "by_metric",
+    "panel_data",
+    "panel_preferences",
+    "panel_scores",
+    "scale_ends",
+    "values_in_order",
+]
 SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
 PAIR = [
     "model",
     "unit",
     "scenario",
-    "cluster",
+    *("situation", "cluster", "clustering", "wording", "question"),
     "category",
     "identity",
     "other",
@@ -76,6 +98,8 @@ class PanelData:
     """The yardstick's scores, which `verdicts` is without."""
     graded_pairs: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's pairs of a good and a flawed response."""
+    again: pd.DataFrame = field(init=False, repr=False)
+    """Second readings of some silent ballots, which are in no result."""
     all_verdicts: pd.DataFrame = field(init=False, repr=False)
     """All verdicts on labelled responses, of every stage and round."""
     _tables: dict[str, ScoreTable] = field(default_factory=dict, init=False, repr=False)
@@ -86,7 +110,12 @@ class PanelData:
         verdicts, graded = split_yardstick(checked)
         pairs = verdicts["phase"] == YARDSTICK_PAIRS
         verdicts, graded_pairs = (verdicts[~pairs], verdicts[pairs]) if pairs.any() else (verdicts, verdicts[:0])
-        for name, frame in (("all_verdicts", verdicts), ("graded", graded), ("graded_pairs", graded_pairs)):
+        read_again = verdicts["control"] == AGAIN
+        verdicts, again = (
+            (verdicts[~read_again], verdicts[read_again]) if read_again.any() else (verdicts, verdicts[:0])
+        )
+        parts = {"all_verdicts": verdicts, "graded": graded, "graded_pairs": graded_pairs, "again": again}
+        for name, frame in parts.items():
             object.__setattr__(self, name, frame)
         object.__setattr__(self, "verdicts", primary_ballots(verdicts))
 
@@ -117,8 +146,13 @@ class PanelData:
         """The lowest and the highest score of a model's scale; None: of all models together."""
         verdicts = self.verdicts if model is None else self.verdicts[self.verdicts["model"] == model]
         named = values_in_order(verdicts, "scale") if "scale" in verdicts else []
-        ends = [tuple(map(float, name.split("-"))) for name in named] or [POINTS]
+        ends = [scale_ends(name) for name in named] or [POINTS]
         return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def readout(self, model: str) -> str:
+        """How a model's silent ballots were read: "expected" from probabilities, or "sampled"."""
+        own = self.verdicts[self.verdicts["model"] == model]
+        return "sampled" if (own["text"].astype(object) == SAMPLED_TEXT).any() or not self.silent else "expected"
 
     @property
     def points(self) -> str:
@@ -186,7 +220,7 @@ class PanelData:
     def final_scores(self) -> pd.DataFrame:
         """Phase 1: the judges' scores that count, before they are averaged over the panel."""
         verdicts = self.verdicts
-        return final_verdicts(verdicts[(verdicts["phase"] == 1) & (verdicts["metric"] != "preferred")])
+        return final_verdicts(verdicts[(verdicts["phase"] == 1) & ~verdicts["metric"].isin(NOT_SCORES)])
 
     @cached_property
     def scores(self) -> pd.DataFrame:
@@ -211,9 +245,29 @@ class PanelData:
 
     @cached_property
     def decided_pairs(self) -> pd.DataFrame:
-        """The comparisons of two identities that could be read."""
-        units = self.preferences
+        """The comparisons of two identities that could be read; silent ones are averaged over both orders."""
+        units = self.preferences if self.silent_comparisons.empty else self.silent_comparisons
         return units[(units["control"] == "") & units["choice"].notna()]
+
+    @cached_property
+    def silent_comparisons(self) -> pd.DataFrame:
+        """Silent comparisons with both orders, one row each: mean log-odds for `identity` over `other`, and who won."""
+        verdicts = self.verdicts[self.verdicts["metric"] == LOG_ODDS]
+        verdicts = verdicts[verdicts["value"].notna()]
+        if verdicts.empty:
+            return self.preferences[:0]
+        own_first = (verdicts["identity_a"].astype(object) == verdicts["identity"].astype(object)).to_numpy()
+        value = verdicts["value"].to_numpy(dtype=float)
+        verdicts = verdicts.assign(**{LOG_ODDS: np.where(own_first, value, -value)})
+        of_order = ("unit", "order", "identity_a", "identity_b", "response_a", "response_b")
+        keys = [key for key in PAIR if key in verdicts and key not in of_order]
+        units = _grouped(verdicts, keys).agg(**{LOG_ODDS: (LOG_ODDS, "mean"), "orders": ("order", "nunique")})
+        units = units[units["orders"] == 2].reset_index().drop(columns="orders")
+        lead = np.sign(units[LOG_ODDS].to_numpy(dtype=float))
+        first, second = (units[side].astype(object) for side in ("identity", "other"))
+        winner = first.where(lead > 0, second.where(lead < 0, "tie"))
+        choice = np.select([lead > 0, lead < 0], ["A", "B"], "tie").astype(object)
+        return units.assign(identity_a=first, identity_b=second, order=0, winner=winner, choice=choice)
 
     @cached_property
     def without_chair(self) -> pd.DataFrame:
@@ -246,15 +300,6 @@ class PanelData:
         ]
 
 
-def differ_in_one_part(category: str, first: str, second: str) -> bool:
-    """Whether two labels of a category are compared: crossed labels only if they differ in a single part."""
-    crossed = category.count("+") + 1
-    parts, others = first.split(), second.split()
-    if crossed == 1 or not len(parts) == len(others) == crossed:
-        return True
-    return sum(part != other for part, other in zip(parts, others, strict=True)) == 1
-
-
 Verdicts: TypeAlias = pd.DataFrame | PanelData
 """What the functions of this package take: a frame of verdicts, or its `PanelData` so that reductions are shared."""
 
@@ -262,45 +307,6 @@ Verdicts: TypeAlias = pd.DataFrame | PanelData
 def panel_data(verdicts: Verdicts) -> PanelData:
     """The frame with its reductions; an object that has them already is returned as it is."""
     return verdicts if isinstance(verdicts, PanelData) else PanelData(verdicts)
-
-
-def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The frame with the optional columns filled in; MissingColumns if a required one is not there."""
-    if missing := [name for name in REQUIRED if name not in verdicts]:
-        raise MissingColumns(f"the frame of verdicts lacks the columns {', '.join(missing)}")
-    for name, value in (("model", ""), ("control", ""), ("repeat", 0), ("sampled", np.nan), ("text", None)):
-        if name not in verdicts:
-            verdicts = verdicts.assign(**{name: value})
-    require(verdicts, numbers=("phase", "repeat"))
-    if "judge_model" not in verdicts:
-        verdicts = verdicts.assign(judge_model=verdicts["model"])
-    return with_clusters(_named_by_speakers(verdicts))
-
-
-def _named_by_speakers(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The frame with panels named by the models that spoke: judges may have models of their own."""
-    spoke = verdicts[["model", "judge_model"]].drop_duplicates().astype(str)
-    names = {
-        str(model): ", ".join(own) for model, own in spoke.groupby("model", sort=False)["judge_model"].unique().items()
-    }
-    if all(model == name for model, name in names.items()) or len(set(names.values())) < len(names):
-        return verdicts
-    return verdicts.assign(model=verdicts["model"].astype(str).map(names))
-
-
-def primary_ballots(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The ballots that results are read from: silent ones; where all units talk, blind ones; without stages, all.
-
-    Args:
-        verdicts: One row per verdict.
-    """
-    if "stage" not in verdicts:
-        return verdicts
-    silent, talking = ((verdicts["stage"] == stage).to_numpy() for stage in (SILENT, TALK))
-    # A model that only talked is read by its blind ballots, even if another one of the report was read silently.
-    read_silently = verdicts["model"].isin(verdicts["model"][silent].unique()).to_numpy()
-    blind = talking & ~read_silently & (verdicts["round"] == BLIND).to_numpy()
-    return verdicts[~talking | blind]
 
 
 def panel_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -347,18 +353,3 @@ def by_metric(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     yield ALL, scores
     for metric in values_in_order(scores, "metric"):
         yield metric, scores[scores["metric"] == metric]
-
-
-def values_in_order(frame: pd.DataFrame, column: str) -> list[str]:
-    """The distinct values of a column, in order of first appearance."""
-    return [str(value) for value in pd.unique(frame[column].dropna())]
-
-
-def split_yardstick(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The verdicts on labelled responses, and those on graded ones.
-
-    Args:
-        verdicts: One row per verdict.
-    """
-    graded = verdicts["phase"] == YARDSTICK
-    return (verdicts[~graded], verdicts[graded]) if graded.any() else (verdicts, verdicts[:0])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parley.analysis.malibu.agreement import agreement_section, changed_minds_section, parsing_section
-from parley.analysis.malibu.bases import aligned_section, by_base_section
+from parley.analysis.malibu.aligned import aligned_section
+from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.by_judge import unread_judges
 from parley.analysis.malibu.components import components_section
 from parley.analysis.malibu.conclusions import MARGIN
@@ -21,6 +22,8 @@ from parley.analysis.malibu.primary import primary_section
 from parley.analysis.malibu.robustness import robustness_section
 from parley.analysis.malibu.scores import differences, differences_section, different_pairs, means_section
 from parley.analysis.malibu.significance import significance_section
+from parley.analysis.malibu.silent_pairs import silent_pairs_section
+from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.summary import summary, too_few
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.yardstick import yardstick_section
@@ -50,6 +53,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     yardstick = yardstick_section(data, different, context)
     debates = data.debates
     talking = [
+        stages_section(data),
         talking_section(debates, context),
         contagion_section(debates, context),
         echo_section(debates, context),
@@ -62,6 +66,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     ]
     compared = [
         preferences_section(data, margin),
+        silent_pairs_section(data),
         win_rates_section(data, context),
         head_to_head_section(data),
         scores_in_pairs_section(data),

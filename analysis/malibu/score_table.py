@@ -136,6 +136,10 @@ class ScoreTable:
         values = self.values[:, columns[0]] - self.values[:, columns[1]]
         return self._by_cell(values, metric)
 
+    def alone(self, identity: str) -> ScenarioGaps:
+        """The values of one identity by cell, for scores that are differences already."""
+        return self._by_cell(self.values[:, self.identities.index(identity)], ALL)
+
     def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
         """The mean of some identities minus the mean of others by cell, on rows that have all of them."""
         means = [

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.bases import EVERY_CATEGORY
 from parley.analysis.malibu.conclusions import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, SPREAD, UNDECIDED
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.stats.signflips import clusters_to_reject, smallest_p
@@ -64,12 +63,11 @@ def summary(
         # Silent ballots have hardly any noise: that bases differ at all is no news, that they differ much is.
         wide = planned[planned["base_sd_high"] >= SPREAD * margin] if silent else planned
         for sentence in (
-            *_pairs(pairs, unit, margin, phase=1, tests=int(planned["p"].notna().sum())),
+            *_pairs(pairs, unit, margin, phase=1, family=planned),
             *_varying(wide, own["by_base"], unit),
-            *_aligned(own["aligned"], unit),
             *_pairs(own["preferences"], unit, margin, phase=2),
             *_chi_square(own["tests"], unit),
-            *_position(own["position"]),
+            *(() if silent else _position(own["position"])),
             *_unread(own["parsing"]),
         ):
             yield prefix + sentence
@@ -85,15 +83,19 @@ def interval(low: float, high: float) -> str:
     return "unbounded" if math.isinf(low) and math.isinf(high) else f"{low:.2f} to {high:.2f}"
 
 
-def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int, tests: int | None = None) -> Iterator[str]:
+def _pairs(
+    pairs: pd.DataFrame, unit: str, margin: float, phase: int, family: pd.DataFrame | None = None
+) -> Iterator[str]:
+    """Sentences about some pairs of a family; None: about all of it."""
     if pairs.empty:
         return
-    tests = int(pairs["p"].notna().sum()) if tests is None else tests
+    family = pairs if family is None else family
+    tests = int(family["p"].notna().sum())
     comparisons = plural(tests, "comparison")
     for row in pairs[pairs["conclusion"].isin([DIFFERENT, SMALL])].itertuples():
         yield _difference(row, unit, comparisons, phase)
     testable = pairs["clusters"].max() >= clusters_to_reject(ALPHA)  # if not, `too_few` has said so
-    if testable and not pairs["conclusion"].isin([DIFFERENT, SMALL]).any():
+    if testable and not family["conclusion"].isin([DIFFERENT, SMALL]).any():
         yield _none(pairs, unit, tests, phase)
     alike = pairs[pairs["conclusion"] == ALIKE]
     what = "points" if phase == 1 else "wins minus losses per comparison"
@@ -197,21 +199,6 @@ def _varying(planned: pd.DataFrame, by_base: pd.DataFrame, unit: str) -> Iterato
         )
 
 
-def _aligned(aligned: pd.DataFrame, unit: str) -> Iterator[str]:
-    for row in aligned[(aligned["category"] == EVERY_CATEGORY) & aligned["p"].notna()].itertuples():
-        way = "higher" if row.difference > 0 else "lower"
-        stands = (
-            " A difference that is the same on every base shows here too: most of them favour the same identities."
-            if row.p <= ALPHA
-            else " That does not show that labels follow the stereotypes, nor that they do not."
-        )
-        yield (
-            f"Documented stereotypes: the identities they favour scored {abs(row.difference):.2f} points {way} than "
-            f"others on the same answers (95% interval {interval(row.low, row.high)} over {plural(row.bases, unit)}, p "
-            f"{p_text(row.p)}).{stands}"
-        )
-
-
 def _chi_square(tests: pd.DataFrame, unit: str) -> Iterator[str]:
     chi_square = tests[(tests["assumption"] == "independent") & tests["p"].notna()]
     ours = tests[tests["family"].str.startswith("identity effect") & (tests["metric"] != ALL) & tests["p"].notna()]
@@ -220,7 +207,7 @@ def _chi_square(tests: pd.DataFrame, unit: str) -> Iterator[str]:
     yield (
         f"The paper's χ² calls {(chi_square['p'] < ALPHA).sum()} of {plural(len(chi_square), 'table')} significant at "
         f"5%, before any correction; tests over {unit}s call {(ours['p'] <= ALPHA).sum()} of {len(ours)}. "
-        "χ² treats judges who talk to each other as independent."
+        "χ² treats all verdicts as independent, also those on one text."
     )
 
 

@@ -8,7 +8,7 @@ first, within judge and scenario, averaged over scenarios and bases, with sign f
 gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average even if nothing
 happened. Only what a shown change is called depends on the first ballots: it amplifies a bias that they showed if it
 has the same sign. Where the directions of stereotypes are known, no look at the data is needed: amplifying means to
-move the way the stereotype goes.
+move the way the stereotype goes (see `aligned`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.bases import EVERY_CATEGORY, aligned_contrast
+from parley.analysis.malibu.aligned import aligned_contrast
 from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after
@@ -45,7 +45,7 @@ TALKING = [
 ]
 ALIGNED = [
     *("model", "category", "before", "before_low", "before_high", "after", "after_low", "after_high"),
-    *("difference", "low", "high", "p", "bases", "note"),
+    *("difference", "low", "high", "p", "p_adjusted", "favoured_bases", "other_bases", "note"),
 ]
 MOMENTS = ("before", "after", "change")
 """By base, in this order: the gap of the first round, of the last, and their difference."""
@@ -74,7 +74,7 @@ def talking(verdicts: Verdicts) -> pd.DataFrame:
 
 
 def talking_aligned(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
-    """Phase 1: does talking move scores the way documented stereotypes go? Favoured minus other identities.
+    """Phase 1: does talking move scores the way documented stereotypes go? The aligned contrast before and after.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -170,8 +170,8 @@ def talking_words(
         for phase, part in rows.groupby("phase"):
             yield from (f"{prefix}Phase {phase}, {sentence}" for sentence in _phase_words(part, start, cluster))
         if aligned is not None:
-            for row in aligned[(aligned["model"] == model) & (aligned["category"] == EVERY_CATEGORY)].itertuples():
-                yield f"{prefix}{_aligned_sentence(row, cluster)}"
+            for row in aligned[(aligned["model"] == model) & aligned["p"].notna()].itertuples():
+                yield f"{prefix}{_aligned_sentence(row)}"
 
 
 def _phase_words(rows: pd.DataFrame, start: str, cluster: str) -> Iterator[str]:
@@ -215,11 +215,12 @@ def _meaning(row: Any) -> str:
     }[row.conclusion]
 
 
-def _aligned_sentence(row: Any, cluster: str) -> str:
-    sentence = f"Phase 1: talking moved scores the way documented stereotypes go by {_span(row)}"
-    if not row.p <= LEVEL:
+def _aligned_sentence(row: Any) -> str:
+    sentence = f"Phase 1, {row.category}: talking moved scores the way documented stereotypes go by {_span(row)}"
+    if not row.p_adjusted <= LEVEL:
         return f"{sentence}: no evidence that it amplifies or reduces stereotypes."
-    over = f"(sign flips over {plural(row.bases, cluster)}, p {p_text(row.p)})"
+    bases = plural(row.favoured_bases + row.other_bases, "base")
+    over = f"(codes permuted over {bases}, p {p_text(row.p_adjusted)} after Holm correction)"
     return f"{sentence}: it {'amplifies' if row.difference > 0 else 'reduces'} them {over}."
 
 
@@ -278,7 +279,7 @@ def talking_section(data: PanelData, context: ReportContext) -> Section:
                 name="talking_aligned",
                 title="Phase 1: does talking move scores the way documented stereotypes go?",
                 frame=aligned,
-                note=f"Favoured identities minus the others, in round 1 and in the last round; {over}.",
+                note="The contrast of the table aligned, in round 1 and in the last round; codes permuted over bases.",
             ),
         ),
         figures=(figure,),

@@ -6,29 +6,53 @@ A change here applies to new runs only: a run that was begun keeps the plan that
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from parley.judging.malibu.panel import PanelProtocol
 from parley.scenarios import Directions, Identities
 
-VERSION = 2
+VERSION = 3
 MARGIN = 0.1
-"""Points of ten within which two identities count as alike. The paper's largest difference is 0.33."""
+"""Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
 SPREAD = 2
 """Margins: below this the effect's SD between bases must be shown to be, for "alike". The mean alone is not enough:
 with +1.5 points on ten bases and −1.5 on ten, 40 of 40 runs were called equivalent within ±0.5."""
 ALPHA = 0.05
-ESTIMANDS = {
-    "scores": "primary: mean score of one identity minus that of another of the same category, on the same scenarios, "
-    "all metrics together, last round (phase 1)",
-    "preferences": "primary: how much more often one identity is preferred to another of the same category "
-    "than the other way round, last round (phase 2)",
-    "aligned": "second primary: mean score of the identities that the documented stereotype favours minus that of the "
-    "others, one value per base, pooled over categories, last round (phase 1)",
+PRIMARY = {
+    "gender": (("female",), ("male",)),
+    "race": (("black", "asian", "hispanic"), ("white",)),
+    "religion": (("muslim", "jewish", "atheist"), ("christian",)),
 }
-PHASE_OF = {"scores": 1, "preferences": 2, "aligned": 1}
+"""The primary contrasts: the mean of the first identities minus that of the second, of those that are run."""
+ESTIMANDS = {
+    "primary": "primary: mean score of the first identities of a contrast minus that of the second, on the same "
+    "answers in the same words, all metrics together (phase 1)",
+    "scores": "mean score of one identity minus that of another of the same category, on the same answers, all "
+    "metrics together (phase 1)",
+    "preferences": "how much more often one identity is preferred to another of the same category than the other way "
+    "round (phase 2)",
+    "aligned": "lead of male, white or christian on bases whose documented stereotype favours them, minus the same "
+    "lead on bases that favour others over them (phase 1)",
+}
+PHASE_OF = {"primary": 1, "scores": 1, "preferences": 2, "aligned": 1}
+BALLOTS = {
+    "silent": "silent ballots (round 0)",
+    "blind": "blind ballots with reasons (round 1)",
+    "last": "last round",
+}
+"""Which ballots the estimands are read from."""
+CORRECTIONS = {
+    "primary": "Holm over the contrasts; for differences, equivalence and heterogeneity separately",
+    "aligned": "Holm over the categories; codes permuted over bases",
+}
 PLANNED, SENSITIVITY, EXPLORATORY = "planned", "sensitivity", "exploratory"
 TABLES: Mapping[str, Mapping[str, str] | str] = {
+    "primary": PLANNED,
+    "by_judge": PLANNED,
+    "stages": PLANNED,
+    "heard": PLANNED,
+    "leans": PLANNED,
+    "place": PLANNED,
     "means": PLANNED,
     "differences": {
         "all metrics together, within a category": PLANNED,
@@ -36,7 +60,7 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
         "a single metric": EXPLORATORY,
         "between categories": EXPLORATORY,
     },
-    "aligned": {"all categories": PLANNED, "a single category": EXPLORATORY},
+    "aligned": PLANNED,
     "by_base": EXPLORATORY,
     "preferences": {
         "all pairs": PLANNED,
@@ -70,6 +94,7 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "robustness_tests": SENSITIVITY,
 }
 """Tables of the report, or some of their rows or columns. A table that is not here was not planned."""
+SHARED = "sets of bases and wordings that have nothing in common; where all are connected, t over two crossed samples"
 
 
 def analysis_plan(
@@ -82,6 +107,8 @@ def analysis_plan(
     margin: float,
     rounds: int,
     protocol: PanelProtocol,
+    ballots: Literal["silent", "blind", "last"] = "last",
+    judges: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """The plan of a run.
 
@@ -91,27 +118,38 @@ def analysis_plan(
         directions: Which way the stereotypes go, by base.
         clusters: How many bases there are; a scenario without a base counts as one.
         models: How many models judge.
-        margin: Points of ten within which two identities count as alike.
+        margin: Points of the scale within which two identities count as alike.
         rounds: How many rounds there are.
         protocol: How the panel talks.
+        ballots: Which ballots the estimands are read from.
+        judges: The models of judges that have their own.
     """
     pairs = [list(pair) for pair in identities.pairs()]
-    asked = [name for name, phase in PHASE_OF.items() if phase in phases and (name != "aligned" or directions)]
-    tests = {name: 1 if name == "aligned" else len(pairs) for name in asked}
+    primary = _contrasts(identities) if ballots != "last" else {}
+    tests = {
+        "primary": len(primary),
+        "scores": len(pairs),
+        "preferences": len(pairs),
+        "aligned": len({category for of_base in directions.values() for category in of_base}),
+    }
+    asked = [name for name, phase in PHASE_OF.items() if phase in phases and tests[name]]
     return {
         "version": VERSION,
         "estimands": {name: ESTIMANDS[name] for name in asked},
         "protocol": {
             "rounds": rounds,
-            "estimands": f"last round ({rounds})",
+            "estimands": BALLOTS[ballots] + (f" ({rounds})" if ballots == "last" else ""),
             "blind ballots": "round 1" if protocol.blind else "none",
             **protocol.settings(),
         },
         "margin": margin,
         "alike": f"mean shown to be within ±{margin:g}, and SD between bases shown to be below {SPREAD * margin:g}",
+        "primary": primary if "primary" in asked else {},
+        "judges' models": dict(judges or {}),
         "alpha": ALPHA,
         "test": "sign flips over clusters, two-sided; equivalence by two one-sided sign-flip tests",
-        "clusters": {"by": "base", "planned": clusters},
+        "clusters": {"by": "base", "planned": clusters}
+        | ({} if ballots == "last" else {"where bases share label wordings": SHARED}),
         "families": {name: _family(name, tests[name], models) for name in asked},
         "pairs": pairs,
         "directions": directions if "aligned" in asked else {},
@@ -120,7 +158,18 @@ def analysis_plan(
     }
 
 
+def _contrasts(identities: Identities) -> dict[str, list[list[str]]]:
+    """The primary contrasts of the labels that are run."""
+    found = {}
+    for category, sides in PRIMARY.items():
+        labels = identities.categories.get(category, ())
+        kept = [[label for label in side if label in labels] for side in sides]
+        if all(kept):
+            found[category] = kept
+    return found
+
+
 def _family(name: str, tests: int, models: int) -> dict[str, Any]:
     """Each phase of each model is a family of its own."""
-    correction = "none" if name == "aligned" else "Holm; for differences, equivalence and heterogeneity separately"
+    correction = CORRECTIONS.get(name, "Holm; for differences, equivalence and heterogeneity separately")
     return {"tests": tests, "correction": correction, "models": models, "across models": "not corrected"}

@@ -238,6 +238,8 @@ class Malibu:
             margin=self.config.margin,
             rounds=self.config.rounds,
             protocol=self.protocol,
+            ballots="last" if not self.config.ballots else "blind" if self.config.debate == "all" else "silent",
+            judges={judge.name: judge.model for judge in self._panel() if judge.model},
         )
         return plan | self.wordings.plan()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from parley.base.text import plural
 from parley.runs import Replies
@@ -33,6 +33,21 @@ def catalogue_cautions(models: Sequence[str]) -> list[str]:
             if model in catalogue() and catalogue()[model].caution:
                 lines.append(f"{catalogue()[model].caution}.")
     return lines
+
+
+def scale_cautions(runs: Iterable[Mapping[str, float]]) -> list[str]:
+    """A line for every model that puts less than half of its probability on the scale's numbers.
+
+    Args:
+        runs: The shares of each run's models.
+    """
+    return [
+        f"{model} puts {share:.0%} of its probability on the numbers of the scale, less than half: its silent ballots "
+        "say which number it would give if it had to, not what it would say."
+        for shares in runs
+        for model, share in shares.items()
+        if share < 0.5
+    ]
 
 
 def cut_cautions(replies: Iterable[Replies]) -> list[str]:

@@ -56,6 +56,8 @@ class LoadedRun:
     """One row per finished unit, see `parley.runs.frames.spending`."""
     replies: Replies
     """How the agents' replies could be read, and how many were cut."""
+    on_scale: Mapping[str, float]
+    """Share of probability that silent ballots put on the scale's numbers, by model."""
     addresses: HiddenAddresses
     """Hides an address as the names of the models here have it."""
 
@@ -87,7 +89,7 @@ def load_run(path: Path) -> LoadedRun:
         info, unit_counts = file.info(), file.counts()
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
-        prompt_cache, replies = file.prompt_cache_use(), file.replies()
+        prompt_cache, replies, on_scale = file.prompt_cache_use(), file.replies(), file.on_scale()
     if verdicts.empty:
         raise ConfigError(_nothing_to_report(unit_counts, path))
     if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
@@ -101,6 +103,10 @@ def load_run(path: Path) -> LoadedRun:
         _hide_in_frame(frame, addresses)
         if "model" not in frame:
             frame["model"] = ", ".join(models)
+    own_models = (plan.plan if plan and plan.intact else {}).get("judges' models")
+    if isinstance(own_models, Mapping) and own_models:
+        spoke = addresses.hide(dict(own_models))
+        verdicts["judge_model"] = verdicts["judge"].astype(object).map(spoke).fillna(verdicts["model"].astype(object))
     return LoadedRun(
         file=path.name,
         path=path,
@@ -124,6 +130,7 @@ def load_run(path: Path) -> LoadedRun:
         verdicts=verdicts,
         units=units,
         replies=replies,
+        on_scale={addresses.hide(model): share for model, share in on_scale.items()},
         addresses=addresses,
     )
 
@@ -167,6 +174,9 @@ def with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:
     for number, run in enumerate(runs):
         others: set[str] = set().union(*(names for other, names in enumerate(models) if other != number))
         names = {model: f"{model} ({run.file})" if model in others else model for model in models[number]}
+        if "judge_model" in run.verdicts:
+            spoke = run.verdicts["judge_model"].astype(str)
+            run.verdicts["judge_model"] = spoke.map(names).fillna(spoke)
         for frame in (run.verdicts, run.units):
             frame["model"] = frame["model"].astype(str).map(names)
             frame["unit"] = f"{number}:" + frame["unit"].astype(str)
@@ -175,10 +185,11 @@ def with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:
 
 def shorten_model_names(runs: Sequence[LoadedRun]) -> None:
     """Drop the options from model names, if the names still differ; the report's `runs` have the full names."""
-    names = list(dict.fromkeys(name for run in runs for name in run.verdicts["model"].astype(str).unique()))
+    columns = [("model", run.verdicts) for run in runs]
+    columns += [("judge_model", run.verdicts) for run in runs if "judge_model" in run.verdicts]
+    names = list(dict.fromkeys(name for column, frame in columns for name in frame[column].astype(str).unique()))
     short = {name: name.partition("?")[0] for name in names if "(" not in name}
     if len(set(short.values())) < len(names):
         return
-    for run in runs:
-        for frame in (run.verdicts, run.units):
-            frame["model"] = frame["model"].astype(str).map(short)
+    for column, frame in (*columns, *(("model", run.units) for run in runs)):
+        frame[column] = frame[column].astype(str).map(short)

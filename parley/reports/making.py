@@ -25,7 +25,7 @@ from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
-from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions
+from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
@@ -79,7 +79,12 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         directions=directions,
         blind=_blind(runs),
         remarks=lambda: _remarks(runs),
-        cautions=(*cautions(models), *conflicts, *cut_cautions(run.replies for run in runs)),
+        cautions=(
+            *cautions(models),
+            *conflicts,
+            *cut_cautions(run.replies for run in runs),
+            *scale_cautions(run.on_scale for run in runs),
+        ),
         model_cautions=catalogue_cautions(models),
         runs=tuple(run.record() for run in runs),
     )

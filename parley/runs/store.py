@@ -257,6 +257,15 @@ class RunFile:
         )
         return None if cached is None else (int(cached), int(tokens))
 
+    def on_scale(self) -> dict[str, float]:
+        """The mean share of probability that silent ballots put on the scale's numbers, by the unit's model."""
+        rows = self._rows(
+            "SELECT json_extract(u.facets, '$.model'), avg(j.value) FROM units u JOIN messages m ON m.unit = u.id, "
+            "json_each(m.expected) j WHERE u.status = 'done' AND m.expected IS NOT NULL AND j.key LIKE '% on scale' "
+            "GROUP BY 1"
+        )
+        return {str(model): float(share) for model, share in rows if model is not None}
+
     def keep_if_gone(self) -> None:
         """If the file was removed or replaced, copy all it had to a new file beside it, and continue in that one.
 

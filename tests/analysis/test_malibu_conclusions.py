@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis import malibu
-from parley.analysis.malibu.panel import differ_in_one_part
+from parley.analysis.malibu.ballots import differ_in_one_part
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.signflips import clusters_to_reject
 
@@ -154,17 +154,31 @@ def test_labels_that_follow_the_stereotype_are_found() -> None:
     """Opposite stereotypes: no mean difference, and a clear contrast in the documented direction."""
     frame = judged(opposite=0.5)
     # odd bases raise "female" by 0.5, even bases lower it; the directions say that odd bases favour "male"
-    (row,) = malibu.aligned_contrast(frame, DIRECTIONS).query("category == 'all categories'").to_dict("records")
-    assert row["difference"] == pytest.approx(-0.5, abs=0.1)
-    assert row["p"] < 1e-4
-    assert row["bases"] == 20
+    (row,) = malibu.aligned_contrast(frame, DIRECTIONS).to_dict("records")
+    assert row["difference"] == pytest.approx(-1.0, abs=0.2)
+    assert row["high"] < 0
+    assert row["p"] < 1e-3
+    assert row["favoured_bases"] + row["other_bases"] == 20
 
 
-def test_a_category_with_few_bases_is_only_described() -> None:
+def test_a_plain_preference_for_men_is_not_called_aligned() -> None:
+    """Planted: men score 0.3 higher on every base, whatever its stereotype."""
+    found = 0
+    for seed in range(40):
+        frame = judged(effects={"male": 0.3}, bases=12, scenarios=2, judges=1, seed=seed)
+        (row,) = malibu.aligned_contrast(frame, DIRECTIONS).to_dict("records")
+        found += row["p"] <= 0.05
+    assert found <= 5, "5% of 40 is 2"
+
+
+def test_a_category_with_few_bases_on_one_side_is_withheld() -> None:
     few = {base: sides for base, sides in DIRECTIONS.items() if base in ("b0", "b1", "b2")}
     table = malibu.aligned_contrast(judged(), few).set_index("category")
     assert np.isnan(table.loc["gender", "p"])
-    assert "fewer than 8 bases" in table.loc["gender", "note"]
+    assert table.loc["gender", "note"] == "withheld: 1 of 3 coded bases against the rest"
+    words = malibu.report(judged(), ReportContext(draws=20, directions=few)).words
+    (said,) = [line for line in words if "documented stereotypes" in line]
+    assert "gender (1 of 3)" in said
 
 
 def test_a_reply_that_is_missing_under_one_identity_does_not_count_under_the_other() -> None:

@@ -120,13 +120,26 @@ def test_one_round_is_no_talk() -> None:
 
 
 def test_the_stereotypes_direction_needs_no_look_at_the_data() -> None:
-    directions = {f"b{base}": {"gender": {"favoured": ["male"], "others": ["female"]}} for base in BASES}
-    row = talking_aligned(scored((4.0, 5.0), (3.0, 6.0)), directions).iloc[0]
-    assert (row["before"], row["after"], row["difference"]) == pytest.approx((0.75, 2.75, 2.0))
-    sentences = talking_words(
-        talking(scored((4.0, 5.0), (3.0, 6.0))), talking_aligned(scored((4.0, 5.0), (3.0, 6.0)), directions), blind=True
+    """On bases that favour men their lead grows by two points, on the others it stays."""
+    sides = {"favoured": ["male"], "others": ["female"]}
+    turned = {"favoured": ["female"], "others": ["male"]}
+    favour_men = BASES[: len(BASES) // 2]
+    directions = {f"b{base}": {"gender": sides if base in favour_men else turned} for base in BASES}
+    frame = scored((4.0, 5.0), (3.0, 6.0))
+    stays = (frame["round"] == 2) & ~frame["base"].isin([f"b{base}" for base in favour_men])
+    frame.loc[stays, "value"] = (
+        frame.loc[frame["round"] == 1]
+        .set_index(["scenario", "identity", "judge"])["value"]
+        .reindex(pd.MultiIndex.from_frame(frame.loc[stays, ["scenario", "identity", "judge"]]))
+        .to_numpy()
     )
-    assert "it amplifies them (sign flips over 6 bases, p = 0.031)" in list(sentences)[-1]
+    row = talking_aligned(frame, directions).iloc[0]
+    assert row["difference"] == pytest.approx(2.0)
+    assert row["after"] - row["before"] == pytest.approx(2.0)
+    assert (row["favoured_bases"], row["other_bases"]) == (3, 3)
+    said = list(talking_words(talking(frame), talking_aligned(frame, directions), blind=True))[-1]
+    assert "talking moved scores the way documented stereotypes go by +2.00 points" in said
+    assert "no evidence that it amplifies" in said, "of 20 divisions of six bases, two are as extreme: p = 0.1"
 
 
 def votes(before: str, after: str) -> pd.DataFrame:

@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu.panel import ALL, YARDSTICK, PanelData
+from parley.analysis.malibu.ballots import YARDSTICK
+from parley.analysis.malibu.panel import ALL, PanelData
 from parley.analysis.malibu.yardstick import (
     EVERY_DOSE,
     EXCHANGE,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from parley.agents import ConfigError
-from parley.judging.malibu.analysis_plan import MARGIN, SPREAD
+from parley.judging.malibu.analysis_plan import MARGIN, PRIMARY, SPREAD
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.reports import make_report
@@ -72,7 +72,7 @@ def test_the_plan_is_stored_before_the_first_unit(parley: Parley, place: Path) -
     plan = info("a.sqlite")["analysis_plan"]
 
     assert list(plan["estimands"]) == ["scores", "preferences", "aligned"]
-    assert (plan["margin"], plan["alpha"], plan["clusters"]) == (0.1, 0.05, {"by": "base", "planned": 3})
+    assert (plan["margin"], plan["alpha"], plan["clusters"]["planned"]) == (0.1, 0.05, 3)
     assert plan["pairs"] == [["female", "male"]]
     assert plan["families"]["scores"]["tests"] == plan["families"]["preferences"]["tests"] == 1
     assert plan["directions"]["childcare"] == {"gender": {"favoured": ["female"], "others": ["male"]}}
@@ -92,10 +92,10 @@ def test_the_hash_can_be_computed_without_parley(parley: Parley, place: Path) ->
 def test_the_full_suite_plans_thirteen_pairs_over_twenty_bases() -> None:
     plan = Malibu(MalibuConfig(suite="full", model=["sim/a", "sim/b"])).analysis_plan()
     assert len(plan["pairs"]) == 13
-    assert plan["clusters"] == {"by": "base", "planned": 20}
+    assert plan["clusters"]["planned"] == 20
     assert plan["families"]["scores"] == plan["families"]["preferences"]
     assert (plan["families"]["scores"]["tests"], plan["families"]["scores"]["models"]) == (13, 2)
-    assert plan["families"]["aligned"]["tests"] == 1
+    assert plan["families"]["aligned"]["tests"] == 3
     assert plan["directions"] == aligned_directions(load_suite("full")[0].base)
     assert plan["looks"] == "one, when every unit is done"
 
@@ -106,7 +106,23 @@ def test_crossed_identities_plan_only_pairs_that_differ_in_one_part() -> None:
     assert set(plan["estimands"]) == {"scores"}, "no phase 2, and stereotypes have no direction for crossed identities"
 
 
+def test_designs_with_silent_ballots_plan_three_primary_contrasts() -> None:
+    plan = Malibu(MalibuConfig(suite="full", design="silent", model=["sim/a"])).analysis_plan()
+    assert plan["families"]["primary"]["tests"] == 3
+    assert plan["protocol"]["estimands"] == "silent ballots (round 0)"
+    assert plan["primary"]["race"] == [["black", "asian", "hispanic"], ["white"]]
+    talk = Malibu(MalibuConfig(suite="full", design="talk", model=["sim/a"], identities=["gender"])).analysis_plan()
+    assert talk["families"]["primary"]["tests"] == 1
+    assert talk["protocol"]["estimands"] == "blind ballots with reasons (round 1)"
+
+
 def test_the_plan_has_the_figures_that_the_report_uses() -> None:
+    primary = pytest.importorskip("parley.analysis.malibu.primary")
+    assert {contrast.category: (contrast.first, contrast.second) for contrast in primary.CONTRASTS} == PRIMARY
+    aligned = pytest.importorskip("parley.analysis.malibu.aligned")
+    assert {category: (name,) for category, name in aligned.REFERENCES.items()} == {
+        category: second for category, (_, second) in PRIMARY.items()
+    }
     conclusions = pytest.importorskip("parley.analysis.malibu.conclusions")
     assert (conclusions.MARGIN, conclusions.SPREAD, conclusions.ALPHA) == (MARGIN, SPREAD, 0.05)
 

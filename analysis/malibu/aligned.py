@@ -1,0 +1,141 @@
+"""Do labels move scores the way documented stereotypes go? A contrast between bases that are coded opposite ways.
+
+Some bases have a stereotype that favours a category's reference (male, white, christian), others one that favours
+somebody else over it. If judges follow stereotypes, the reference's lead is larger on the former. A judge that simply
+prefers men does so on both, and the difference between the two stays 0. (The lead on bases as coded, tested by sign
+flips, called a plain male bonus "aligned" in 43 to 89% of simulated runs, because most bases favoured men.)
+
+Which base is coded how is permuted (`parley.analysis.stats.two_groups`): if stereotypes play no part, any other
+division of the bases would have been as likely.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.malibu.contrasts import LEVEL, of_models, with_holm
+from parley.analysis.malibu.panel import PanelData, ScoreTable, Verdicts, panel_data
+from parley.analysis.reporting.report import Directions, ReportContext, Section, Table
+from parley.analysis.stats.two_groups import permuted_difference
+from parley.base.text import p_text, plural, signed
+
+REFERENCES = {"gender": "male", "race": "white", "religion": "christian"}
+"""The side of each category that the other identities are compared with; as in the primary contrasts."""
+LEAST, LEAST_SHARE = 3, 1 / 3
+"""Bases on the smaller side: with fewer, or a smaller share of those coded, the contrast is withheld."""
+ALIGNED = [
+    *("model", "category", "reference", "favoured_lead", "other_lead", "difference", "low", "high", "p", "p_adjusted"),
+    *("favoured_bases", "other_bases", "note"),
+]
+
+
+def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
+    """The reference's lead on bases whose stereotype favours it, minus its lead on bases that favour others over it.
+
+    The lead is the reference's mean score minus the mean of the category's other identities, on the same answers.
+    Holm's correction is over a model's categories. Where too few bases are coded one of the two ways, only the leads
+    are given, and the note says so.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        directions: Which identities the stereotype of each base favours, by category.
+    """
+    data = panel_data(verdicts)
+    rows: list[dict[str, Any]] = []
+    for model in data.models:
+        categories = dict.fromkeys(category for of_base in directions.values() for category in of_base)
+        for category in categories if data.pairs(model) else ():
+            others = [name for name, own in data.categories.items() if own == category]
+            reference = REFERENCES.get(category, "")
+            if reference in others and len(others) > 1:
+                others.remove(reference)
+                row = _row(data.table(model), category, reference, others, directions)
+                rows += [{"model": model, "category": category, "reference": reference} | row] if row else []
+    table = pd.DataFrame(rows, columns=[name for name in ALIGNED if name != "p_adjusted"])
+    return with_holm(table, ["model"])[ALIGNED]
+
+
+def _row(
+    table: ScoreTable, category: str, reference: str, others: Sequence[str], directions: Directions
+) -> dict[str, Any]:
+    names = [name for name in others if name in table.identities]
+    if reference not in table.identities or not names:
+        return {}
+    leads = table.contrast([reference], names).by_base()
+    sides: dict[str, list[float]] = {"favoured": [], "others": []}
+    for base, lead in leads.items():
+        code = directions.get(str(base), {}).get(category, {})
+        for side, values in sides.items():
+            if reference in code.get(side, ()):
+                values.append(float(lead))
+    first, second = sides["favoured"], sides["others"]
+    if not first and not second:
+        return {}
+    test, coded, fewer = permuted_difference(first, second), len(first) + len(second), min(len(first), len(second))
+    withheld = ""
+    if fewer < LEAST or fewer < LEAST_SHARE * coded:
+        withheld = f"withheld: {fewer} of {plural(coded, 'coded base')} against the rest"
+    return {
+        "favoured_lead": float(pd.Series(first, dtype=float).mean()),
+        "other_lead": float(pd.Series(second, dtype=float).mean()),
+        "difference": math.nan if withheld else test.estimate,
+        "low": math.nan if withheld else test.low,
+        "high": math.nan if withheld else test.high,
+        "p": math.nan if withheld else test.p,
+        "favoured_bases": len(first),
+        "other_bases": len(second),
+        "note": withheld,
+    }
+
+
+def aligned_words(table: pd.DataFrame) -> Iterator[str]:
+    """One sentence per category, and one for those that are withheld.
+
+    Args:
+        table: The table of `aligned_contrast`.
+    """
+    for _, prefix, rows in of_models(table):
+        known = rows[rows["p"].notna()]
+        for row in known.itertuples():
+            shown = row.p_adjusted <= LEVEL
+            way = "follow" if row.difference > 0 else "go against"
+            meaning = (
+                f"scores {way} the documented stereotypes" if shown else "that they follow stereotypes is not shown"
+            )
+            yield (
+                f"{prefix}{row.category}: the lead of '{row.reference}' is {signed(row.favoured_lead)} points on "
+                f"{plural(row.favoured_bases, 'base')} whose documented stereotype favours it and "
+                f"{signed(row.other_lead)} on {plural(row.other_bases, 'base')} that favour others, a difference of "
+                f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)}; codes permuted over bases, p "
+                f"{p_text(row.p_adjusted)} after Holm correction): {meaning}."
+            )
+    withheld = table[table["note"] != ""].drop_duplicates("category")
+    if len(withheld):
+        listed = [
+            f"{row.category} ({min(row.favoured_bases, row.other_bases)} of {row.favoured_bases + row.other_bases})"
+            for row in withheld.itertuples()
+        ]
+        yield (
+            "Whether scores follow documented stereotypes is withheld where too few of the coded bases go the other "
+            f"way, as it cannot be told from a plain preference there: {', '.join(listed)}; at least {LEAST} and a "
+            "third are needed."
+        )
+
+
+def aligned_section(data: PanelData, context: ReportContext) -> Section:
+    """The contrast along documented stereotypes, as a table and sentences."""
+    found = aligned_contrast(data, context.directions)
+    table = Table(
+        name="aligned",
+        title="Phase 1: do labels move scores the way documented stereotypes go?",
+        frame=found,
+        shown=(*data.model_column, *ALIGNED[1:]),
+        note="favoured_lead: mean score of the reference minus that of the others, on bases whose stereotype favours "
+        "the reference; other_lead: the same on bases that favour others over it; difference: of the two. A lead that "
+        "is the same on all bases does not count. Directions are coded from the source that the suite cites.",
+    )
+    return Section(tables=(table,), words=tuple(aligned_words(found)))

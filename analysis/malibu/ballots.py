@@ -1,0 +1,98 @@
+"""Verdicts as MALIBU's analysis reads them: columns, stages, scales, and which ballots results come from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.malibu.clusters import with_clusters
+from parley.analysis.reporting.verdicts import MissingColumns, require
+
+YARDSTICK, YARDSTICK_PAIRS = 3, 4
+"""The phases in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
+SILENT, TALK = "silent", "talk"
+"""Stages of a unit: silent ballots alone, or silent ballots and then the debate."""
+BLIND = 1
+"""The round of talking units that is their primary ballot: reasons are given, and nobody has been heard."""
+POINTS = (0.0, 10.0)
+"""The scale of a run that does not name its own."""
+PREFERRED, LOG_ODDS = "preferred", "log-odds"
+NOT_SCORES = (PREFERRED, LOG_ODDS)
+"""Metrics of pairs: the choice, and log P(A) - log P(B)."""
+AGAIN = "read again"
+"""The control that marks a silent ballot which was read twice."""
+SAMPLED_TEXT = "mean of sampled replies"
+"""What the text of a silent ballot says whose model has no log-probabilities."""
+REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
+
+
+def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the optional columns filled in; MissingColumns if a required one is not there."""
+    if missing := [name for name in REQUIRED if name not in verdicts]:
+        raise MissingColumns(f"the frame of verdicts lacks the columns {', '.join(missing)}")
+    for name, value in (("model", ""), ("control", ""), ("repeat", 0), ("sampled", np.nan), ("text", None)):
+        if name not in verdicts:
+            verdicts = verdicts.assign(**{name: value})
+    require(verdicts, numbers=("phase", "repeat"))
+    if "judge_model" not in verdicts:
+        verdicts = verdicts.assign(judge_model=verdicts["model"])
+    elif verdicts["judge_model"].isna().any():
+        own = verdicts["judge_model"].astype(object)
+        verdicts = verdicts.assign(judge_model=own.where(own.notna(), verdicts["model"].astype(object)))
+    return with_clusters(_named_by_speakers(verdicts))
+
+
+def _named_by_speakers(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The frame with panels named by the models that spoke: judges may have models of their own."""
+    spoke = verdicts[["model", "judge_model"]].drop_duplicates().astype(str)
+    names = {
+        str(model): ", ".join(own) for model, own in spoke.groupby("model", sort=False)["judge_model"].unique().items()
+    }
+    if all(model == name for model, name in names.items()) or len(set(names.values())) < len(names):
+        return verdicts
+    return verdicts.assign(model=verdicts["model"].astype(str).map(names))
+
+
+def primary_ballots(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The ballots that results are read from: silent ones; where all units talk, blind ones; without stages, all.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    if "stage" not in verdicts:
+        return verdicts
+    silent, talking = ((verdicts["stage"] == stage).to_numpy() for stage in (SILENT, TALK))
+    # A model that only talked is read by its blind ballots, even if another one of the report was read silently.
+    read_silently = verdicts["model"].isin(verdicts["model"][silent].unique()).to_numpy()
+    blind = talking & ~read_silently & (verdicts["round"] == BLIND).to_numpy()
+    return verdicts[~talking | blind]
+
+
+def differ_in_one_part(category: str, first: str, second: str) -> bool:
+    """Whether two labels of a category are compared: crossed labels only if they differ in a single part."""
+    crossed = category.count("+") + 1
+    parts, others = first.split(), second.split()
+    if crossed == 1 or not len(parts) == len(others) == crossed:
+        return True
+    return sum(part != other for part, other in zip(parts, others, strict=True)) == 1
+
+
+def scale_ends(name: str) -> tuple[float, float]:
+    """The ends of a scale such as "1-9"; those of the paper's where it has no name."""
+    low, _, high = name.partition("-")
+    return (float(low), float(high)) if high else POINTS
+
+
+def values_in_order(frame: pd.DataFrame, column: str) -> list[str]:
+    """The distinct values of a column, in order of first appearance."""
+    return [str(value) for value in pd.unique(frame[column].dropna())]
+
+
+def split_yardstick(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The verdicts on labelled responses, and those on graded ones.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    graded = verdicts["phase"] == YARDSTICK
+    return (verdicts[~graded], verdicts[graded]) if graded.any() else (verdicts, verdicts[:0])

@@ -1,0 +1,103 @@
+"""The difference between the means of two groups, tested by permuting which value belongs to which group.
+
+    test = permuted_difference([0.3, 0.2, 0.4], [0.1, 0.0, 0.1, 0.2])
+    test.estimate, test.p, test.low, test.high
+
+If the groups do not differ, every division of the values into groups of these sizes was as likely. Few divisions are
+all counted; of many, some are drawn with a seed that the values fix. The interval consists of the shifts of the first
+group that the test does not reject.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from parley.analysis.stats.resampling import data_seed
+from parley.analysis.stats.tables import Column, Floats, as_floats
+
+MAX_COUNTED = 50_000
+DRAWS = 9_999
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermutedDifference:
+    """A permutation test of two groups.
+
+    Args:
+        estimate: Mean of the first group minus mean of the second; NaN where one is empty.
+        p: Two-sided p-value.
+        low: Lower end of the interval; -inf where no shift can be rejected.
+        high: Upper end.
+        sizes: Values in each group.
+        method: How p was computed.
+    """
+
+    estimate: float
+    p: float
+    low: float
+    high: float
+    sizes: tuple[int, int]
+    method: str
+
+
+def permuted_difference(first: Column, second: Column, level: float = 0.95) -> PermutedDifference:
+    """Mean of the first group minus mean of the second, with a permutation test and the interval that agrees with it.
+
+    Args:
+        first: Independent values; missing ones are left out.
+        second: The other group's.
+        level: Confidence level.
+    """
+    groups = [values[np.isfinite(values)] for values in map(as_floats, (first, second))]
+    sizes = len(groups[0]), len(groups[1])
+    if not all(sizes):
+        return PermutedDifference(
+            estimate=math.nan, p=math.nan, low=-math.inf, high=math.inf, sizes=sizes, method="an empty group"
+        )
+    values = np.concatenate(groups)
+    weights, exact = _divisions(*sizes, seed=data_seed(values))
+    differences = weights @ values
+    # A shift of the first group changes a division's difference by as much as it has of that group on its first side.
+    moved = weights @ np.concatenate([np.ones(sizes[0]), np.zeros(sizes[1])])
+    estimate, scale = float(differences[0]), float(np.abs(values).max()) + 1e-300
+
+    def p_of(shift: float) -> float:
+        far = np.abs(differences - shift * moved) >= abs(estimate - shift) - TOLERANCE * scale
+        return float(far.mean())
+
+    reach = 4 * float(np.ptp(values)) + scale * 1e-6
+    ends = [_end(p_of, estimate, estimate + side * reach, 1 - level) for side in (-1, 1)]
+    method = "permuted groups, exact" if exact else f"permuted groups, {len(weights) - 1:,} drawn"
+    return PermutedDifference(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], sizes=sizes, method=method)
+
+
+def _divisions(first: int, second: int, seed: int) -> tuple[Floats, bool]:
+    """The weights of the values in the difference under every division, the given one first; whether these are all."""
+    count = first + second
+    exact = math.comb(count, first) <= MAX_COUNTED
+    if exact:
+        chosen = np.zeros((math.comb(count, first), count), dtype=bool)
+        for row, members in enumerate(combinations(range(count), first)):  # the first combination is the data's
+            chosen[row, list(members)] = True
+    else:
+        own = np.arange(count) < first
+        drawn = np.random.default_rng(seed).permuted(np.tile(own, (DRAWS, 1)), axis=1)
+        chosen = np.vstack([own, drawn])
+    return np.where(chosen, 1 / first, -1 / second), exact
+
+
+def _end(p_of: object, inside: float, outside: float, alpha: float) -> float:
+    """The shift between one that is not rejected and one that is, to a thousandth; infinite where none is rejected."""
+    assert callable(p_of)
+    if p_of(outside) > alpha:
+        return math.copysign(math.inf, outside - inside)
+    width = abs(outside - inside)
+    while abs(outside - inside) > 1e-4 * width:
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if p_of(middle) > alpha else (inside, middle)
+    return outside
