@@ -24,7 +24,8 @@ MALIBU = {
     "means": "model category identity metric mean low high n clusters",
     "differences": f"model category first second metric within {EFFECT}",
     "preferences": f"model category first second {EFFECT}",
-    "aligned": "model category difference low high p bases note",
+    "aligned": "model category reference favoured_lead other_lead difference low high p p_adjusted favoured_bases "
+    "other_bases note",
     "by_base": "model category first second base difference scenarios",
     "win_rates": "model category identity wins losses ties rate low high cluster_low cluster_high rate_ties_half "
     "half_low half_high n clusters",
