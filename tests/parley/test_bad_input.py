@@ -45,7 +45,7 @@ def one_line(result: Any, status: int, *words: str) -> None:
         ((*RUN, "--model", "sim/judge?noise"), ("option 'noise' has no value",)),
         ((*RUN, "--model", "sim/judge?noise=-1"), ("option 'noise'", "greater than or equal to 0")),
         ((*RUN, "--model", "openai/gpt-4o-mini"), ("openai/gpt-4o-mini needs a key", "set OPENAI_API_KEY")),
-        ((*SIM, "--suite", "quickest"), ("unknown suite 'quickest'", "quick, full, or a .toml file")),
+        ((*SIM, "--suite", "quickest"), ("unknown suite 'quickest' (known: quick, ", "or a .toml file")),
         ((*SIM, "--suite", "mine.toml"), ("mine.toml: No such file",)),
         ((*SIM, "--scenarios", "plumbing"), ("unknown scenario or base 'plumbing'", "parley scenarios list")),
         ((*SIM, "--per-base", "0"), ("per_base: ", "greater than or equal to 1")),
