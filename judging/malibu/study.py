@@ -171,7 +171,7 @@ class Malibu:
                 options=self._options,
                 seed=config.seed,
             )
-        elif "wordings" in config.model_fields_set or config.wordings_per_base > 1:
+        elif config.wordings != MalibuConfig.model_fields["wordings"].default or config.wordings_per_base > 1:
             raise ConfigError("--wordings is for designs with silent ballots: staged, silent or talk")
 
     def models(self) -> list[str]:
