@@ -100,7 +100,7 @@ def _list(parsed: argparse.Namespace) -> int:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     if parsed.bases:
         for column in ("base", "stereotype", "direction", "source"):
-            table.add_column(column)
+            table.add_column(column, overflow="fold")
         for base in suite.base:
             cells = (base.id, base.stereotype, direction_in_words(base) or "none", base.source)
             table.add_row(*(escape(visible(cell)) for cell in cells))
@@ -158,9 +158,10 @@ def _show(parsed: argparse.Namespace) -> int:
     scenarios = {scenario.id: scenario for scenario in suite.scenario}
     scenario = scenarios.get(parsed.id)
     if scenario is None:
-        similar = difflib.get_close_matches(parsed.id, scenarios, n=3)
+        of_base = [key for key, scenario in scenarios.items() if scenario.base == parsed.id]
+        similar = of_base[:3] or difflib.get_close_matches(parsed.id, scenarios, n=3)
         hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
-        raise UnknownName(f"there is no scenario '{parsed.id}' in {suite.name}{hint}")
+        raise UnknownName(f"there is no scenario '{parsed.id}' in {parsed.suite}{hint}")
     base = suite.base_of(scenario)
     if parsed.json:
         row = scenario.model_dump(mode="json") | ({"base": base.model_dump(mode="json")} if base else {})
