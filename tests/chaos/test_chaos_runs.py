@@ -62,6 +62,7 @@ def test_an_executor_under_faults_and_signals_gives_the_same_results(
             cluster.close()
 
 
+@pytest.mark.nightly
 def test_killed_workers_cost_nothing_but_time(faulty: FaultServer, tmp_path: Path) -> None:
     chaos_run = ChaosRun(OWN, faulty, tmp_path / "run", seed=1, concurrency=8, executor="processes")
     chaos_run.run_undisturbed()
