@@ -232,7 +232,7 @@ def test_respond_with_nothing_accepted(parley: Callable[..., Any], author: Any) 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("derive", "plumbing"), "there is no base 'plumbing' in full (known: childcare, "),
+        (("derive", "plumbing"), "there is no base 'plumbing' in malibu-2 (known: astronomy, "),
         (("derive", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
         (("derive", "fitness", "--count", "0"), "count: Input should be greater than or equal to 1, not '0'"),
         (("derive", "fitness", "--near", "2"), "near: Input should be less than or equal to 1"),
