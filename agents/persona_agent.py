@@ -42,11 +42,19 @@ from parley.agents.ballots import SilentBallot, cast
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
 from parley.agents.messages import Emit, Event, new_message_id, stream_events
 from parley.agents.models.registry import as_client
-from parley.agents.models.reply import Reply
 from parley.agents.models.request import SHARED
 from parley.agents.models.wire import NARRATOR
 from parley.agents.personas import Persona
-from parley.agents.structured import OnText, Readout, StructuredReply, answer_in, create, parse, structured_reply
+from parley.agents.structured import (
+    OnText,
+    Readout,
+    StructuredReply,
+    answer_in,
+    create,
+    parse,
+    refused_by_vendor,
+    structured_reply,
+)
 from parley.agents.transcripts import ParseStatus
 from parley.base.errors import ConfigError
 
@@ -289,10 +297,10 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             )
             text, thought, cut = answer_in(reply)
             text = text if isinstance(reply.content, str) else str(reply.content)
-            refused = isinstance(reply, Reply) and reply.refused
+            refused = refused_by_vendor(reply)
             return StructuredReply(None, "refused" if refused else None, text, reply.usage, thought=thought, cut=cut)
-        if before is not None and isinstance(before.content, str):
-            text, thought, cut = answer_in(before)
+        if before is not None and isinstance(before.content, str) and not refused_by_vendor(before):
+            text, thought, cut = answer_in(before, typed=True)
             verdict, problem = parse(text, reply_type)
             if not problem:
                 return StructuredReply(verdict, "ok", text, before.usage, thought=thought, cut=cut)

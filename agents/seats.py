@@ -164,8 +164,8 @@ def _as_persona_response(
 ) -> PersonaResponse:
     """Any AutoGen agent's response as a persona's: without its thinking, and parsed if a type was requested."""
     if not isinstance(response, PersonaResponse):
-        message, thought = _without_thought(response)
-        cut = bool(calls) and calls[-1].cut
+        message, thought, closed = _without_thought(response, reply_type is not None)
+        cut = not closed or (bool(calls) and calls[-1].cut)
         response = PersonaResponse(
             chat_message=message, inner_messages=response.inner_messages, thought=thought, cut=cut
         )
@@ -179,15 +179,16 @@ def _as_persona_response(
     return replace(response, verdict=verdict, parse_status=status)
 
 
-def _without_thought(response: Response) -> tuple[BaseChatMessage, str]:
-    """The message of an AutoGen agent as the others hear it, and what its model thought before."""
+def _without_thought(response: Response, typed: bool) -> tuple[BaseChatMessage, str, bool]:
+    """The message of an AutoGen agent as the others hear it, what its model thought before, and whether that ended."""
     message = response.chat_message
     thoughts = [event.content for event in response.inner_messages or () if isinstance(event, ThoughtEvent)]
+    closed = True
     if isinstance(message, TextMessage):
-        thought, answer = split_thought(message.content)
+        thought, answer, closed = split_thought(message.content, typed=typed)
         if thought or len(answer) < len(message.content):
             message, thoughts = message.model_copy(update={"content": answer}), [*thoughts, thought]
-    return message, join_thoughts(thoughts)
+    return message, join_thoughts(thoughts), closed
 
 
 def _may_have_thought(calls: Sequence[Call]) -> bool:

@@ -153,7 +153,7 @@ class by_model(NextSpeaker):
             else UserMessage(content=prompt, source=NARRATOR)
         ]
         for _ in range(self.max_selector_attempts):
-            reply = answer_in(await client.create(asked)).text
+            reply = answer_in(await client.create(asked), typed=True).text
             mentioned = [name for name in floor.descriptions if _mentions(reply, name)]
             if len(mentioned) == 1 and mentioned[0] != barred:
                 return mentioned[0]

@@ -12,7 +12,6 @@ format instead of JSON.
 
 from __future__ import annotations
 
-import json
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
+from parley.agents.models.objects import Found, objects_in
 from parley.agents.models.reply import Reply
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR, strict_schema
@@ -51,12 +51,14 @@ _LONE_SURROGATE = re.compile(
 """Half a surrogate pair, as a character or escaped: it cannot be encoded as UTF-8. It is replaced and the reply kept:
 refusing it would lose a score because of a tokenizer's error. Its replacement has the same length, so that positions in
 the text stay valid."""
-_DECODER = json.JSONDecoder()
-_OBJECT_START = re.compile(r'\{(?=\s*+["}])')
-MAX_WASTED_CHARS = 200_000
-"""Characters of failed attempts at an object before a reply is given up, beyond four times its length."""
-NESTING_COST = 10_000
-"""What an attempt costs that fails because of brackets nested too deeply, or a number too long to convert."""
+_END = re.compile(r"\s*+(?:```\s*+)?\Z")
+"""What may follow the last of several objects, so that it is the model's last word: nothing, or a closing fence."""
+_STARTS_WITH_JSON = re.compile(r"\s*(?:```\w*\s*)?\{")
+DIFFERENT = "it has several JSON objects that differ"
+INSIDE = "its JSON object stands inside one that cannot be read"
+
+
+NOT_A_NUMBER = "a number is needed, in plain digits"
 
 
 def scale(low: int, high: int) -> Any:
@@ -70,7 +72,10 @@ def scale(low: int, high: int) -> Any:
     def as_number(value: Any) -> Any:
         if isinstance(value, bool):
             raise ValueError("a truth value is not a score")  # sent to the model with the request for a repair
-        if isinstance(value, str) and (match := _NUMBER.fullmatch(value)) and match.group(2) in (None, str(high)):
+        if isinstance(value, str):
+            match = _NUMBER.fullmatch(value)
+            if match is None or match.group(2) not in (None, str(high)):
+                raise ValueError(NOT_A_NUMBER)  # pydantic would read "1_0" as ten
             return float(match.group(1))
         return value
 
@@ -145,14 +150,27 @@ class Answer(NamedTuple):
     cut: bool
 
 
-def answer_in(reply: CreateResult) -> Answer:
-    """The answer in any client's reply. Not every AutoGen client tells the thinking from the answer."""
+def answer_in(reply: CreateResult, *, typed: bool = False) -> Answer:
+    """The answer in any client's reply. Not every AutoGen client tells the thinking from the answer.
+
+    Args:
+        reply: The reply.
+        typed: Whether a reply of a type was requested, in which every mark of a thought counts.
+    """
     text = reply.content if isinstance(reply.content, str) else ""
-    thought = reply.thought or ""
-    if not isinstance(reply, Reply):  # which has done so already
-        inner, text = split_thought(text)
+    thought, cut = reply.thought or "", reply.finish_reason == "length"
+    if isinstance(reply, Reply):
+        cut = reply.cut
+    if typed or not isinstance(reply, Reply):  # which has done so already, as for a text that is heard
+        inner, text, closed = split_thought(text, typed=typed, cut=cut)
         thought = join_thoughts([thought, inner])
-    return Answer(text, thought, reply.finish_reason == "length")
+        cut = cut or not closed
+    return Answer(text, thought, cut)
+
+
+def refused_by_vendor(reply: CreateResult) -> bool:
+    """Whether the vendor says that the model refused, or that a filter blocked the reply."""
+    return reply.finish_reason == "content_filter" or (isinstance(reply, Reply) and reply.refused)
 
 
 def looks_like_refusal(text: str) -> bool:
@@ -161,13 +179,17 @@ def looks_like_refusal(text: str) -> bool:
 
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
-    """The first JSON object in the text that fits the type, or None and why none fits."""
+    """The JSON object in the text that fits the type, or None and why there is none.
+
+    Several objects that fit must be the same, or the last must end the text.
+    """
     if not text.isascii() or "\\u" in text:
         text = _LONE_SURROGATE.sub(lambda match: "\\ufffd" if len(match.group()) > 1 else "\ufffd", text)
     if issubclass(reply_type, TextReply):
         return reply_type.read(text)
     value, problem, _ = _find_object(text, reply_type)
-    if value is None:  # trailing commas are accepted, but only if the text cannot be parsed with them
+    if value is None and problem != DIFFERENT:
+        # Trailing commas are accepted, but only if the text cannot be parsed with them.
         value, _, _ = _find_object(re.sub(r",(\s*[}\]])", r"\1", text), reply_type)
     return value, "" if value is not None else problem
 
@@ -175,56 +197,71 @@ def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
 def _find_object(text: str, reply_type: type[T]) -> tuple[T | None, str, int]:
     """The value and where its object begins; or None, the last problem and -1."""
     problem = "it holds no JSON object"  # the model is sent this, so its words are part of the prompt
-    for candidate, start in _objects(text):
+    fitting: list[tuple[T, Found]] = []
+    for found in objects_in(text):
         try:
-            return reply_type.model_validate(_match_keys(candidate, reply_type)), "", start
+            value = reply_type.model_validate(_match_keys(found.value, reply_type))
         except ValidationError as error:
             first = error.errors()[0]
             problem = f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
-    return None, problem, -1
-
-
-def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Every outermost JSON object in the text, and where it begins.
-
-    Each failed attempt costs the characters that were read for it, and the total is limited: otherwise a text of
-    nothing but opening braces would take quadratic time.
-    """
-    budget = 4 * len(text) + MAX_WASTED_CHARS
-    opening = _OBJECT_START.search(text)
-    while opening and budget > 0:
-        start = opening.start()
-        end = start + 1
-        try:
-            value, end = _DECODER.raw_decode(text, start)
-        except json.JSONDecodeError as error:
-            # The exception counts the lines before its position, which takes time as well: hence start // 64.
-            budget -= error.pos - start + start // 64 + 64
-        except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested too deeply
-            budget -= NESTING_COST
+        except _Unclear as error:
+            problem = str(error)
         else:
-            if isinstance(value, dict):
-                yield value, start
-        opening = _OBJECT_START.search(text, end)
+            if found.inside:
+                problem = INSIDE
+            else:
+                fitting.append((value, found))
+    if not fitting:
+        return None, problem, -1
+    value, found = fitting[-1]
+    if any(other != value for other, _ in fitting) and not _END.match(text, found.end):
+        return None, DIFFERENT, -1
+    return value, "", found.start
+
+
+class _Unclear(Exception):
+    """An object with two keys for one field, or a text for a number."""
 
 
 def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
     """The object with the type's spelling of its keys, whatever their case ("accuracy", "ACCURACY")."""
     names = _field_names(reply_type)
+    for key in getattr(candidate, "repeated", ()):
+        if key in names:
+            raise _Unclear(f"{names[key].name}: it is given twice")
     matched: dict[str, Any] = {}
     for key, value in candidate.items():
-        name, inner = names.get(key.strip().lower(), (key, None))
-        matched[name] = _match_keys(value, inner) if inner is not None and isinstance(value, dict) else value
+        known = names.get(key.strip().lower())
+        if known is None:
+            matched[key] = value
+            continue
+        if known.number and (isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value))):
+            raise _Unclear(f"{known.name}: {NOT_A_NUMBER}")
+        inner = known.inner
+        matched[known.name] = _match_keys(value, inner) if inner is not None and isinstance(value, dict) else value
     return matched
 
 
+_DECIMAL = re.compile(r"\s*+-?\d++(?:\.\d++)?\s*+")
+
+
+class _Known(NamedTuple):
+    """A field: its name, its type if that has fields of its own, and whether it is a number as pydantic reads it."""
+
+    name: str
+    inner: type[BaseModel] | None
+    number: bool
+
+
 @lru_cache(maxsize=256)
-def _field_names(reply_type: type[BaseModel]) -> dict[str, tuple[str, type[BaseModel] | None]]:
-    """By its name in lower case: each field's name, and its type if that has fields of its own."""
-    names: dict[str, tuple[str, type[BaseModel] | None]] = {}
+def _field_names(reply_type: type[BaseModel]) -> dict[str, _Known]:
+    """By its name in lower case: each field."""
+    names: dict[str, _Known] = {}
     for name, info in reply_type.model_fields.items():
-        inner = info.annotation
-        names[name.lower()] = (name, inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None)
+        kind = info.annotation
+        inner = kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+        own_reader = any(isinstance(part, BeforeValidator) for part in info.metadata)  # as of a scale
+        names[name.lower()] = _Known(name, inner, kind in (int, float) and not own_reader)
     return names
 
 
@@ -245,6 +282,19 @@ async def create(
             on_text(part)
     assert reply is not None, "a stream ends with the whole reply"
     return reply
+
+
+def _may_be_thinking(client: ChatCompletionClient, reply: CreateResult, answer: Answer) -> bool:
+    """Whether a reply that was cut may be nothing but a thought that the template had opened and no mark has ended."""
+    told_apart = bool(answer.thought) or (isinstance(reply, Reply) and reply.thinks)
+    return bool(getattr(client, "thinks", False)) and not told_apart and not _STARTS_WITH_JSON.match(answer.text)
+
+
+def _read(answer: Answer, reply: CreateResult, reply_type: type[T]) -> tuple[T | None, str]:
+    """The value in an answer, and what is wrong with it. What the vendor refused has none, whatever it says."""
+    if refused_by_vendor(reply):
+        return None, "it was refused"
+    return parse(answer.text, reply_type)
 
 
 async def structured_reply(
@@ -283,7 +333,7 @@ async def structured_reply(
 
     usage = RequestUsage(0, 0)
 
-    async def request(conversation: Sequence[LLMMessage]) -> tuple[Answer, CreateResult, bool]:
+    async def request(conversation: Sequence[LLMMessage]) -> tuple[Answer, CreateResult]:
         reply = await create(
             client,
             conversation,
@@ -294,21 +344,25 @@ async def structured_reply(
         )
         usage.prompt_tokens += reply.usage.prompt_tokens
         usage.completion_tokens += reply.usage.completion_tokens
-        answer = answer_in(reply)
-        return answer, reply, looks_like_refusal(answer.text) or (isinstance(reply, Reply) and reply.refused)
+        answer = answer_in(reply, typed=True)
+        if answer.cut and _may_be_thinking(client, reply, answer):
+            answer = answer._replace(text="", thought=join_thoughts([answer.thought, answer.text]))
+        return answer, reply
 
-    answer, reply, refused = await request(messages)
-    value, problem = parse(answer.text, reply_type)
+    answer, reply = await request(messages)
+    value, problem = _read(answer, reply, reply_type)
     status: ParseStatus = "ok"
     prompt = messages
+    refused = refused_by_vendor(reply) or (bool(problem) and looks_like_refusal(answer.text))
     # A refusal is an answer: asking again would press the model to change it. A reply that was cut before it said
     # anything would be cut again.
     if problem and not refused and not (answer.cut and not answer.text.strip()):
         complaint = (REPAIR_TEXT if plain_text else REPAIR).format(problem=CUT_PROBLEM if answer.cut else problem)
         failed = AssistantMessage(content=answer.text, source="self")
         prompt = [*messages, failed, UserMessage(content=complaint, source=NARRATOR)]
-        second, reply, refused = await request(prompt)
-        repaired, problem = parse(second.text, reply_type)
+        second, reply = await request(prompt)
+        repaired, problem = _read(second, reply, reply_type)
+        refused = refused_by_vendor(reply) or (bool(problem) and looks_like_refusal(second.text))
         if not problem:
             answer, value, status = second, repaired, "repaired"
     kept: dict[str, Any] = {"raw": answer.text, "usage": usage, "thought": answer.thought, "cut": answer.cut}

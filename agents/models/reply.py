@@ -27,7 +27,7 @@ class Reply(CreateResult):
         cached: whether it came from the reply cache.
         logprobs: the log-probabilities of its tokens, if they were requested and the provider returns them.
         thought: the model's thinking, if the provider returns it. It is never part of `content`: what a server puts in
-            front of the answer, between `<think>` and `</think>`, is moved here whenever a reply is made.
+            front of the answer, between marks such as `<think>` and `</think>`, is moved here whenever a reply is made.
     """
 
     refused: bool = False
@@ -39,10 +39,13 @@ class Reply(CreateResult):
     thought_tokens: int | None = None
     """Completion tokens that were spent on thinking; None if the server does not say. They are part of `usage`."""
 
+    unclosed: bool = False
+    """Whether the model never stopped thinking: a mark opens its thoughts, and none closes them."""
+
     @property
     def cut(self) -> bool:
-        """Whether the reply ended because it reached its limit of tokens."""
-        return self.finish_reason == "length"
+        """Whether the reply ended before the model was done: at its limit of tokens, or in the middle of a thought."""
+        return self.finish_reason == "length" or self.unclosed
 
     @property
     def empty(self) -> bool:
@@ -67,9 +70,11 @@ class Reply(CreateResult):
             self.thought = encodable(self.thought)
         if isinstance(self.content, str):
             content = encodable(self.content)
-            thought, answer = split_thought(content)
+            thought, answer, closed = split_thought(content, cut=self.finish_reason == "length")
             if thought:
                 self.thought = join_thoughts([self.thought, thought]) or None
+            if not closed:
+                self.unclosed = True
             if answer is not self.content:
                 self.content = answer
             if self.logprobs and self.thought:

@@ -1,27 +1,30 @@
 """A model's thinking, told apart from its answer: the one place where this is done, for every client.
 
-    split_thought('<think>Perhaps 1.</think>{"score": 9}')     # ('Perhaps 1.', '{"score": 9}')
+    split_thought('<think>Perhaps 1.</think>{"score": 9}')     # ('Perhaps 1.', '{"score": 9}', True)
 
-Servers give the thinking in a field of its own, as a part of the content, or in front of the answer between `<think>`
-and `</think>`. What was never closed is thinking to its end: there is no answer. All of it takes linear time.
+Servers give the thinking in a field of its own, as a part of the content, or in front of the answer between marks
+(`marks.FORMS`). What was never closed is thinking to its end: there is no answer. All of it takes linear time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from autogen_core.models import ChatCompletionTokenLogprob
 
-OPEN, CLOSE = "<think>", "</think>"
-_OPENS = re.compile(rf"\s*{OPEN}")
-_LONE_CLOSE = re.compile(rf"(?:\A|\n)[ \t]*{CLOSE}[ \t]*(?:\n|\Z)")
-"""Some chat templates write `<think>` into the prompt, so that a reply has only the end. It must be a line of its own:
-an answer that quotes the tag within a sentence or a JSON text is not cut there."""
+from parley.agents.models.marks import FORMS, FRAME_END, FRAME_START, STRIPPED_GEMMA, Form
+from parley.agents.models.objects import Found, objects_in
+
+OPEN = "<think>"
+"""What a chat template most often ends with if the model is to think."""
 THOUGHT_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text", "thought"}
 )
+MARK_LENGTH = 60
+"""At least as long as any closing mark."""
 MAX_BLANK = 1000
 """After so much white space, a stream begins with its answer."""
 TEXT_PARTS = frozenset({"text", "output_text"})
@@ -41,21 +44,154 @@ def known_to_think(model: str) -> bool:
     return _THINKERS.search(model) is not None
 
 
-def split_thought(text: str) -> tuple[str, str]:
-    """The thinking at the beginning of a text ("" if there is none), and the answer after it."""
+class Split(NamedTuple):
+    """A text in two: the thinking ("" if there is none), and the answer after it."""
+
+    thought: str
+    answer: str
+    closed: bool = True
+    """False if the thinking never ended, so that there is no answer."""
+
+
+class _Mark(NamedTuple):
+    start: int
+    end: int
+    form: Form
+    closes: bool
+
+
+_NOT_SEEN = "\ufeff\u200b\u200c\u200d\u2060"
+_INVISIBLE = "[\\s\ufeff\u200b\u200c\u200d\u2060]*"
+_BEFORE = re.compile(rf"{_INVISIBLE}(?:[^<\n]{{0,40}}[.!:,]{_INVISIBLE}|(?:assistant\s*)?to=self)?")
+"""What may stand before the mark that opens a reply: nothing to be seen, or a few words such as "Sure."."""
+_SIGN = re.compile(r"[<\[◁]")
+_BY_SIGN = re.compile(
+    "|".join(
+        f"(?P<{kind}{index}>{pattern})"
+        for index, form in enumerate(FORMS)
+        for kind, pattern in (("c", form.closes), ("o", form.opens))
+    ),
+    re.IGNORECASE,
+)
+_WORDS = ("assistantfinal", "my response:")
+_BY_WORD = re.compile("|".join(f"(?P<c{n}>{form.closes})" for n, form in enumerate(FORMS)), re.IGNORECASE)
+_AFTER_A_SENTENCE = re.compile(r"(?:\A|[\r\n]|[.!?…。])[ \t]*\Z")
+_SENTENCE_CONTINUES = re.compile(r"[ \t]+[a-z]|[`'\"”’)\],]")
+
+
+def split_thought(text: str, *, typed: bool = False, cut: bool = False) -> Split:
+    """The thinking and the answer: what stands after the last closing mark outside the strings of JSON objects.
+
+    In a text without JSON only the marks of the form that opens it count, or closing marks that end a sentence or
+    stand on a line of their own, as where the template has opened the thinking: a debater may quote `</think>`.
+
+    Args:
+        text: The reply.
+        typed: Whether a reply of a type was requested. Then every mark counts: nothing thought becomes a verdict.
+        cut: Whether the reply reached its limit of tokens, so that a thought may have no end.
+    """
     thoughts: list[str] = []
-    start = 0
-    while opening := _OPENS.match(text, start):
-        end = text.find(CLOSE, opening.end())
-        if end < 0:
-            return join_thoughts([*thoughts, text[opening.end() :]]), ""
-        thoughts.append(text[opening.end() : end])
-        start = end + len(CLOSE)
-    if thoughts:
-        return join_thoughts(thoughts), text[start:].lstrip()
-    if CLOSE in text and (closing := _LONE_CLOSE.search(text)) and OPEN not in (head := text[: closing.start()]):
-        return head.strip(), text[closing.end() :].lstrip()
-    return "", text
+    if text[:1] in _NOT_SEEN:
+        text = text.lstrip(_NOT_SEEN)
+    while (step := _split_once(text, typed, cut)) is not None:
+        thoughts.append(step.thought)
+        text = step.answer
+        if not step.closed:
+            return Split(join_thoughts(thoughts), "", closed=False)
+    return Split(join_thoughts(thoughts), text)
+
+
+def _split_once(text: str, typed: bool, cut: bool) -> Split | None:
+    """One step; None if nothing in the text is a thought."""
+    marks = list(_marks(text))
+    if not marks:
+        return _without_end(text, cut) if STRIPPED_GEMMA.match(text) else None
+    objects = objects_in(text)
+    starts = [found.start for found in objects]
+    marks = [mark for mark in marks if not _within(mark.start, starts, objects)]
+    first = marks[0] if marks and _BEFORE.fullmatch(text, 0, marks[0].start) else None
+    if first is not None and (first.closes or not first.form.plain):
+        marks = [mark for mark in marks if mark.form is first.form]  # what one form opens no other closes
+    elif not objects and not typed:
+        marks = _that_count(text, marks)
+    text, marks = _without_empty_end(text, marks)
+    last = max((n for n, mark in enumerate(marks) if mark.closes), default=-1)
+    opened = any(cut or not mark.form.plain for mark in marks[last + 1 :])  # and never closed
+    if not opened and last < 0:
+        return None
+    thinking = marks if opened else marks[: last + 1]
+    borders = [0, *(place for mark in thinking for place in (mark.start, mark.end)), len(text)]
+    pieces = [text[borders[n] : borders[n + 1]] for n in range(0, len(borders), 2)]
+    if opened:
+        return Split(join_thoughts(pieces), "", closed=False)
+    return Split(join_thoughts(pieces[:-1]), _unframed(pieces[-1]))
+
+
+def _unframed(answer: str) -> str:
+    """An answer after a thought, without the marks that only frame it."""
+    while frame := FRAME_START.match(answer):
+        answer = answer[frame.end() :]
+    while frame := FRAME_END.search(answer, max(0, len(answer.rstrip()) - MARK_LENGTH)):
+        answer = answer[: frame.start()]
+    return answer.lstrip()
+
+
+def _marks(text: str) -> Iterator[_Mark]:
+    """Every mark in the text, in their order."""
+    end = 0
+    first = _BY_SIGN.match(text)  # forms whose opening mark is a word are told at the beginning
+    if first is not None and not _SIGN.match(text):
+        yield _as_mark(first)
+        end = first.end()
+    worded = {m.start(): m for m in _BY_WORD.finditer(text)} if any(w in text for w in _WORDS) else {}
+    places = sorted({*(sign.start() for sign in _SIGN.finditer(text)), *worded})
+    for place in places:
+        if place >= end and (match := worded.get(place) or _BY_SIGN.match(text, place)):
+            yield _as_mark(match)
+            end = match.end()
+
+
+def _as_mark(match: re.Match[str]) -> _Mark:
+    kind = match.lastgroup or ""
+    return _Mark(match.start(), match.end(), FORMS[int(kind[1:])], kind[0] == "c")
+
+
+def _within(place: int, starts: Sequence[int], objects: Sequence[Found]) -> bool:
+    """Whether a place is inside one of the objects; a mark there is in a string."""
+    before = bisect_right(starts, place) - 1
+    return before >= 0 and place < objects[before].end
+
+
+def _that_count(text: str, marks: Sequence[_Mark]) -> list[_Mark]:
+    """The marks of a text without JSON that are not quoted, where no mark opens it."""
+    opened = {mark.form.name for mark in marks if not mark.closes}
+    return [
+        mark
+        for mark in marks
+        if mark.closes
+        and mark.form.name not in opened
+        and _AFTER_A_SENTENCE.search(text, max(0, mark.start - 20), mark.start)
+        and not _SENTENCE_CONTINUES.match(text, mark.end)
+    ]
+
+
+def _without_empty_end(text: str, marks: list[_Mark]) -> tuple[str, list[_Mark]]:
+    """The text without empty thoughts after the answer, as Gemma writes them."""
+    while len(marks) > 1 and not marks[-2].closes and marks[-1].closes and not text[marks[-1].end :].strip():
+        opening = marks[-2]
+        if marks[-1].form is not opening.form or text[opening.end : marks[-1].start].strip() or not opening.start:
+            break
+        text, marks = text[: opening.start], marks[:-2]
+    return text, marks
+
+
+def _without_end(text: str, cut: bool) -> Split:
+    """A thought whose end cannot be seen: only an object that ends the text can be the answer."""
+    found = objects_in(text)
+    rest = text[found[-1].end :].strip("`\n\r\t ") if found else text
+    if rest or cut or found[-1].inside:
+        return Split(text, "", closed=False)
+    return Split(text[: found[-1].start].strip(), text[found[-1].start : found[-1].end])
 
 
 def join_thoughts(thoughts: Iterable[str | None]) -> str:
@@ -107,46 +243,53 @@ def of_answer(logprobs: list[ChatCompletionTokenLogprob], answer: str) -> list[C
 
 
 class ThoughtSplitter:
-    """Splits a reply that arrives in chunks.
+    """Splits a reply that arrives in chunks, for those who watch; what is stored comes from the whole reply.
 
-    What is fed may end within a tag, so that up to seven characters wait for the next chunk.
+    A thought is shown to nobody if its opening mark is the first thing to arrive, and ends at its first closing mark.
+    What is fed may end within a mark, so that its last characters wait for the next chunk.
     """
 
     def __init__(self) -> None:
         self._thoughts: list[str] = []
         self._pending = ""
-        self._state = "start"
+        self._form: Form | None = None
+        self._answering = False
 
     def feed(self, chunk: str) -> str:
         """The text of the answer so far that was not given before."""
-        if self._state == "answer":
+        if self._answering:
             return chunk
         self._pending += chunk
         while True:
-            if self._state == "start":
-                begin = self._pending.lstrip()
-                if begin.startswith(OPEN):
-                    self._state, self._pending = "thinking", begin[len(OPEN) :]
-                elif OPEN.startswith(begin) and len(self._pending) < MAX_BLANK:  # not enough to tell
+            if self._form is None:
+                begin = _INVISIBLES.sub("", self._pending)
+                opening = _BY_SIGN.match(begin)
+                if opening is not None:
+                    mark = _as_mark(opening)
+                    self._pending = begin[mark.end :]
+                    if mark.closes:  # the template has opened it
+                        continue
+                    self._form = mark.form
+                elif _may_open(begin) and len(self._pending) < MAX_BLANK:  # not enough to tell
                     return ""
                 else:
-                    self._state = "answer"
+                    self._answering = True
                     return self._take(begin if self._thoughts else self._pending)
-            thought, closed, rest = self._pending.partition(CLOSE)
-            if not closed:
-                kept = _overlap(self._pending, CLOSE)
-                self._thoughts.append(self._pending[: len(self._pending) - kept])
-                self._pending = self._pending[len(self._pending) - kept :]
+            closing = _CLOSES[self._form.name].search(self._pending)
+            if closing is None:
+                waiting = max(0, len(self._pending) - MARK_LENGTH)
+                self._thoughts.append(self._pending[:waiting])
+                self._pending = self._pending[waiting:]
                 return ""
-            self._thoughts += [thought, "\n\n"]
-            self._state, self._pending = "start", rest
+            self._thoughts += [self._pending[: closing.start()], "\n\n"]
+            self._form, self._pending = None, self._pending[closing.end() :]
 
     def flush(self) -> str:
         """The rest of the answer, at the end of the stream."""
-        if self._state == "thinking":
+        if self._form is not None:
             self._thoughts.append(self._take(self._pending))
             return ""
-        return self._take(self._pending) if self._state == "start" and not self._thoughts else ""
+        return "" if self._answering or self._thoughts else self._take(self._pending)
 
     def _take(self, text: str) -> str:
         self._pending = ""
@@ -158,6 +301,14 @@ class ThoughtSplitter:
         return "".join(self._thoughts).strip()
 
 
-def _overlap(text: str, tag: str) -> int:
-    """How many characters at the end of the text may be the beginning of the tag."""
-    return next((size for size in range(min(len(tag) - 1, len(text)), 0, -1) if text.endswith(tag[:size])), 0)
+_INVISIBLES = re.compile(rf"\A{_INVISIBLE}")
+_CLOSES = {form.name: re.compile(form.closes, re.IGNORECASE) for form in FORMS}
+_PART_OF_A_TAG = re.compile(r"<[^<>]{0,200}\Z")
+
+
+def _may_open(begin: str) -> bool:
+    """Whether a text may be the beginning of an opening mark."""
+    beginning = begin.lower()
+    if begin.startswith("<|"):
+        return len(begin) < MARK_LENGTH
+    return any(form.example[0].lower().startswith(beginning) for form in FORMS) or bool(_PART_OF_A_TAG.match(begin))

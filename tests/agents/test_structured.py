@@ -59,7 +59,23 @@ def test_scores_on_the_scale(written: str, score: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["11", "-1", '"70/100"', "true", "false", "null", '"high"', "[7]", "NaN", "Infinity", '"3/5"']
+    "written",
+    [
+        "11",
+        "-1",
+        '"70/100"',
+        "true",
+        "false",
+        "null",
+        '"high"',
+        "[7]",
+        "NaN",
+        "Infinity",
+        '"3/5"',
+        '"1_0"',
+        '"1e1"',
+        '"+7"',
+    ],
 )
 def test_something_that_is_not_a_score_on_the_scale_is_never_a_number(written: str) -> None:
     assert score_in(f'{{"score": {written}}}') is None
@@ -70,9 +86,36 @@ def test_a_fraction_of_another_scale_is_not_a_score(written: str, reply_type: ty
     assert parse(json.dumps({"score": written}), reply_type)[0] is None
 
 
-def test_the_first_object_that_fits_wins() -> None:
-    assert score_in('{"thought": "hm"} {"score": 6} {"score": 2}') == 6
-    assert score_in('On {this} scale: {"score": 40} or rather {"score": 4}') == 4
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ('On {this} scale: {"score": 40} or rather {"score": 4}', 4),
+        ('{"thought": "hm"} {"score": 6} {"score": 2}', 2),
+        ('First {"score": 6}, then\n```json\n{"score": 2}\n```\n', 2),
+        ('{"score": 6} and again {"score": 6}, as I said', 6),
+        ('{"score": 6} or {"score": 2}, who knows', None),
+        ('[{"score": 6}, {"score": 2}]', None),
+        ('{"reason": "say {"score": 1} no", "score": 9}', None),
+        ('{"reason": "say } or {"score": 1} no", "score": 9}', None),
+        ('{"reason": "say {"score": 1', None),
+        ('{"reason": "say {"score": 1} no", "score": 9} So: {"score": 9}', 9),
+        ('{"score": N} means {"score": 4}', 4),
+        ('{"score": 2, "Score": 9}', None),
+        ('{"score": 2, "score": 2}', None),
+        ('{"score": 2, "Other": 1, "other": 2}', 2),
+    ],
+)
+def test_objects_that_fit_agree_or_the_last_ends_the_reply(text: str, score: float | None) -> None:
+    assert score_in(text) == score
+
+
+@pytest.mark.parametrize("text", ['{"count": "1_0"}', '{"count": "1e1"}', '{"count": true}'])
+def test_a_count_is_a_number_or_plain_digits(text: str) -> None:
+    class Count(BaseModel):
+        count: int
+
+    assert parse(text, Count)[0] is None
+    assert parse('{"count": " 10 "}', Count)[0] == Count(count=10)
 
 
 def test_a_nested_reply_with_keys_in_other_case() -> None:
@@ -154,6 +197,16 @@ async def test_a_refusal_by_the_vendor_counts_too(server: Any) -> None:
     server.says(refusal="Policy 7 applies.")
     reply = await structured_reply(server.client(), ASK, Opinion)
     assert (reply.value, reply.status, reply.raw) == (None, "refused", "Policy 7 applies.")
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("finish", ["stop", "content_filter"])
+async def test_what_the_vendor_refused_has_no_score(server: Any, finish: str) -> None:
+    verdict = '{"score": 9}'
+    message = {"content": verdict} if finish == "content_filter" else {"content": None, "refusal": verdict}
+    server.sends(json.dumps({"choices": [{"finish_reason": finish, "message": message}], "usage": {}}))
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value, reply.status, reply.raw) == (None, "refused", verdict)
     assert len(server.asked) == 1
 
 

@@ -61,13 +61,23 @@ SPLIT = [
     ("the template opened it\n</think>\n\nSeven.", "the template opened it", "Seven."),
     ('{"why": "it says </think> here"}', "", '{"why": "it says </think> here"}'),
     ("The tag <think> opens\n</think>\nand closes.", "", "The tag <think> opens\n</think>\nand closes."),
+    ("A debater may say </think> here.", "", "A debater may say </think> here."),
+    ("[THINK]It says </think>.[/THINK]The tag </think> closes.", "It says </think>.", "The tag </think> closes."),
     ("", "", ""),
 ]
 
 
 @pytest.mark.parametrize(("text", "thought", "answer"), SPLIT)
 def test_thinking_in_front_of_an_answer(text: str, thought: str, answer: str) -> None:
-    assert split_thought(text) == (thought, answer)
+    assert split_thought(text)[:2] == (thought, answer)
+
+
+@pytest.mark.parametrize(
+    ("text", "closed"), [("<think>a", False), ("Sure. <think>a", False), ("<think>a</think>", True), ("a", True)]
+)
+def test_whether_a_thought_has_ended(text: str, closed: bool) -> None:
+    reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 2), cached=False)
+    assert (split_thought(text).closed, reply.cut) == (closed, not closed)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
@@ -147,6 +157,17 @@ async def test_a_thought_is_never_parsed(server: Any) -> None:
     reply = await structured_reply(server.client(), ASK, Score)
     assert (reply.value, reply.status, reply.raw) == (Score(score=9), "ok", '{"score": 9}')
     assert reply.thought == 'Perhaps {"score": 1} or not.'
+
+
+async def test_a_cut_reply_of_a_model_that_thinks_may_be_a_thought(server: Any) -> None:
+    """Where the template opens the thinking and the limit comes before its end, no mark tells."""
+    for text in ('Perhaps {"score": 1}, but then', '{"score": 9} and more'):
+        server.sends(completion({"content": text}, "length"))
+    client = server.client()
+    client.thinks = True
+    reply = await structured_reply(client, ASK, Score)
+    assert (reply.value, reply.status) == (None, "cut")
+    assert (await structured_reply(client, ASK, Score)).value == Score(score=9)
 
 
 async def test_nobody_hears_a_thought(server: Any) -> None:
