@@ -34,6 +34,7 @@ from parley.analysis.calibration.printed import (
     Outcome,
     printed_tests,
 )
+from parley.analysis.calibration.silent import NAIVE_BASES, silent_tests
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
 
@@ -113,7 +114,7 @@ def _batches(cells: Sequence[Cell], tasks: Sequence[Task], seed: int, workers: i
 
 def _batch(cell: Cell, number: int, batch: int, simulations: int, seed: int) -> Result:
     start = time.process_time()
-    found = printed_tests(cell, simulations, seed, batch)
+    found = (silent_tests if cell.data == "silent" else printed_tests)(cell, simulations, seed, batch)
     return number, batch, found, time.process_time() - start
 
 
@@ -185,7 +186,7 @@ def adversarial_figure(rows: pd.DataFrame, title: str, note: str) -> Figure:
         title: Title of the figure.
         note: Small print below it.
     """
-    shown = {BY_BASE: "o", BY_SCENARIO: "s", CHI_SQUARE: "^", MCNEMAR: "v"}
+    shown = {BY_BASE: "o", BY_SCENARIO: "s", CHI_SQUARE: "^", MCNEMAR: "v", NAIVE_BASES: "x"}
     part = rows[rows["null"].astype(bool) & rows["test"].isin(shown)]
     lines = list(dict.fromkeys(zip(part["group"], part["cell"], strict=True)))
     figure, axes = sheet(8.0, LINE * len(lines) + 1.6)

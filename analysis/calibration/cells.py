@@ -11,6 +11,7 @@ from parley.analysis.calibration.judges import Cell
 SINGLE, PAIRS, OPPOSITE = "one factor", "two factors", "opposite stereotypes"
 JUDGES, MISSING, PLANTED = "judges", "unread replies", "planted differences"
 PHASE_2, COMPARE = "phase 2", "compare"
+SILENT, SILENT_ALIKE = "silent ballots", "silent, alike"
 
 Factors = dict[str, Any]
 DESIGNS: dict[str, Factors] = {
@@ -41,6 +42,8 @@ def cells() -> tuple[Cell, ...]:
         *_grouped(PLANTED, _planted()),
         *_grouped(PHASE_2, [replace(cell, data="preferences") for cell in _phase_2()]),
         *_grouped(COMPARE, [replace(cell, data="models") for cell in _compare()]),
+        *_grouped(SILENT, [replace(cell, data="silent") for cell in _silent()]),
+        *_grouped(SILENT_ALIKE, [replace(cell, data="silent") for cell in _silent_alike()]),
     )
 
 
@@ -145,4 +148,48 @@ def _compare() -> list[Cell]:
         _cell("both (0.5 and 0.3)", **both),
         *(_cell(f"both, {name}", **both, **DESIGNS[name]) for name in ("20 × 1", "5 × 10", "10 × 5", "unequal bases")),
         _cell("difference 0.4, both", effect=0.4, **both),
+    ]
+
+
+def _silent() -> list[Cell]:
+    """SDs of a difference, in points, as measured on small models: more over wordings than over bases."""
+    usual: Factors = {
+        **{"scenarios": 2, "judges": 1, "spread": 0.02},
+        **{"base_identity": 0.05, "wording_identity": 0.08, "both_identity": 0.03},
+    }
+    shared: dict[str, Factors] = {
+        "40 wordings for 60 bases": {"bases": 60, "wordings": 40},
+        "12 wordings for 60 bases": {"bases": 60, "wordings": 12},
+        "8 wordings for 20 bases": {"wordings": 8},
+        "20 bases × 8 wordings": {"wordings": 8, "wordings_per_base": 8},
+        "60 bases × 6 wordings": {"bases": 60, "wordings": 6, "wordings_per_base": 6},
+        "2 of 8 wordings for each of 20 bases": {"wordings": 8, "wordings_per_base": 2},
+        "60 bases in blocks of 3 × 3": {"bases": 60, "wordings_per_base": 3, "crossed_blocks": True},
+    }
+    return [
+        *(_cell(f"{bases} bases, a wording each", **usual | {"bases": bases}) for bases in (6, 10, 20, 40, 60)),
+        _cell("20 bases, 3 wordings each", **usual | {"wordings_per_base": 3}),
+        _cell("20 bases, a wording each, skewed wordings", **usual, skewed_effects=True),
+        *(_cell(name, **usual | factors) for name, factors in shared.items()),
+        _cell(
+            "20 bases × 8 wordings, wordings alike",
+            **usual | {"wording_identity": 0.0} | shared["20 bases × 8 wordings"],
+        ),
+        _cell("20 bases × 8 wordings, bases alike", **usual | {"base_identity": 0.0} | shared["20 bases × 8 wordings"]),
+        _cell("20 bases, a wording each, difference 0.1", **usual, effect=0.1),
+        *(
+            _cell(f"{name}, difference 0.1", **usual | shared[name], effect=0.1)
+            for name in ("8 wordings for 20 bases", "20 bases × 8 wordings")
+        ),
+    ]
+
+
+def _silent_alike() -> list[Cell]:
+    usual: Factors = {"scenarios": 2, "judges": 1, "spread": 0.02}
+    return [
+        _cell("SD between bases 0.05", **usual, base_identity=0.05),
+        _cell("SD between bases 0.05, 60 bases", **usual, base_identity=0.05, bases=60),
+        *(_cell(f"±1.5 by base, {bases} bases", **usual, opposite=1.5, bases=bases) for bases in (6, 10, 20, 60)),
+        *(_cell(f"±0.2 by base, {bases} bases", **usual, opposite=0.2, bases=bases) for bases in (10, 20, 60)),
+        *(_cell(f"SD 0.2, {bases} bases", **usual, base_identity=0.2, bases=bases) for bases in (10, 20, 60)),
     ]

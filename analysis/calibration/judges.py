@@ -39,7 +39,8 @@ class Cell:
     Args:
         name: What distinguishes the cell.
         group: The part of the table it belongs to.
-        data: What is simulated: scores (phase 1), preferences (phase 2), or two models on the same units.
+        data: What is simulated: scores (phase 1), preferences (phase 2), two models on the same units, or silent
+            ballots (`silent`), of which differences are simulated directly: effect, base, wording, both and scenario.
         bases: Bases, which are the clusters.
         scenarios: Scenarios per base.
         judges: Judges per conversation.
@@ -61,11 +62,16 @@ class Cell:
         tie: Phase 2: half the width of the zone in which a judge sees a tie.
         model_scenario: `compare`: SD of the effects of model × scenario.
         model_base: `compare`: SD of the effects of model × base.
+        wordings: Silent: label wordings, dealt to bases in turn; 0: as many as are needed.
+        wordings_per_base: Silent: label wordings of each base.
+        crossed_blocks: Silent: blocks of as many bases as wordings are crossed; else wordings are dealt in turn.
+        wording_identity: Silent: SD of a difference over wordings.
+        both_identity: Silent: SD of a difference over bases in a wording.
     """
 
     name: str
     group: str = ""
-    data: Literal["scores", "preferences", "models"] = "scores"
+    data: Literal["scores", "preferences", "models", "silent"] = "scores"
     bases: int = 20
     scenarios: int = 10
     judges: int = 4
@@ -87,6 +93,11 @@ class Cell:
     tie: float = 0.3
     model_scenario: float = 0.0
     model_base: float = 0.0
+    wordings: int = 0
+    wordings_per_base: int = 1
+    crossed_blocks: bool = False
+    wording_identity: float = 0.0
+    both_identity: float = 0.0
 
     @property
     def differs_by_base(self) -> bool:

@@ -22,6 +22,7 @@ from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints
+from parley.analysis.stats.two_groups import permuted_p
 
 ALPHA = 0.05
 MARGIN = 0.5
@@ -165,14 +166,10 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     yield Outcome(test=CHI_SQUARE, role="beside", null=null, p=chi_square_p(given[:, :2]))
     yield Outcome(test=OMNIBUS, role="ours", null=null, p=_omnibus(given, cell))
     yield from _bases(cell, by_scenario, by_base, truth)
-    aligned = _round(by_base * cell.directions)[:, cell.directions != 0]
-    yield Outcome(
-        test=ALIGNED,
-        role="ours",
-        null=null and cell.direction != "coded",
-        p=_sign_flips(aligned),
-        attainable=_attainable(aligned),
-    )
+    sides = [by_base[:, cell.directions == way] for way in (1, -1)]
+    p = np.array([permuted_p(first, second) for first, second in zip(*sides, strict=True)])
+    # A difference that is the same on every base has nothing to do with how bases are coded.
+    yield Outcome(test=ALIGNED, role="ours", null=cell.direction != "coded", p=p, attainable=_least_permuted(*sides))
     if cell.missing:
         naive = over_bases(ignoring_unread(given), cell)
         yield Outcome(test=NAIVE, role="beside", null=null, p=_sign_flips(naive))
@@ -326,6 +323,13 @@ def binomial_p(wins: Ints, losses: Ints) -> Floats:
 
 def _sign_flips(differences: Floats) -> Floats:
     return np.array([sign_flip_p(study) for study in differences])
+
+
+def _least_permuted(first: Floats, second: Floats) -> Floats:
+    """The largest level up to 5% that permuting two groups of these sizes can attain where no two sums are equal."""
+    divisions = math.comb(first.shape[1] + second.shape[1], first.shape[1])
+    level = math.floor(ALPHA * divisions) / divisions
+    return np.full(len(first), level)
 
 
 def _attainable(differences: Floats) -> Floats:

@@ -77,7 +77,7 @@ def base_of_scenario(verdicts: pd.DataFrame) -> dict[str, str]:
     """The cluster of each scenario: its base, or the scenario itself where it has none."""
     scenarios = verdicts.drop_duplicates("scenario")
     names = scenarios["scenario"].astype(str)
-    column = next((name for name in ("cluster", "base") if name in scenarios), "scenario")
+    column = next((name for name in ("situation", "cluster", "base") if name in scenarios), "scenario")
     bases = scenarios[column].astype(object)
     bases = bases.where(bases.notna() & (bases != ""), names).astype(str)
     return dict(zip(names, bases, strict=True))

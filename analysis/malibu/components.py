@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.agreement import base_of_scenario
+from parley.analysis.malibu.next_calls import BY_JUDGE, NOISE, Design, contribution, design_of, plan_row, plans_of
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
@@ -63,10 +63,15 @@ TERMS = [
     ("order",),
     ("paraphrase",),
     ("label style",),
+    ("wording",),
+    ("question",),
     ("judge", "scenario"),
     ("paraphrase", "scenario"),
     ("label style", "scenario"),
+    ("wording", "scenario"),
     ("identity", "base"),
+    ("identity", "wording"),
+    ("identity", "base", "wording"),
     ("identity", "scenario"),
     ("identity", "judge"),
     ("identity", "order"),
@@ -74,12 +79,9 @@ TERMS = [
     ("identity", "label style"),
     ("conversation",),
 ]
-WORDINGS = {"paraphrase": "paraphrase", "label_style": "label style"}
+WORDINGS = {"paraphrase": "paraphrase", "label_style": "label style", "wording": "wording", "question": "question"}
 """Facets of the run's words and their factors; there only if the run has more than one."""
-BY_JUDGE = "identity × judge"
 BY_WORDING = ("identity × paraphrase", "identity × label style")
-NOISE = ("identity × base", "identity × scenario", "conversation", RESIDUAL)
-"""What the error of a difference consists of when judges are fixed, from coarse to fine."""
 GENERALISES_TO = {
     "base": "more bases of this kind; cancels in a difference of identities",
     "scenario": "more scenarios of these bases; cancels in a difference of identities",
@@ -88,6 +90,11 @@ GENERALISES_TO = {
     "order": "both orders; cancels where both were run",
     "paraphrase": "more paraphrases like these; cancels in a difference of identities",
     "label style": "more ways to word a label; cancels in a difference of identities",
+    "wording": "more label wordings; cancels in a difference of identities",
+    "question": "more question wordings; cancels in a difference of identities",
+    "wording × scenario": "more label wordings and scenarios; cancels in a difference of identities",
+    "identity × wording": "more label wordings of this kind: the report's intervals cover it",
+    "identity × base × wording": "more bases and label wordings: the report's intervals cover it",
     "paraphrase × scenario": "more paraphrases and scenarios; cancels in a difference of identities",
     "label style × scenario": "more ways to word a label, more scenarios; cancels in a difference of identities",
     "judge × scenario": "more judges and scenarios; cancels in a difference of identities",
@@ -103,27 +110,6 @@ GENERALISES_TO = {
 CALLS = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Design:
-    """How much of everything was run, per model; means where it varies, as if the design were balanced."""
-
-    bases: float
-    scenarios_per_base: float
-    repeats: float
-    judges: float
-    identities: int
-    calls_per_unit: float
-
-    @property
-    def units(self) -> float:
-        return self.bases * self.scenarios_per_base * self.repeats * self.identities
-
-    def divisor(self, term: str) -> float:
-        """How many independent values of a term are in the mean of one identity."""
-        sizes = [self.bases, self.scenarios_per_base, self.repeats, self.judges]
-        return self.judges if term == BY_JUDGE else math.prod(sizes[: 1 + NOISE.index(term)])
-
-
 class VarianceTables(NamedTuple):
     """The tables of `variance_components` and `next_calls`, from one pass over the scores."""
 
@@ -135,8 +121,7 @@ def variance_components(verdicts: Verdicts, *, metric: str = ALL) -> pd.DataFram
     """Variance of the scores by component, with its share of the scores' spread and of the noise of a difference.
 
     `share_of_noise` is the share of the squared standard error of a difference of two identities. It is missing for
-    the identities' own spread, which is what is measured, and for identity × judge and identity × wording, as judges
-    and wordings are fixed.
+    the identities' own spread, which is what is measured, and for identity × judge, as judges are fixed.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -188,11 +173,11 @@ def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL
             # A small run may not tell its wordings apart from each other: the rest is estimated without them.
             terms = [term for term in terms if not {*term} & {*WORDINGS.values()}]
             parts = stats.variance_components(replies["value"], factors, terms)
-        design = _design(replies, asked[asked["model"] == model])
+        design = design_of(replies, asked[asked["model"] == model])
         components += [{"model": model} | row for row in _component_rows(parts, design)]
-        for spent_on, plan in _plans(design, calls, has_bases).items():
+        for spent_on, plan in plans_of(design, calls, has_bases).items():
             spent = {"model": model, "spent_on": spent_on, "calls": 0 if plan is design else calls}
-            plans.append(spent | _plan_row(parts, plan))
+            plans.append(spent | plan_row(parts, plan))
     return VarianceTables(pd.DataFrame(components, columns=COMPONENTS), pd.DataFrame(plans, columns=PLANS))
 
 
@@ -266,25 +251,9 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     return replies, any(name != base for name, base in bases.items())
 
 
-def _design(replies: pd.DataFrame, asked: pd.DataFrame) -> _Design:
-    """The sizes of the design, from the scores and from what was asked (phase 1, all rounds)."""
-    bases, scenarios = replies["base"].nunique(), replies["scenario"].nunique()
-    units = replies["conversation"].nunique()
-    cells = len(replies[["scenario", "identity"]].drop_duplicates())
-    per_metric = asked["metric"].value_counts()  # every reply has one verdict per metric
-    return _Design(
-        bases=bases,
-        scenarios_per_base=scenarios / bases,
-        repeats=units / cells,
-        judges=len(replies) / units,
-        identities=replies["identity"].nunique(),
-        calls_per_unit=float(per_metric.max()) / asked["unit"].nunique(),
-    )
-
-
-def _component_rows(parts: Mapping[str, VarianceComponent], design: _Design) -> Iterator[dict[str, Any]]:
+def _component_rows(parts: Mapping[str, VarianceComponent], design: Design) -> Iterator[dict[str, Any]]:
     total = sum(part.variance for part in parts.values() if math.isfinite(part.variance))
-    noise = {name: _contribution(parts[name], design) for name in NOISE if name in parts}
+    noise = {name: contribution(parts[name], design) for name in NOISE if name in parts}
     error = sum(value for value in noise.values() if math.isfinite(value))
     for name, part in parts.items():
         own = noise.get(name, math.nan if name in ("identity", BY_JUDGE, *BY_WORDING) else 0.0)
@@ -299,49 +268,6 @@ def _component_rows(parts: Mapping[str, VarianceComponent], design: _Design) -> 
             "generalises_to": GENERALISES_TO[name],
             "note": part.note,
         }
-
-
-def _plans(design: _Design, calls: int, has_bases: bool) -> dict[str, _Design]:
-    """The design as run, and with the calls spent on more of one thing."""
-    more = 1 + calls / (design.units * design.calls_per_unit)
-    clusters = "more bases" if has_bases else "more scenarios"
-    plans = {"as run": design, clusters: replace(design, bases=design.bases * more)}
-    if has_bases:
-        plans["more scenarios per base"] = replace(design, scenarios_per_base=design.scenarios_per_base * more)
-    plans["more repeats"] = replace(design, repeats=design.repeats * more)
-    plans["more judges"] = replace(design, judges=design.judges * more)
-    return plans
-
-
-def _plan_row(parts: Mapping[str, VarianceComponent], plan: _Design) -> dict[str, Any]:
-    """The standard error under a plan. A component that includes a finer one is between the two."""
-    sizes = {
-        "bases": plan.bases,
-        "scenarios_per_base": plan.scenarios_per_base,
-        "repeats": plan.repeats,
-        "judges": plan.judges,
-    }
-    noise = [parts[name] for name in NOISE if name in parts]
-    if not math.isfinite(noise[0].variance):  # the noise between clusters, the largest part of the error
-        unknown = dict.fromkeys(["standard_error", "at_best", "with_new_judges"], math.nan)
-        return sizes | unknown | {"note": f"the standard error is unknown: {noise[0].note}"}
-    known = [part for part in noise if math.isfinite(part.variance)]
-    worst = sum(_contribution(part, plan) for part in known)
-    best = sum(_contribution(part, plan, finest=True) for part in known)
-    by_judge = parts[BY_JUDGE].variance if BY_JUDGE in parts else math.nan
-    together = [part for part in known if part.includes] if best < worst * (1 - 1e-9) else []
-    return sizes | {
-        "standard_error": math.sqrt(worst),
-        "at_best": math.sqrt(best),
-        "with_new_judges": math.sqrt(worst + 2 * by_judge / plan.judges),
-        "note": "; ".join(f"{part.name} may be {part.includes[-1]}: not told apart in this run" for part in together),
-    }
-
-
-def _contribution(part: VarianceComponent, design: _Design, *, finest: bool = False) -> float:
-    """What a component adds to the squared standard error of a difference of two identities."""
-    finer = [name for name in part.includes if name in NOISE]
-    return 2 * part.variance / design.divisor(finer[-1] if finest and finer else part.name)
 
 
 def components_section(data: PanelData, context: ReportContext) -> Section:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Estimate, Forest, estimates
 
-POINTS = "difference in score (points of 10)"
 NET_WINS = "wins minus losses per comparison"
 
 
-def forests(tables: Mapping[str, pd.DataFrame], unit: str) -> Iterator[Forest]:
+def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, float]) -> Iterator[Forest]:
     """The plots, the study's main question first: scores, or preferences where no scores were asked for.
 
     Args:
         tables: The report's tables by name.
         unit: What a cluster is: "base" or "scenario".
+        scale: The lowest and the highest score.
     """
+    low, high = scale
+    points = f"difference in score (points of {high:g})" if low == 0 else f"difference in score ({low:g} to {high:g})"
     gaps = tables["differences"]
     planned = gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)]
     several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
@@ -33,13 +35,25 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str) -> Iterator[Forest]:
     def units(row: Any, phase: int) -> dict[str, tuple[str, ...]]:
         model = {"model": (row.model,)} if several else {}
         if phase == 1:
-            return {"phase": ("1",), "identity": (row.first, row.second), **model}
+            return {"phase": ("1",), "identity": (*row.first.split(", "), *row.second.split(", ")), **model}
         return {"phase": ("2",), "identity": (row.first,), "other": (row.second,), **model}
 
+    if "primary" in tables:
+        yield Forest(
+            name="primary",
+            question="Do scores depend on the identity?",
+            axis=points,
+            estimates=_primary(tables["primary"], tables["by_judge"], group, lambda row: units(row, 1)),
+            table="primary",
+            note=f"95% intervals and p-values: sign flips over {unit}s; p-values Holm-corrected over a model's "
+            "contrasts. Where the judges of a panel differ, each has a line of its own.",
+        )
     yield Forest(
         name="differences",
-        question="Do scores depend on the identity?",
-        axis=POINTS,
+        question="Do scores depend on the identity?"
+        if "primary" not in tables
+        else "Which identities differ, by pairs?",
+        axis=points,
         estimates=estimates(planned, _pair, p="p_adjusted", group=group, units=lambda row: units(row, 1)),
         table="differences",
         note=note,
@@ -74,7 +88,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str) -> Iterator[Forest]:
         note=f"95% intervals over {unit}s. The win rates of a category are zero-sum.",
     )
     changes = tables["talking"]
-    for phase, axis in ((1, POINTS), (2, "difference in preference (share of judges)")):
+    for phase, axis in ((1, points), (2, "difference in preference (share of judges)")):
         yield Forest(
             name=f"talking-{phase}",
             question="Does talking change the difference in scores?"
@@ -115,3 +129,21 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str) -> Iterator[Forest]:
 
 def _pair(row: Any) -> str:
     return f"{row.first} − {row.second}"
+
+
+def _primary(
+    table: pd.DataFrame,
+    by_judge: pd.DataFrame,
+    group: Callable[[Any], str],
+    units: Callable[[Any], Mapping[str, tuple[str, ...]]],
+) -> tuple[Estimate, ...]:
+    """One line per contrast; where the judges of a panel differ, one for each model or judge in its place."""
+    lines: list[Estimate] = []
+    for row in table.itertuples():
+        own = by_judge[(by_judge["model"] == row.model) & (by_judge["category"] == row.category)]
+        if not row.conclusion.endswith(" differ") or own.empty:
+            lines += estimates(table.loc[[row.Index]], _pair, p="p_adjusted", group=group, units=units)
+            continue
+        own = own[own["by"] == row.conclusion.removesuffix("s differ")].rename(columns={"name": "who"})
+        lines += estimates(own, lambda one: f"{_pair(one)} · {one.who}", n="clusters", group=group, units=units)
+    return tuple(lines)

@@ -109,7 +109,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        forests=filled(forests(frames, data.cluster_noun)),
+        forests=filled(forests(frames, data.cluster_noun, data.scale())),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
     )

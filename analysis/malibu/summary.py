@@ -63,9 +63,9 @@ def summary(
         # Silent ballots have hardly any noise: that bases differ at all is no news, that they differ much is.
         wide = planned[planned["base_sd_high"] >= SPREAD * margin] if silent else planned
         for sentence in (
-            *_pairs(pairs, unit, margin, phase=1, family=planned),
+            *_pairs(pairs, unit, margin, phase=1, family=planned, silent=silent),
             *_varying(wide, own["by_base"], unit),
-            *_pairs(own["preferences"], unit, margin, phase=2),
+            *_pairs(own["preferences"], unit, margin, phase=2, silent=silent),
             *_chi_square(own["tests"], unit),
             *(() if silent else _position(own["position"])),
             *_unread(own["parsing"]),
@@ -84,7 +84,13 @@ def interval(low: float, high: float) -> str:
 
 
 def _pairs(
-    pairs: pd.DataFrame, unit: str, margin: float, phase: int, family: pd.DataFrame | None = None
+    pairs: pd.DataFrame,
+    unit: str,
+    margin: float,
+    phase: int,
+    family: pd.DataFrame | None = None,
+    *,
+    silent: bool,
 ) -> Iterator[str]:
     """Sentences about some pairs of a family; None: about all of it."""
     if pairs.empty:
@@ -102,7 +108,7 @@ def _pairs(
     if len(alike):
         yield (
             f"Phase {phase}: shown to be alike within ±{margin:g} ({what}): {_names(alike)} (two one-sided sign-flip "
-            f"tests, Holm; the effect's SD between {unit}s is below {SPREAD * margin:g})."
+            f"tests, Holm; the effect's SD between {_spread_noun(unit)}s is below {SPREAD * margin:g})."
         )
     average = pairs[pairs["conclusion"] == ON_AVERAGE]
     if len(average):
@@ -119,7 +125,7 @@ def _pairs(
     if len(undecided):
         sentence = f"Phase {phase}: undecided, neither different nor alike: {plural(len(undecided), 'pair')}."
         if len(chances) and testable:
-            sentence += f" {_chance_of_alike(chances, margin)}"
+            sentence += f" {_chance_of_alike(chances, margin, silent)}"
         yield sentence
     outside = undecided[(undecided["low"] > 0) | (undecided["high"] < 0)]
     if len(outside):
@@ -129,8 +135,13 @@ def _pairs(
         )
 
 
-def _chance_of_alike(chances: pd.Series, margin: float) -> str:
-    if chances.max() < UNLIKELY:
+def _spread_noun(unit: str) -> str:
+    """What the spread is between: scenarios where they have no base, else bases, whatever the clusters are."""
+    return unit if unit == "scenario" else "base"
+
+
+def _chance_of_alike(chances: pd.Series, margin: float, silent: bool) -> str:
+    if chances.max() < UNLIKELY and not silent:
         return (
             f"This design cannot show that two identities are alike within ±{margin:g}: its scores vary too much. "
             "Silent ballots can (--design silent)."

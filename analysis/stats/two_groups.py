@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -76,19 +77,32 @@ def permuted_difference(first: Column, second: Column, level: float = 0.95) -> P
     return PermutedDifference(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], sizes=sizes, method=method)
 
 
+def permuted_p(first: Column, second: Column) -> float:
+    """The p-value of `permuted_difference` by itself, which takes a fraction of the time."""
+    groups = [values[np.isfinite(values)] for values in map(as_floats, (first, second))]
+    if not all(map(len, groups)):
+        return math.nan
+    values = np.concatenate(groups)
+    differences = np.abs(_divisions(len(groups[0]), len(groups[1]), seed=data_seed(values))[0] @ values)
+    return float((differences >= differences[0] - TOLERANCE * (float(np.abs(values).max()) + 1e-300)).mean())
+
+
 def _divisions(first: int, second: int, seed: int) -> tuple[Floats, bool]:
     """The weights of the values in the difference under every division, the given one first; whether these are all."""
     count = first + second
-    exact = math.comb(count, first) <= MAX_COUNTED
-    if exact:
-        chosen = np.zeros((math.comb(count, first), count), dtype=bool)
-        for row, members in enumerate(combinations(range(count), first)):  # the first combination is the data's
-            chosen[row, list(members)] = True
-    else:
-        own = np.arange(count) < first
-        drawn = np.random.default_rng(seed).permuted(np.tile(own, (DRAWS, 1)), axis=1)
-        chosen = np.vstack([own, drawn])
-    return np.where(chosen, 1 / first, -1 / second), exact
+    if math.comb(count, first) <= MAX_COUNTED:
+        return _all_divisions(first, second), True
+    own = np.arange(count) < first
+    drawn = np.random.default_rng(seed).permuted(np.tile(own, (DRAWS, 1)), axis=1)
+    return np.where(np.vstack([own, drawn]), 1 / first, -1 / second), False
+
+
+@lru_cache(maxsize=8)
+def _all_divisions(first: int, second: int) -> Floats:
+    chosen = np.zeros((math.comb(first + second, first), first + second), dtype=bool)
+    for row, members in enumerate(combinations(range(first + second), first)):  # the first combination is the data's
+        chosen[row, list(members)] = True
+    return np.where(chosen, 1 / first, -1 / second)
 
 
 def _end(p_of: object, inside: float, outside: float, alpha: float) -> float:

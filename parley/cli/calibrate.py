@@ -22,7 +22,7 @@ from parley.base.text import plural, visible
 from parley.cli.shared import AddParser, need_analysis
 
 ADVERSARIAL_SIMULATIONS = 200
-"""Studies per cell with --adversarial, which has 85 cells."""
+"""Studies per cell with --adversarial, which has 116 cells."""
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -222,6 +222,7 @@ def _calibrate_adversarially(parsed: argparse.Namespace) -> int:
     print("False alarms in % at a nominal 5%; +: power, where there is something to find; <x: the test")
     print("can attain at most x%. bases, scen.: sign flips over bases, over scenarios; all: labels of all")
     print("identities, sign flips over bases; F: do effects differ by base; align: stereotype-aligned;")
+    print("naive: over bases although they share wordings; alike: how often this is said of silent ballots;")
     print("cover: how often the 95% interval over bases contains the truth. Targets: 3 to 7, cover 93 to 97.")
     print(f"Tests that reports rest on and that miss a target: {len(missed)}")
     for row in missed.itertuples():
@@ -233,7 +234,7 @@ def _calibrate_adversarially(parsed: argparse.Namespace) -> int:
 
 
 def _table(group: str, rows: Any) -> Table:
-    from parley.analysis.calibration import printed
+    from parley.analysis.calibration import printed, silent
 
     shown = {
         "bases": printed.BY_BASE,
@@ -244,6 +245,8 @@ def _table(group: str, rows: Any) -> Table:
         "all": printed.OMNIBUS,
         "F": printed.BETWEEN_BASES,
         "align": printed.ALIGNED,
+        "naive": silent.NAIVE_BASES,
+        "alike": printed.ALIKE if "silent" in group else "",
     }
     shown = {name: test for name, test in shown.items() if test in set(rows["test"])}
     table = Table(

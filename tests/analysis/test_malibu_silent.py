@@ -162,3 +162,45 @@ def test_silent_scores_have_a_scale_of_their_own() -> None:
     assert data.scale() == (1, 9)
     assert data.points == "points on a scale of 1 to 9"
     assert data.silent
+
+
+# Alike, and whose noise it is
+
+
+def test_silent_ballots_can_show_that_identities_are_alike() -> None:
+    """The F test finds that bases differ by hundredths of a point, which does not matter within a margin of a tenth."""
+    frame = silent_ballots(base_sd=0.03, wording_sd=0.0, both_sd=0.0, noise=0.003)
+    table = primary(frame, margin=0.1)
+    assert (table["p_bases_adjusted"] < 0.001).all()
+    assert set(table["conclusion"]) == {"alike"}
+
+
+def test_opposite_bases_are_not_alike() -> None:
+    frame = silent_ballots(categories=["gender"])
+    up = frame["base"].str[1:].astype(int) % 2 == 0
+    women = frame["identity"] == "female"
+    frame["value"] += np.where(women, np.where(up, 1.5, -1.5), 0.0)
+    (row,) = primary(frame, margin=0.1).itertuples()
+    assert row.conclusion == "undecided"
+    words = " ".join(report(frame).words)
+    assert "the difference 'female' − 'male' differs between bases" in words
+
+
+def test_crossed_wordings_are_a_component_of_their_own() -> None:
+    frame = silent_ballots(wordings=8, per_base=8, base_sd=0.03, wording_sd=0.08, both_sd=0.04, noise=0.01, seed=2)
+    parts = report(frame).table("variance_components").set_index("component")
+    for name, sd in (("identity × base", 0.03), ("identity × wording", 0.08), ("identity × base × wording", 0.04)):
+        assert parts.loc[name, "sd"] == pytest.approx(sd, rel=0.3), name
+    assert parts["share_of_noise"].idxmax() == "identity × wording"
+    plans = report(frame).table("next_calls").set_index("spent_on")["standard_error"]
+    assert plans.drop("as run").idxmin() == "more wordings"
+    own = report(silent_ballots(seed=2)).table("variance_components").set_index("component")
+    assert "identity × wording" in own.loc["identity × base", "includes"], "a base with its own wording is one with it"
+
+
+def test_second_readings_are_in_no_result() -> None:
+    frame = silent_ballots(categories=["gender"])
+    again = frame.iloc[:10].assign(control="read again", repeat=1, value=1.0, unit=lambda rows: rows["unit"] + "/again")
+    pd.testing.assert_frame_equal(
+        primary(pd.concat([frame, again], ignore_index=True), margin=0.1), primary(frame, margin=0.1)
+    )

@@ -1,0 +1,107 @@
+"""Simulated silent ballots, and the tests that a report makes of them.
+
+A difference of two identities is effect + base + wording + base × wording + scenario, in points and without rounding:
+an expected score has decimals. Bases have label wordings of their own, share some, or are crossed with all of them;
+what the report takes as independent follows from that (`parley.analysis.malibu.clusters`), and a test over bases that
+does not look at wordings stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.calibration.judges import Cell
+from parley.analysis.calibration.printed import ALIKE, ALPHA, BY_BASE, Outcome, attainable_level, cell_key
+from parley.analysis.malibu.clusters import CROSSED, with_clusters
+from parley.analysis.malibu.conclusions import MARGIN, SPREAD
+from parley.analysis.malibu.score_table import ScenarioGaps
+from parley.analysis.stats.heterogeneity import heterogeneity
+from parley.analysis.stats.signflips import sign_flip_p
+from parley.analysis.stats.tables import Floats, Ints, factorize
+
+NAIVE_BASES = "over bases, wordings ignored"
+
+
+def layout(cell: Cell) -> tuple[Ints, Ints]:
+    """The base and the wording of each of a base's wordings: dealt in turn, or in blocks that are crossed.
+
+    Args:
+        cell: The design.
+    """
+    several = cell.wordings_per_base
+    base = np.repeat(np.arange(cell.bases), several)
+    nth = np.tile(np.arange(several), cell.bases)
+    if cell.crossed_blocks:
+        return base, base // several * several + nth
+    return base, (base * several + nth) % (cell.wordings or cell.bases * several)
+
+
+def silent_tests(cell: Cell, simulations: int, seed: int, batch: int) -> list[Outcome]:
+    """The tests on the studies of one batch of a cell; see `printed.printed_tests` for the arguments."""
+    rng = np.random.default_rng([seed, *cell_key(cell), batch])
+    base, wording = layout(cell)
+    design = _design(base, wording)
+    studies = [_gaps(design, values) for values in _differences(cell, base, wording, simulations, rng)]
+    return list(_tests(cell, studies))
+
+
+def _design(base: Ints, wording: Ints) -> pd.DataFrame:
+    """What a report makes of the design: the cluster of each base in a wording."""
+    frame = pd.DataFrame({"base": [f"b{code}" for code in base], "wording": [f"w{code}" for code in wording]})
+    return with_clusters(frame.assign(scenario=frame["base"], category="gender", model=""))
+
+
+def _differences(cell: Cell, base: Ints, wording: Ints, simulations: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Differences by base in a wording (rows) and scenario (columns), one table per study."""
+    for _ in range(simulations):
+        by_base = rng.normal(0.0, cell.base_identity, cell.bases)
+        if cell.opposite:
+            by_base += cell.opposite * (2.0 * rng.integers(0, 2, cell.bases) - 1)
+        drawn = rng.exponential(1.0, int(wording.max()) + 1) - 1 if cell.skewed_effects else None
+        by_wording = cell.wording_identity * (rng.normal(0.0, 1.0, int(wording.max()) + 1) if drawn is None else drawn)
+        total = cell.effect + by_base[base] + by_wording[wording] + rng.normal(0.0, cell.both_identity, len(base))
+        yield total[:, None] + rng.normal(0.0, cell.spread, (len(base), cell.scenarios))
+
+
+def _gaps(design: pd.DataFrame, values: Floats) -> ScenarioGaps:
+    scenarios = values.shape[1]
+    (clusters, cluster_names), (bases, names), (wordings, _) = (
+        factorize(design[name]) for name in ("cluster", "situation", "wording")
+    )
+    crossed = bool((design["clustering"] == CROSSED).any())
+    return ScenarioGaps(
+        values=values.ravel(),
+        clusters=np.repeat(clusters, scenarios),
+        bases=np.repeat(bases, scenarios),
+        names=names,
+        cluster_names=cluster_names,
+        wordings=np.repeat(wordings, scenarios) if crossed else None,
+    )
+
+
+def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
+    null = cell.effect == 0
+    tests = [gaps.test() for gaps in studies]
+    yield Outcome(
+        test=BY_BASE,
+        role="ours",
+        null=null,
+        p=np.array([test.p for test in tests]),
+        covers=np.array([test.low <= cell.effect <= test.high for test in tests]),
+        attainable=np.array(
+            [ALPHA if gaps.wordings is not None else attainable_level(gaps.by_cluster()) for gaps in studies]
+        ),
+    )
+    naive = np.array([sign_flip_p(gaps.by_base().to_numpy()) for gaps in studies])
+    yield Outcome(test=NAIVE_BASES, role="beside", null=null, p=naive)
+    if cell.group == "silent, alike":
+        alike = [
+            gaps.equivalence_p(MARGIN) <= ALPHA and heterogeneity(gaps.values, gaps.bases).upper < SPREAD * MARGIN
+            for gaps in studies
+        ]
+        spread = np.hypot(cell.base_identity, cell.opposite)
+        different = bool(cell.effect) or spread >= SPREAD * MARGIN
+        yield Outcome(test=ALIKE, role="ours", null=different, p=np.where(alike, 0.0, 1.0))

@@ -1,0 +1,114 @@
+"""Silent pairs: log-odds averaged over both orders, win rates of what is left, and the place as a number of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parley.analysis import malibu
+from parley.analysis.malibu import PanelData
+from parley.analysis.malibu.silent_pairs import leans, place_effect
+from parley.analysis.reporting.report import ReportContext
+from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.signflips import sign_flip_test
+
+CATEGORIES = {"female": "gender", "male": "gender"}
+
+
+def pairs(lean: float = 0.3, place: float = 5.0, bases: int = 12, noise: float = 0.2, seed: int = 0) -> pd.DataFrame:
+    """Female against male on two scenarios of each base, in both orders: the first place is worth more than a label."""
+    rng = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = []
+    for base in range(bases):
+        for scenario in range(2):
+            own = lean + noise * rng.normal()
+            for order in (0, 1):
+                sides = ("female", "male")[:: -1 if order else 1]
+                odds = place + (own if sides[0] == "female" else -own)
+                facets = {
+                    "unit": f"s2/{base}-{scenario}/o{order}",
+                    "phase": 2,
+                    "stage": "silent",
+                    "scenario": f"b{base}-{scenario}",
+                    "base": f"b{base}",
+                    "category": "gender",
+                    "identity": "female",
+                    "other": "male",
+                    "identity_a": sides[0],
+                    "identity_b": sides[1],
+                    "response_a": 1 + order,
+                    "response_b": 2 - order,
+                    "assignment": 0,
+                    "order": order,
+                    "control": "",
+                    "repeat": 0,
+                    "wording": f"w{base}",
+                    "question": "q0",
+                    "scale": "1-9",
+                    "judge": "Judge",
+                    "role": "debater",
+                    "round": 0,
+                    "subject": "",
+                    "status": "ok",
+                    "model": "m",
+                }
+                chosen = "A" if odds > 0 else "B"
+                rows.append(facets | {"metric": "preferred", "text": chosen, "value": 1 / (1 + np.exp(-odds))})
+                rows.append(facets | {"metric": "log-odds", "text": None, "value": odds})
+    return pd.DataFrame(rows)
+
+
+def test_a_label_is_found_although_the_first_place_always_wins() -> None:
+    frame = pairs()
+    assert (frame.loc[frame["metric"] == "preferred", "text"] == "A").all()
+    (row,) = leans(PanelData(frame)).itertuples()
+    signed = frame[frame["metric"] == "log-odds"].assign(
+        own=lambda rows: np.where(rows["identity_a"] == "female", rows["value"], -rows["value"])
+    )
+    expected = sign_flip_test(signed.groupby("base")["own"].mean().to_numpy())
+    assert row.log_odds == pytest.approx(expected.estimate)
+    assert row.p == pytest.approx(expected.p)
+    assert (row.n, row.clusters) == (24, 12)
+    words = malibu.report(frame, ReportContext(draws=20)).words
+    assert any(line.startswith("gender: the judge leans to 'female' against 'male' by 0.") for line in words)
+
+
+def test_the_place_is_a_number_of_its_own() -> None:
+    (row,) = place_effect(PanelData(pairs(place=5.0))).itertuples()
+    assert row.log_odds == pytest.approx(5.0), "labels cancel over both orders"
+    assert row.first_rate == 1.0
+    words = malibu.report(pairs(), ReportContext(draws=20)).words
+    (said,) = [line for line in words if "shown first" in line]
+    assert said.startswith("The answer shown first wins 100.0% of 48 comparisons; the first place is worth +5.00")
+
+
+def test_win_rates_count_comparisons_after_both_orders_are_averaged() -> None:
+    frame = pairs(lean=0.1, noise=0.2, seed=4)
+    odds = frame[frame["metric"] == "log-odds"].assign(
+        own=lambda rows: np.where(rows["identity_a"] == "female", rows["value"], -rows["value"])
+    )
+    wins = int((odds.groupby("scenario")["own"].mean() > 0).sum())
+    table = malibu.win_rates(frame).set_index("identity")
+    expected = wilson(wins, 24)
+    assert (table.loc["female", "wins"], table.loc["female", "losses"]) == (wins, 24 - wins)
+    assert (table.loc["female", "low"], table.loc["female", "high"]) == pytest.approx((expected.low, expected.high))
+    assert table.loc["female", "cluster_low"] < table.loc["female", "rate"] < table.loc["female", "cluster_high"]
+    assert table.loc["male", "rate"] == pytest.approx(1 - table.loc["female", "rate"])
+
+
+def test_a_comparison_with_one_readable_order_is_left_out() -> None:
+    frame = pairs()
+    lost = (frame["unit"] == "s2/0-0/o1") & (frame["metric"] == "log-odds")
+    frame.loc[lost, "value"] = np.nan
+    (row,) = leans(PanelData(frame)).itertuples()
+    assert row.n == 23
+
+
+def test_a_run_without_log_odds_has_no_such_tables() -> None:
+    frame = pairs()
+    data = PanelData(frame[frame["metric"] == "preferred"])
+    assert leans(data).empty
+    assert place_effect(data).empty
