@@ -2,7 +2,8 @@
 `local/<folder>` of a model that `parley train` made.
 
 Structured replies are constrained by a grammar, so they always parse. Calls from many conversations share one loaded
-model: llama.cpp batches them over its slots and caches their prefixes.
+model: llama.cpp batches them over its slots and caches their prefixes. Calls for one token take turns in one slot: what
+a prompt shares with the one before is then not read again, and there is nothing to generate side by side.
 
 Self-Debias (Schick, Udupa and Schütze 2021) is decoded here: at each step the model gives two distributions of the next
 token, after the text, and after the same text behind a prefix that asks for the bias. With Δ = p(token) − p(token,
@@ -18,14 +19,13 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import platform
 import random
 import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 
 # Set before llama.cpp starts its threads: threads that wait by spinning halve the speed of a machine with other work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -37,8 +37,8 @@ from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
-from parley.agents.models.weights import dequantized
-from parley.agents.models.wire import decoding_schema, from_completion, to_chat
+from parley.agents.models.weights import NumberType, converted, fastest_type
+from parley.agents.models.wire import decoding_schema, from_completion, to_chat, without_prefill
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 
 DEFAULT_CONTEXT = 2048
@@ -84,8 +84,8 @@ class LocalOptions(ClientOptions):
     )
     context: int | None = Field(None, ge=256, description="context window per slot, in tokens")
     reuse_mb: int = Field(512, ge=0, description="memory for the caches of conversations whose slot serves another")
-    expand: bool | None = Field(
-        None, description="dequantize the weights to 32 bits (default: SmolLM2 on ARM, where it is faster)"
+    weights: NumberType | Literal["stored"] | None = Field(
+        None, description="type of the weights (default: as stored; SmolLM2's are converted to the fastest)"
     )
 
 
@@ -116,10 +116,13 @@ class LocalClient(Client):
                 raise ConfigError(f"{name} is not downloaded yet: run parley models fetch {self.model} ({size:.0f} MB)")
             self.path = weights_path(self.model)
             self.identity = f"{name} {self.entry.sha256}"
+        if self.options.weights:
+            self.identity += f" {self.options.weights}"
         self.context_tokens = self.options.context or (self.entry.context if self.entry else DEFAULT_CONTEXT)
         self._pool = ThreadPoolExecutor(self.options.max_connections, thread_name_prefix="llama")
         self._server: Any = None
         self._loading = asyncio.Lock()
+        self._one_token = asyncio.Lock()
         self._grammars: dict[type, str] = {}
 
     async def prepare(self) -> None:
@@ -129,11 +132,9 @@ class LocalClient(Client):
 
     def _load(self) -> Any:
         path = fetch(self.model) if self.entry else self.path
-        expand = self.options.expand
-        if expand is None:
-            expand = self.model == "smollm2" and platform.machine() in ("aarch64", "arm64")
-        if expand:
-            path = dequantized(path)
+        weights = self.options.weights or (fastest_type() if self.model == "smollm2" else "stored")
+        if weights != "stored":
+            path = converted(path, weights)
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_parallel = self.options.max_connections
@@ -161,6 +162,8 @@ class LocalClient(Client):
             "cache_prompt": True,
         }
         body.setdefault("max_tokens", self.default_max_tokens)
+        if body["max_tokens"] == 1:
+            body["id_slot"] = 0
         if body.pop("logprobs", False):
             body.update(logprobs=True, top_logprobs=20)
         if isinstance(request.schema, type):
@@ -179,9 +182,14 @@ class LocalClient(Client):
             await self.prepare()
         if "contrast_decay" in request.options:
             return await self._in_thread(partial(self._self_debias, request))
-        data = await self._in_thread(partial(self._server.handle_chat_completions, self.body(request)))
+        work = partial(self._server.handle_chat_completions, self.body(request))
+        if request.options.get("max_tokens") == 1:
+            async with self._one_token:
+                data = await self._in_thread(work)
+        else:
+            data = await self._in_thread(work)
         _raise_error(self.name, data)
-        return from_completion(data)
+        return without_prefill(from_completion(data), request.messages)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()

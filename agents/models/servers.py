@@ -20,6 +20,7 @@ from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.http import read_body
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Effort, Request
+from parley.agents.models.wire import without_prefill
 from parley.base.errors import BadRequest, ConfigError
 
 
@@ -179,6 +180,9 @@ class LlamaCppClient(TemplateClient):
     def context_in(self, entry: dict[str, Any]) -> int | None:
         length = (entry.get("meta") or {}).get("n_ctx")
         return length if type(length) is int and length > 0 else None
+
+    async def send(self, request: Request) -> Reply:
+        return without_prefill(await super().send(request), request.messages)
 
     async def prepare(self) -> None:
         await super().prepare()

@@ -1,4 +1,4 @@
-"""Weights in another format: the catalogue's GGUF files for transformers, or dequantized for llama.cpp.
+"""Weights in another format: the catalogue's GGUF files for transformers, or with other types of numbers for llama.cpp.
 
 Both are converted once, into a folder or a file beside the original.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from parley.agents.models.catalogue import catalogue, fetch, sha256_of
 from parley.base.errors import ConfigError, ParleyError
@@ -143,18 +144,28 @@ def _pre_tokenizer(name: str, weights: Path) -> tuple[Any, Any]:
     raise ConfigError(f"{weights.name} cannot be converted: unknown pre-tokenizer '{name}'; train from a folder")
 
 
-def dequantized(path: Path) -> Path:
-    """The copy of a GGUF file in 32-bit floats, written on first use and renamed into place when it is complete.
+NumberType = Literal["f32", "f16", "q8_0"]
+"""Types of the numbers that weights are stored as: 32 and 16 bits, or 8 with a factor for every 32 numbers."""
 
-    llama.cpp's portable ARM build has no fast kernels for Q4_1: dequantized, SmolLM2 is 1.6 times faster there. The
-    values of the weights do not change, only how they are stored.
+
+def fastest_type() -> NumberType:
+    """The type with which llama.cpp's portable builds read SmolLM2 fastest on this machine (benchmarks/ballots.py)."""
+    return "f32" if platform.machine().lower() in ("aarch64", "arm64") else "f16"
+
+
+def converted(path: Path, number_type: NumberType) -> Path:
+    """The copy of a GGUF file with its weights as another type, written on first use and renamed into place when it is
+    complete.
+
+    llama.cpp's portable builds have no fast kernels for SmolLM2's Q4_1. The weights are not quantized to fewer bits, so
+    they hardly change: with 32 bits not at all, with 16 by less than a thousandth.
 
     The hashes of both stand beside it: a copy of other weights, or one that was changed, is written again.
     """
     import gguf
     import numpy as np
 
-    copy = path.with_suffix(".f32.gguf")
+    copy = path.with_suffix(f".{number_type}.gguf")
     hashes = copy.with_name(f"{copy.name}.json")
     original = sha256_of(path)
     try:
@@ -172,8 +183,14 @@ def dequantized(path: Path) -> Path:
         element = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
         writer.add_key_value(field.name, field.contents(), kind, sub_type=element)
     for tensor in reader.tensors:
-        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-        writer.add_tensor(tensor.name, values.astype(np.float32))
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        if tensor.tensor_type == gguf.GGMLQuantizationType.F32 or number_type == "f32":
+            writer.add_tensor(tensor.name, values)  # norms have 32 bits in every file
+        elif number_type == "f16":
+            writer.add_tensor(tensor.name, values.astype(np.float16))
+        else:
+            eight_bits = gguf.GGMLQuantizationType.Q8_0
+            writer.add_tensor(tensor.name, gguf.quants.quantize(values, eight_bits), raw_dtype=eight_bits)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -172,6 +172,14 @@ def from_completion(data: dict[str, Any]) -> Reply:
     )
 
 
+def without_prefill(reply: Reply, messages: Sequence[LLMMessage]) -> Reply:
+    """The reply of llama.cpp without the beginning that it was given, which llama.cpp repeats."""
+    given = messages[-1].content if isinstance(messages[-1], AssistantMessage) else None
+    if isinstance(given, str) and isinstance(reply.content, str):
+        reply.content = reply.content.removeprefix(given)
+    return reply
+
+
 def thought_in(message: dict[str, Any]) -> str:
     """The thinking in a message or a streamed delta: DeepSeek's and llama.cpp's field, or vLLM's and OpenRouter's."""
     for field in ("reasoning_content", "reasoning"):

@@ -247,10 +247,10 @@ def test_weights_that_are_not_on_this_machine_have_no_hash(name: str) -> None:
     assert weights_sha256(name) is None
 
 
-def test_a_dequantized_copy_that_was_changed_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_converted_copy_that_was_changed_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is loaded is the copy, so its hash counts as much as the original's."""
     gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
-    from parley.agents.models.weights import dequantized
+    from parley.agents.models.weights import converted
 
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     writer = gguf.GGUFWriter(tmp_path / "own.gguf", "llama")
@@ -259,9 +259,47 @@ def test_a_dequantized_copy_that_was_changed_is_written_again(tmp_path: Path, mo
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    copy = dequantized(tmp_path / "own.gguf")
+    copy = converted(tmp_path / "own.gguf", "f32")
     content, times = copy.read_bytes(), copy.stat()
-    assert dequantized(tmp_path / "own.gguf").stat().st_ino == times.st_ino, "it was written once"
+    assert converted(tmp_path / "own.gguf", "f32").stat().st_ino == times.st_ino, "it was written once"
     copy.write_bytes(content[:-1] + b"!")
     os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert dequantized(tmp_path / "own.gguf").read_bytes() == content
+    assert converted(tmp_path / "own.gguf", "f32").read_bytes() == content
+
+
+def test_converted_weights_keep_their_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
+    from parley.agents.models.weights import converted
+
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
+    values = np.random.default_rng(1).normal(0, 0.1, (8, 64)).astype(np.float32)
+    quantized = gguf.quants.quantize(values, gguf.GGMLQuantizationType.Q4_1)
+    stored = gguf.quants.dequantize(quantized, gguf.GGMLQuantizationType.Q4_1)
+    writer = gguf.GGUFWriter(tmp_path / "own.gguf", "llama")
+    writer.add_tensor("weights", quantized, raw_dtype=gguf.GGMLQuantizationType.Q4_1)
+    writer.add_tensor("norm", np.ones(64, dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    # 16 bits have 11 of mantissa; 8 bits have steps of the block's largest value / 127.
+    largest = abs(stored).max()
+    for number_type, error in (("f32", 0.0), ("f16", largest * 2**-11), ("q8_0", largest / 127 * 0.51)):
+        copy = converted(tmp_path / "own.gguf", number_type)
+        tensors = {tensor.name: tensor for tensor in gguf.GGUFReader(copy).tensors}
+        assert tensors["weights"].tensor_type.name == number_type.upper()
+        read = gguf.quants.dequantize(tensors["weights"].data, tensors["weights"].tensor_type)
+        assert abs(read - stored).max() <= error
+        assert tensors["norm"].tensor_type.name == "F32", "llama.cpp wants norms in 32 bits"
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"), [("aarch64", "f32"), ("arm64", "f32"), ("x86_64", "f16"), ("AMD64", "f16")]
+)
+def test_smollm2_is_stored_as_its_machine_reads_it_fastest(
+    machine: str, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from parley.agents.models.weights import fastest_type
+
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert fastest_type() == expected

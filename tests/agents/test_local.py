@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.error import HTTPError
 
 import pytest
-from autogen_core.models import UserMessage
+from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel
 
 from parley.agents import (
@@ -70,6 +70,20 @@ async def test_the_same_seed_gives_the_same_reply(client: Client, answer: Struct
     assert again.usage.completion_tokens > 0
 
 
+async def test_a_reply_that_has_begun_is_continued_by_one_token(client: Client) -> None:
+    """It has no text but the token's, though llama.cpp repeats what it was given; an end has probabilities too."""
+    options = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
+    contents = []
+    for begun in ("From 1 to 9 I give it a ", "I would ship it."):
+        prompt = [*ASK, AssistantMessage(content=begun, source="self")]
+        reply = await client.create(prompt, extra_create_args=options)
+        assert reply.logprobs is not None
+        (token,) = reply.logprobs
+        assert len(token.top_logprobs or []) == 20
+        contents.append((reply.content, token.token, reply.usage.completion_tokens))
+    assert all(content == token and count == 1 for content, token, count in contents), contents
+
+
 async def uncached_share(tiny_model: Path, conversations: int, slots: int, reuse_mb: int) -> float:
     """The share of the prompt tokens in each conversation's second turn that did not come from the cache."""
     client = model(f"local/{tiny_model}", max_connections=slots, context=1024, reuse_mb=reuse_mb, max_tokens=4)
@@ -94,6 +108,28 @@ async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_mode
     """Six on two slots: without the memory every second turn is read from the start."""
     assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=64) < 0.2
     assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=0) > 0.9
+
+
+async def test_calls_for_one_token_read_a_shared_prefix_once(tiny_model: Path) -> None:
+    """All at once and with free slots, they take turns in one: only what is new in a prompt is read."""
+    client = model(f"local/{tiny_model}", max_connections=4, context=1024)
+    prompts = [
+        [
+            UserMessage(content=f"{'a long task ' * 40} by {name}", source="user"),
+            AssistantMessage(content="Score: ", source="self"),
+        ]
+        for name in ("Ada", "Ben", "Cleo", "Dan", "Eve", "Fay")
+    ]
+    options = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
+    try:
+        with record_calls() as calls:
+            replies = await asyncio.gather(*(client.create(prompt, extra_create_args=options) for prompt in prompts))
+    finally:
+        await client.close()
+    assert all(reply.usage.completion_tokens == 1 for reply in replies)
+    read = [call.prompt_tokens - (call.cached_tokens or 0) for call in calls]
+    assert read[0] > 400
+    assert max(read[1:]) < 100
 
 
 def test_a_file_that_is_not_a_model(tmp_path: Path) -> None:
