@@ -55,5 +55,11 @@ OTHERS = (
         ["--per-base", "5", "--executors", "auto,processes"],
         ["--per-base", "1", "--executors", "auto"],
     ),
+    Other(
+        "Silent ballots on the embedded model, by the type of its weights",
+        "ballots",
+        ["--situations", "1"],
+        ["--situations", "1", "--types", "f32"],
+    ),
     Other("The viewer", "viewer", ["--messages", "20000", "--times", "5"], ["--messages", "5000", "--times", "3"]),
 )
