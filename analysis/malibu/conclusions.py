@@ -27,8 +27,8 @@ MARGIN = 0.1
 # A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
 # alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
 # Silent ballots have: in simulated runs (`parley calibrate --adversarial --only "silent, alike"`) with an SD of 0.05
-# between 20 bases "alike" is said in ALIKE_SHARE of runs, at ±1.5 in none, and at an SD that is just the limit, 0.2, in
-# at most 5%, as the upper limit is one of 95%.
+# between bases "alike" is said in all, at ±1.5 in none, and at an SD that is just the limit, 0.2, in 2 to 5%, as the
+# upper limit is one of 95%.
 SPREAD = 2.0
 """Margins: the standard deviation of effects between bases must be shown to be smaller for "alike"."""
 ALPHA = 0.05

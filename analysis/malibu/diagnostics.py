@@ -337,3 +337,36 @@ def response_section(data: PanelData) -> Section:
     responses = response_effect(data)
     table = Table(name="response", title="Does response 1 win, whatever its label?", frame=responses)
     return Section(tables=(table,), words=tuple(response_words(responses, data.cluster_noun)))
+
+
+def second_readings(data: PanelData) -> pd.DataFrame:
+    """Silent ballots that were read twice, by model: how far the two readings of a ballot lie apart, in points.
+
+    Args:
+        data: The verdicts.
+    """
+    keys = ["model", "scenario", "identity", "wording", "judge", "metric"]
+    keys = [key for key in keys if key in data.again]
+    rows: list[dict[str, Any]] = []
+    if len(data.again):
+        both = data.again[[*keys, "value"]].merge(
+            data.final_scores[[*keys, "value"]], on=keys, suffixes=("_again", "_first")
+        )
+        both = both.assign(apart=(both["value_again"] - both["value_first"]).abs()).dropna(subset="apart")
+        for model, part in both.groupby("model", sort=False, observed=True):
+            spread = {"mean": float(part["apart"].mean()), "largest": float(part["apart"].max())}
+            rows.append({"model": str(model), "ballots": len(part), **spread})
+    return pd.DataFrame(rows, columns=["model", "ballots", "mean", "largest"])
+
+
+def second_readings_section(data: PanelData) -> Section:
+    """How steady silent ballots are, as a table and sentences; empty where none was read twice."""
+    table = second_readings(data)
+    words = [
+        f"{prefix}{plural(row.ballots, 'silent ballot')} {'was' if row.ballots == 1 else 'were'} read twice: the two "
+        f"readings lie {row.mean:.3f} points apart on average, and {row.largest:.3f} at most."
+        for _, prefix, rows in of_models(table)
+        for row in rows.itertuples()
+    ]
+    title = "Silent ballots that were read twice"
+    return Section(tables=(Table(name="second_readings", title=title, frame=table),), words=tuple(words))

@@ -11,7 +11,13 @@ from parley.analysis.malibu.by_judge import unread_judges
 from parley.analysis.malibu.components import components_section
 from parley.analysis.malibu.conclusions import MARGIN
 from parley.analysis.malibu.contagion import contagion_section
-from parley.analysis.malibu.diagnostics import judge_cautions, no_label_section, order_section, response_section
+from parley.analysis.malibu.diagnostics import (
+    judge_cautions,
+    no_label_section,
+    order_section,
+    response_section,
+    second_readings_section,
+)
 from parley.analysis.malibu.echo import echo_section
 from parley.analysis.malibu.forests import forests
 from parley.analysis.malibu.head_to_head import head_to_head_section, scores_in_pairs_section
@@ -27,6 +33,7 @@ from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.summary import summary, too_few
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.yardstick import yardstick_section
+from parley.analysis.malibu.yardstick_pairs import yardstick_pairs_section
 from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 
@@ -50,7 +57,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     first = primary_section(data, margin)
     gaps = differences(data, margin=margin)
     different = different_pairs(gaps)
-    yardstick = yardstick_section(data, different, context)
+    yardstick, in_pairs = yardstick_section(data, different, context), yardstick_pairs_section(data)
     debates = data.debates
     talking = [
         stages_section(data),
@@ -79,13 +86,24 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     agreed = [agreement_section(debates, context), changed_minds_section(debates)]
     instrument = [
         parsing_section(data),
+        *([second_readings_section(data)] if data.staged else []),
         missing_section(data),
         components_section(data, context),
         robustness_section(data, context),
     ]
-    in_order = [first, means_section(data, context), yardstick, *scored, *compared, *agreed, *talking, *instrument]
+    in_order = [
+        first,
+        means_section(data, context),
+        yardstick,
+        in_pairs,
+        *scored,
+        *compared,
+        *agreed,
+        *talking,
+        *instrument,
+    ]
     # Sentences begin with whether the judges can judge, and what talking did: they qualify all that follow.
-    told = [yardstick, *talking, *scored, *compared, *agreed, *instrument]
+    told = [yardstick, in_pairs, *talking, *scored, *compared, *agreed, *instrument]
     tables = [table for section in in_order for table in section.tables]
     frames = {table.name: table.frame for table in tables}
     drawn = [figure for section in in_order for figure in section.figures if len(frames[figure.table])]
@@ -101,6 +119,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         cautions=(
             *(caution for caution in context.cautions if caution not in context.model_cautions),
             *yardstick.cautions,
+            *in_pairs.cautions,
             *unread_judges(data),
             *(() if measured else context.model_cautions),
             *too_few(data.clusters, data.cluster_noun),

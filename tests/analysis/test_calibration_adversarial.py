@@ -23,6 +23,7 @@ from parley.analysis.calibration.printed import (
     true_values,
     within_judges,
 )
+from parley.analysis.calibration.silent import NAIVE_BASES
 from parley.analysis.reporting.figures import save
 from parley.analysis.stats.paired import mcnemar_counts
 
@@ -271,3 +272,36 @@ def test_the_figure_shows_false_alarms_only(sample: pd.DataFrame, tmp_path: Path
     shown = [cell(name).name for name in SAMPLE if "planted" not in name]
     assert [label.get_text() for label in axis.get_yticklabels()] == shown
     assert [path.suffix for path in save(figure, tmp_path / "c")] == [".svg", ".pdf", ".png"]
+
+
+# Silent ballots: a seeded sample of the table in docs/analysis.md
+
+
+def test_bases_that_share_wordings_are_no_clusters() -> None:
+    names = ("20 bases, a wording each", "8 wordings for 20 bases", "20 bases × 8 wordings")
+    chosen = [cell(f"silent ballots: {name}") for name in names]
+    rows = calibrate_adversarially(chosen, simulations=400).rows.set_index(["cell", "test"])
+    for name in names:
+        ours = rows.loc[(name, printed.BY_BASE)]
+        assert ours["low"] <= 0.06, name
+        assert ours["coverage_high"] >= 0.93, name
+    for name in names[1:]:
+        assert rows.loc[(name, NAIVE_BASES), "low"] > 0.1, "what a test over bases would have said"
+
+
+def test_silent_ballots_are_called_alike_where_they_are_and_only_there() -> None:
+    names = ("SD between bases 0.05", "±1.5 by base, 20 bases", "SD 0.2, 20 bases")
+    chosen = [cell(f"silent, alike: {name}") for name in names]
+    rows = calibrate_adversarially(chosen, simulations=150).rows
+    alike = rows[rows["test"] == printed.ALIKE].set_index("cell")["rate"]
+    assert alike["SD between bases 0.05"] > 0.9
+    assert alike["±1.5 by base, 20 bases"] == 0
+    assert alike["SD 0.2, 20 bases"] <= 0.05
+
+
+def test_a_plain_difference_is_not_called_aligned() -> None:
+    """0.4 points on every base, of which three of four coded ones favour the same identity."""
+    uneven = cell("opposite stereotypes: 0.4 in all bases, directions uneven")
+    rows = calibrate_adversarially([replace(uneven, scenarios=2, judges=1)], simulations=200).rows.set_index("test")
+    assert rows.loc[printed.ALIGNED, "null"]
+    assert rows.loc[printed.ALIGNED, "low"] <= 0.06

@@ -204,3 +204,7 @@ def test_second_readings_are_in_no_result() -> None:
     pd.testing.assert_frame_equal(
         primary(pd.concat([frame, again], ignore_index=True), margin=0.1), primary(frame, margin=0.1)
     )
+    far = (frame["value"].iloc[:10] - 1.0).abs()
+    (said,) = [line for line in report(pd.concat([frame, again])).words if "read twice" in line]
+    assert said.startswith("10 silent ballots were read twice")
+    assert f"{far.mean():.3f} points apart on average, and {far.max():.3f} at most" in said

@@ -11,6 +11,7 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
 from parley.analysis.malibu.silent_pairs import leans, place_effect
+from parley.analysis.malibu.yardstick_pairs import yardstick_pairs
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.signflips import sign_flip_test
@@ -112,3 +113,40 @@ def test_a_run_without_log_odds_has_no_such_tables() -> None:
     data = PanelData(frame[frame["metric"] == "preferred"])
     assert leans(data).empty
     assert place_effect(data).empty
+
+
+# The yardstick in pairs
+
+
+def graded_pairs(leads: dict[tuple[str, int], float], bases: int = 8, place: float = 3.0) -> pd.DataFrame:
+    """Log-odds of the good response beside a flawed one, in both orders; the first place is worth `place`."""
+    rows = []
+    for (flaw, dose), lead in leads.items():
+        for base in range(bases):
+            for flawed in "AB":
+                odds = place + (lead if flawed == "B" else -lead) + 0.01 * base
+                facets = pairs(bases=1).iloc[0].to_dict() | {"phase": 4, "identity": "", "category": "", "wording": ""}
+                facets |= {"unit": f"s4/{base}/{flaw}-{dose}/{flawed}", "base": f"b{base}", "scenario": f"b{base}-g"}
+                rows.append(
+                    facets | {"flaw": flaw, "dose": dose, "flawed": flawed, "metric": "log-odds", "value": odds}
+                )
+    return pd.DataFrame(rows)
+
+
+def test_a_padded_answer_that_wins_is_a_caution() -> None:
+    frame = pd.concat([pairs(), graded_pairs({("figure", 2): 0.8, ("length", 2): -0.4})], ignore_index=True)
+    graded = pairs(bases=8).query("metric == 'log-odds' and order == 0").drop_duplicates("base")
+    for dose, value in ((0, 6.0), (2, 6.5)):
+        scored = graded.assign(phase=3, metric="Overall", value=value, flaw="length" if dose else "", dose=dose)
+        scored = scored.assign(identity="", category="", wording="", unit=scored["unit"] + f"/g{dose}")
+        frame = pd.concat([frame, scored], ignore_index=True)
+    table = yardstick_pairs(PanelData(frame)).set_index("flaw")
+    assert table["log_odds"].to_dict() == pytest.approx({"figure": 0.8, "length": -0.4}), "the place cancels"
+    assert (table.loc["figure", "good_wins"], table.loc["length", "flawed_wins"]) == (8, 8)
+    whole = malibu.report(frame, ReportContext(draws=20))
+    (said,) = [line for line in whole.words if line.startswith("In pairs, both orders averaged")]
+    assert "beats grossly wrong figures (in 8 of 8 bases)" in said
+    assert "loses to needless length (twice the words) (in 8 of 8 bases)" in said
+    (caution,) = [line for line in whole.cautions if "takes length for quality" in line]
+    assert "raises the score in 8 of 8 bases" in caution
+    assert "wins in pairs in 8 of 8" in caution
