@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx2
 from anthropic import (
+    DEFAULT_CONNECTION_LIMITS,
     APIConnectionError,
     APIError,
     APIStatusError,
@@ -86,7 +87,11 @@ class AnthropicClient(SdkClient):
             timeout=self.options.timeout,
             max_retries=0,
             # A redirect would send the key to another server: httpx drops `Authorization` then, but not `x-api-key`.
-            http_client=_LimitedHttp(follow_redirects=False),
+            # A transport of ours, since httpx would send calls to this machine through a proxy as well.
+            http_client=_LimitedHttp(
+                follow_redirects=False,
+                transport=httpx2.AsyncHTTPTransport(proxy=self.proxy, limits=DEFAULT_CONNECTION_LIMITS),
+            ),
             default_headers={"Accept-Encoding": "identity"},
         )
 

@@ -41,7 +41,7 @@ from parley.agents.models.request import (
 )
 from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
-from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle
+from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, connections_with
 from parley.agents.transcripts import Call, PromptMessage, seed_from
 from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.base.home import say
@@ -129,7 +129,11 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     @property
     def concurrency(self) -> int:
         """How many units a run with this model has in progress, unless the user says otherwise."""
-        return self.options.max_connections
+        return self._connections()
+
+    def _connections(self) -> int:
+        """How many calls there may be at once: no more than the connections that this process may open."""
+        return min(self.options.max_connections, connections_with() or self.options.max_connections)
 
     @property
     def reads_silently(self) -> bool:
@@ -149,7 +153,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             step: a worker's share of one call.
             on_slow: called with the server's pause after each 429.
         """
-        connections = share(self.options.max_connections)
+        connections = share(self._connections())
         # Who sets the number knows the server: it is used from the first call on.
         known = not self.searches_limit or "max_connections" in self.options.model_fields_set
         search = None if known else LimitSearch(share(START_LIMIT), connections)

@@ -24,6 +24,7 @@ from parley.agents.models.http import (
     MAX_BYTES,
     TooLong,
     open_session,
+    proxy_for,
     read_body,
     retry_seconds,
     server_message,
@@ -95,6 +96,7 @@ class CompatibleClient(StreamingClient):
         if not url:
             raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1")
         self.base_url = url
+        proxy_for(url)  # one that is not supported is refused before the run
         self.identity = f"{self.base_url} {name}"
         self._headers = {"Content-Type": "application/json"}
         self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""

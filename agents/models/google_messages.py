@@ -15,7 +15,7 @@ from autogen_core.models import FinishReasons, RequestUsage
 from google.genai import Client as GenaiClient
 from google.genai import errors, types
 
-from parley.agents.models.http import MAX_BYTES, TooLong, proxy_for, read_body, retry_seconds
+from parley.agents.models.http import MAX_BYTES, TooLong, read_body, retry_seconds, through_proxy
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Effort
 from parley.agents.models.streaming import Arriving
@@ -77,7 +77,7 @@ def open_sdk(
     """The SDK, with a session that limits the size of responses. Both must be closed."""
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
-        proxy=proxy_for(base_url),
+        **through_proxy(base_url),
         response_class=response_class,
         read_bufsize=2**22,
     )

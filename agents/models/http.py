@@ -12,20 +12,24 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
-from parley.agents.models.base import Client
-from parley.base.address import is_loopback
-from parley.base.errors import AuthError, BadRequest, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.agents.models.base import MAX_WAIT_SECONDS, Client
+from parley.base.address import is_loopback, without_password
+from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 
 MAX_BYTES = 32 * 2**20
 """About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
 LINE_BYTES = 2**20
 """Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""
+
+
+LONGEST_WAIT = 1e9
+"""Seconds that a server may ask to wait, as messages show them: 30 years; nobody waits for more than minutes."""
 
 
 class TooLong(aiohttp.ClientError):
@@ -36,12 +40,40 @@ class TooLong(aiohttp.ClientError):
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address: HTTPS_PROXY or HTTP_PROXY, unless NO_PROXY excludes it."""
+    """The proxy that the environment names for an address: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, unless NO_PROXY
+    excludes it; ConfigError if it is of a kind that is not supported."""
     address = URL(url)
     # A proxy cannot reach a server on this machine, which most users forget to exclude.
     if is_loopback(url) or proxy_bypass(address.host_port_subcomponent or ""):
         return None
-    return getproxies().get(address.scheme)
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    scheme, found, _ = proxy.partition("://")
+    if found and scheme.lower() != "http":
+        # Calls past the proxy would go where the user's network may not let them, or where they should not go.
+        raise ConfigError(
+            f"the proxy for {address.host} is {without_password(proxy)}, and only proxies that begin with http:// are "
+            f"supported; set {address.scheme.upper()}_PROXY to such a one, or name the host in NO_PROXY"
+        )
+    return proxy if found else f"http://{proxy}"
+
+
+class ProxyArguments(TypedDict):
+    """A proxy as aiohttp's sessions take it: its password apart, since errors show the address."""
+
+    proxy: URL | None
+    proxy_auth: aiohttp.BasicAuth | None
+
+
+def through_proxy(url: str) -> ProxyArguments:
+    """The arguments of a session for an address; both None if it has no proxy."""
+    proxy = URL(proxy_for(url) or "")
+    if not proxy.host:
+        return ProxyArguments(proxy=None, proxy_auth=None)
+    user = aiohttp.BasicAuth(proxy.user, proxy.password or "") if proxy.user else None
+    return ProxyArguments(proxy=proxy.with_user(None), proxy_auth=user)
 
 
 def open_session(url: str, headers: Mapping[str, str], timeout: float) -> aiohttp.ClientSession:
@@ -57,7 +89,7 @@ def open_session(url: str, headers: Mapping[str, str], timeout: float) -> aiohtt
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
         # What `trust_env` does, read once: aiohttp asks two threads per call, which doubles its CPU time, and takes
         # a user from ~/.netrc too, with which it refuses a request that carries a key.
-        proxy=proxy_for(url),
+        **through_proxy(url),
         timeout=aiohttp.ClientTimeout(total=timeout),
         headers={"User-Agent": "parley", **headers},
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -123,12 +155,12 @@ def retry_seconds(headers: Mapping[str, str]) -> float | None:
         except (KeyError, ValueError):
             continue
         if isfinite(seconds):
-            return max(0.0, seconds)
+            return min(max(0.0, seconds), LONGEST_WAIT)
     try:
-        until = parsedate_to_datetime(values["retry-after"])
-    except (KeyError, ValueError):
+        until = parsedate_to_datetime(values["retry-after"]).timestamp()
+    except (KeyError, ValueError, OverflowError, OSError):  # a year before 1 or after 9999, in this time zone
         return None
-    return max(0.0, until.timestamp() - time.time())
+    return max(0.0, until - time.time())
 
 
 def server_message(raw: bytes, key: str) -> str:
@@ -166,7 +198,8 @@ async def retried(
         try:
             return await send()
         except ModelError as error:
-            if not error.retryable or attempt > client.options.retries:
+            too_long = (error.retry_after or 0.0) > MAX_WAIT_SECONDS
+            if not error.retryable or attempt > client.options.retries or too_long:
                 raise
             await asyncio.sleep(client.retry_delay(attempt, error.retry_after))
             if lost is not None and (made := await lost(error)) is not None:

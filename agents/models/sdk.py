@@ -15,7 +15,7 @@ from autogen_core.models import ModelFamily, ModelInfo
 from pydantic import Field
 
 from parley.agents.models.batches import BatchEndpoint
-from parley.agents.models.http import status_error
+from parley.agents.models.http import proxy_for, status_error
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.agents.models.streaming import StreamingClient
@@ -58,6 +58,7 @@ class SdkClient(StreamingClient):
         self.base_url = self.options.base_url or from_environment(name, self.url_variable) or self.default_url
         if not self.options.insecure:
             require_https(name, self.base_url, INSECURE_HINT)
+        self.proxy = proxy_for(self.base_url)
         self.identity = f"{self.base_url} {name}"
         self.turns: dict[str, Any] = {}
         """Turns that call tools, by the id of their first call, as they came: thinking and signatures included."""

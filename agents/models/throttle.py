@@ -16,9 +16,36 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import os
+import sys
 import time
 from collections.abc import Callable
 from itertools import count
+
+FILES_IN_RESERVE = 24
+"""Files that a run opens besides connections: its database, the cache, logs, a report."""
+
+
+def connections_with(files: int | None = None) -> int | None:
+    """How many connections this process may have at once, by the files that it may open; None if no limit is known.
+
+    Args:
+        files: The limit of open files, by default the process's own (`ulimit -n`).
+    """
+    if sys.platform == "win32":
+        return None
+    if files is None:
+        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit  # not on Windows
+
+        files = getrlimit(RLIMIT_NOFILE)[0]
+        if files == RLIM_INFINITY:
+            return None
+    try:
+        taken = len(os.listdir("/dev/fd"))
+    except OSError:  # where there is no such folder, or not even it can be opened
+        taken = FILES_IN_RESERVE
+    return max(1, files - taken - FILES_IN_RESERVE)
+
 
 START_LIMIT = 32
 """Concurrent calls at the beginning: 256 are reached after three round trips."""

@@ -3,7 +3,7 @@
     client = model(OpenAIChatCompletionClient(model="gpt-4o-mini"))
 
 Wherever a model is expected, an AutoGen client is wrapped like this by itself. What is sent is up to the wrapped
-client, its own retries included.
+client, its own retries included: calls that it has given up are not tried again, unless `retries` is set here.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class WrappedClient(StreamingClient):
         inner: the client. Closing this one closes it.
         name: the name in records and in the price list; by default `vendor/model`, as the client says itself. Without
             one, the replies of a client that does not save its settings are not cached.
-        options: values for `ClientOptions`: prices, sampling options, `max_connections`.
+        options: values for `ClientOptions`: prices, sampling options, `max_connections`. `retries` is 0 by default, and
+            other numbers are for a client that does not retry by itself.
     """
 
     def __init__(
@@ -68,7 +69,13 @@ class WrappedClient(StreamingClient):
         self.speaks_openai = type(inner).__module__.startswith("autogen_ext.models.openai")
         self.speaks_ollama = type(inner).__module__.startswith("autogen_ext.models.ollama")
         self.logprobs = self.speaks_openai
-        super().__init__(name or found, options)
+        super().__init__(name or found, {"retries": 0, **(options or {})})
+        own = getattr(getattr(inner, "_client", None), "max_retries", 0)  # as the vendors' packages call it
+        if self.options.retries and isinstance(own, int) and own > 0:
+            raise ConfigError(
+                f"{self.name}: retries={self.options.retries} would multiply with the client's own ({own}); create the "
+                f"client with max_retries=0, or leave retries out"
+            )
         self.native_schema = bool(inner.model_info.get("structured_output"))
         self.identity = f"{self.name} {json.dumps(settings, sort_keys=True, default=str)}"
         self.cacheable = name is not None or len(settings) > 1  # its class alone does not tell two clients apart

@@ -7,6 +7,7 @@ forbids it to load or run anything.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from html import escape
 from importlib.resources import files
@@ -92,12 +93,18 @@ def markdown(table: Table, warning: str = "") -> str:
     lines = [f"| {' | '.join(_markdown_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
     for row in frame.itertuples(index=False):
         lines.append(f"| {' | '.join(_markdown_cell(format_cell(value)) for value in row)} |")
-    notes = "".join(f"\n{note}\n" for note in (_markdown_cell(warning), table.note) if note)
-    return f"**{table.title}**\n\n" + "\n".join(lines) + f"\n{notes}"
+    notes = "".join(f"\n{note}\n" for note in (_markdown_cell(warning), _no_html(table.note)) if note)
+    return f"**{_no_html(table.title)}**\n\n" + "\n".join(lines) + f"\n{notes}"
 
 
 def _markdown_cell(text: str) -> str:
-    return " ".join(text.replace("\\", r"\\").replace("|", r"\|").split())
+    escaped = text.replace("\\", r"\\").replace("|", r"\|").replace("](", r"]\(")
+    return " ".join(_no_html(escaped).split())
+
+
+def _no_html(text: str) -> str:
+    """The text with every HTML tag shown as text: names come from run files of others, and Markdown runs HTML."""
+    return re.sub(r"<(?=[a-zA-Z/!?])", r"\<", text)
 
 
 _TEX = str.maketrans(

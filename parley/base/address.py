@@ -51,6 +51,14 @@ def is_loopback(url: str) -> bool:
         return False
 
 
+def without_password(address: str) -> str:
+    """The address of a proxy without its user and password, which may contain any character."""
+    scheme, found, rest = address.partition("://")
+    if not found:
+        scheme, rest = "", address
+    return f"{scheme}{found}…@{rest.rpartition('@')[2]}" if "@" in rest else address
+
+
 def require_https(name: str, url: str, hint: str = "") -> None:
     """ConfigError if a key would be sent over plain http to another machine."""
     if url.startswith("http://") and not is_loopback(url):

@@ -32,6 +32,7 @@ from parley.agents import Client
 from parley.agents.models import PROVIDERS, model
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_sha256
 from parley.agents.models.http import TooLong, open_session, read_body
+from parley.base.address import without_password
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
 from parley.cli.shared import AddParser
@@ -371,9 +372,7 @@ def _reason(error: Exception, name: str) -> str:
 
 def _proxies() -> dict[str, str]:
     """What HTTP_PROXY, HTTPS_PROXY and the like are set to; a user and a password in them are never shown."""
-    return {
-        scheme: re.sub(r"^(\w+://)?[^@/]*@", r"\1…@", address) for scheme, address in getproxies_environment().items()
-    }
+    return {scheme: without_password(address) for scheme, address in getproxies_environment().items()}
 
 
 def _gpus() -> list[str]:

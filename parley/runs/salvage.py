@@ -102,12 +102,18 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
             info |= {"units": len(order), "plan": f"salvaged, {gone} lost"}
         info = {"study": "salvaged", "target": "salvaged", "config": {}, "models": [], "sources": {}} | info
         units = (Unit(unit, plans[unit].facets) for unit in order)
-        with RunFile.create(target, info, _prompts(old), units) as new:
-            copied, incomplete = _copy_units(old, new, [unit for unit in order if not plans[unit].planned])
-            for event in _readable(old, ["SELECT at, kind, detail FROM events"]):
-                new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
-            PendingTable(new).add(_pending(old, new))
-            new.note("salvaged", f"from {damaged.name}")
+        try:
+            with RunFile.create(target, info, _prompts(old), units) as new:
+                copied, incomplete = _copy_units(old, new, [unit for unit in order if not plans[unit].planned])
+                for event in _readable(old, ["SELECT at, kind, detail FROM events"]):
+                    with suppress(*UNREADABLE):  # such as a NULL where none can be
+                        new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
+                PendingTable(new).add(_pending(old, new))
+                new.note("salvaged", f"from {damaged.name}")
+        except BaseException:
+            for part in ("", "-wal", "-shm"):  # half a run would be taken for what could be saved
+                target.with_name(target.name + part).unlink(missing_ok=True)
+            raise
     planned = sum(plan.planned for plan in plans.values())
     return Salvaged(
         copied=copied,

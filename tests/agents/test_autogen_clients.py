@@ -177,6 +177,30 @@ async def test_a_server_that_is_not_there() -> None:
         await model(inner, retries=0).create(ASK)
 
 
+@pytest.mark.parametrize(
+    ("max_retries", "options", "requests"),
+    [(2, {}, 3), (0, {}, 1), (0, {"retries": 1}, 2)],
+    ids=["its", "none", "ours"],
+)
+async def test_one_policy_of_retries(
+    server: Any, max_retries: int, options: dict[str, int], requests: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(30):
+        server.sends('{"error": {"message": "busy"}}', 503, {"retry-after-ms": "1"})
+    inner = OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=server.url, api_key=KEY, max_retries=max_retries)
+    client = model(inner, **options)
+    monkeypatch.setattr(client, "retry_delay", lambda attempt, after: 0.0)
+    with pytest.raises(ServerFault):
+        await client.create(ASK)
+    assert len(server.asked) == requests
+
+
+def test_two_policies_of_retries_are_refused() -> None:
+    inner = OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY)
+    with pytest.raises(ConfigError, match=r"retries=6 would multiply with the client's own \(2\); .*max_retries=0"):
+        model(inner, retries=6)
+
+
 async def test_options_in_the_words_of_the_client(server: Any) -> None:
     server.says("Yes.")
     await model(openai(server, "o4-mini"), max_tokens=50, think_tokens=0, effort="low").create(ASK)

@@ -6,15 +6,19 @@ The server on loopback sends exactly the bytes that a test gives it; the client 
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import json
+import os
 import shutil
 import ssl
 import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from autogen_core.models import UserMessage
@@ -22,13 +26,16 @@ from autogen_core.models import UserMessage
 from parley.agents import Client, model
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.http import proxy_for
-from parley.base.errors import ServerFault
+from parley.base.errors import ConfigError, ModelError, ServerFault
+from tests.vendors.vllm import Standin
 
 Answer = bytes | list[bytes] | None
 """What the server sends: at once, in pieces, or nothing."""
 PROMPT = [UserMessage(content="Hello?", source="user")]
 COMPLETION = json.dumps({"choices": [{"finish_reason": "stop", "message": {"content": "Yes."}}]}).encode()
-PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+PROXY_VARIABLES = [
+    cased for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for cased in (name, name.upper())
+]
 
 
 def answer(body: bytes, *headers: str) -> bytes:
@@ -213,7 +220,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
         pytest.skip("needs openssl to make a certificate")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    more = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    more = ["-addext", "subjectAltName=DNS:localhost,DNS:models.invalid", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([*command, *more], check=True, capture_output=True)
     return certificate, key
 
@@ -269,6 +276,137 @@ async def test_no_proxy_is_honoured(excluded: str, no_proxies: pytest.MonkeyPatc
             await ask(client)
         await client.close()
     assert proxy.requests == []
+
+
+class Proxy:
+    """A forward proxy: every host is the one server, by plain requests and by tunnels. It may ask for a password."""
+
+    def __init__(self, port: int, password: str = "") -> None:
+        self.port, self.password, self.asked, self.url = port, password, list[bytes](), ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        self.asked.append(head.partition(b"\r\n")[0])
+        given = base64.b64encode(f"ada:{self.password}".encode())
+        if self.password and b"proxy-authorization: basic " + given.lower() not in head.lower():
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            writer.close()
+            return
+        other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self.port)
+        if head.startswith(b"CONNECT "):
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            method, target, rest = head.split(b" ", 2)
+            other_writer.write(b" ".join([method, b"/" + target.split(b"/", 3)[3], rest]))
+        await asyncio.gather(self.copy(reader, other_writer), self.copy(other_reader, writer))
+
+    async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while chunk := await reader.read(65536):
+                writer.write(chunk)
+                await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def proxied(scripted: Scripted, password: str = "", tls: ssl.SSLContext | None = None) -> AsyncIterator[Proxy]:
+    """A proxy to the server."""
+    async with serving(scripted, tls) as url:
+        proxy = Proxy(int(url.rpartition(":")[2]), password)
+        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        user = f"ada:{quote(password, safe='')}@" if password else ""
+        proxy.url = f"http://{user}127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        try:
+            yield proxy
+        finally:
+            server.close()
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
+@pytest.mark.parametrize("password", ["", "p@ss/w:rd"])
+async def test_a_proxy_with_and_without_a_password(
+    no_proxies: pytest.MonkeyPatch, variable: str, password: str
+) -> None:
+    async with proxied(Scripted(OK, OK), password) as proxy:
+        no_proxies.setenv(variable, proxy.url)
+        client = model(ELSEWHERE.format("http"), retries=0)
+        assert [await ask(client), await ask(client)] == ["Yes.", "Yes."]
+        await client.close()
+    assert proxy.asked[0] == b"POST http://models.invalid/v1/chat/completions HTTP/1.1"
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_a_wrong_password_is_an_error_that_does_not_show_it(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
+    async with proxied(Scripted(OK), "right") as proxy:
+        no_proxies.setenv("ALL_PROXY", proxy.url.replace("right", "wr0ng"))
+        client = model(ELSEWHERE.format(scheme), retries=0)
+        with pytest.raises(ModelError, match="407") as error:
+            await ask(client)
+        await client.close()
+    assert "wr0ng" not in str(error.value)
+
+
+async def test_an_encrypted_call_through_a_proxy_with_a_certificate_of_ones_own(
+    no_proxies: pytest.MonkeyPatch, certificate: tuple[Path, Path]
+) -> None:
+    """In a process of its own: OpenSSL's SSL_CERT_FILE is read when aiohttp is imported."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*certificate)
+    program = (
+        "import asyncio\nfrom autogen_core.models import UserMessage\nfrom parley.agents import model\n"
+        "client = model('server/m?base_url=https://models.invalid/v1', retries=0)\n"
+        "call = client.create([UserMessage(content='Hello?', source='user')])\n"
+        "print(asyncio.run(call).content)"
+    )
+    async with proxied(Scripted(OK), "secret", tls) as proxy:
+        for trusted in (True, False):
+            variables = {"HTTPS_PROXY": proxy.url, **({"SSL_CERT_FILE": str(certificate[0])} if trusted else {})}
+            environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
+            command = [sys.executable, "-c", program]
+            pipe = asyncio.subprocess.PIPE
+            process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=pipe, stderr=pipe)
+            out, problems = await process.communicate()
+            assert (out.strip() == b"Yes.") is trusted, problems
+            assert trusted or b"CERTIFICATE_VERIFY_FAILED" in problems
+    assert set(proxy.asked) == {b"CONNECT models.invalid:443 HTTP/1.1"}
+
+
+async def test_a_run_through_a_proxy(no_proxies: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with Standin("thinking") as server:
+        proxy = Proxy(int(server.url.rpartition(":")[2].partition("/")[0]), "secret")
+        listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+        address = f"http://ada:secret@127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        name = server.name().replace(server.url, "http://models.invalid/v1")
+        command = ["-m", "parley", "run", "malibu", "--suite", "quick", "--limit", "1", "--model", name]
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "HTTP_PROXY": address}
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, "--out", "a.sqlite", cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe
+        )
+        out, problems = await process.communicate()
+        listening.close()
+    assert process.returncode == 0, out + problems
+    assert {line.split(b" ")[1].split(b"/")[2] for line in proxy.asked} == {b"models.invalid"}
+    stored = (tmp_path / "a.sqlite").read_bytes() + out + problems
+    assert b"ada:secret" not in stored
+
+
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "SOCKS4", "https"])
+@pytest.mark.parametrize("provider", ["server", "anthropic", "google"])
+def test_other_kinds_of_proxies_are_refused_in_one_line(
+    no_proxies: pytest.MonkeyPatch, scheme: str, provider: str
+) -> None:
+    no_proxies.setenv("ALL_PROXY", f"{scheme}://ada:{'s3cret'}@proxy:1080")
+    no_proxies.setenv("ANTHROPIC_API_KEY", "k" * 20)
+    no_proxies.setenv("GEMINI_API_KEY", "k" * 20)
+    name = "google/gemini-4-flash" if provider == "google" else f"{provider}/m"
+    with pytest.raises(ConfigError, match=rf"{scheme}://…@proxy:1080, and only proxies that begin with http://") as e:
+        model(f"{name}?base_url=https://models.invalid")
+    assert "\n" not in str(e.value)
+    assert "s3cret" not in str(e.value)
+    model(f"{name}?base_url=http://127.0.0.1:8000")  # is never sent through a proxy
+    no_proxies.setenv("NO_PROXY", "models.invalid")
+    model(f"{name}?base_url=https://models.invalid")
 
 
 def test_a_server_on_this_machine_needs_no_exception(no_proxies: pytest.MonkeyPatch) -> None:

@@ -143,6 +143,9 @@ async def test_a_rate_limit_is_waited_out(server: ProviderServer) -> None:
         ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
         ({"Retry-After": "later"}, None),
         ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "1e300"}, 1e9),
+        ({"Retry-After": "Fri, 31 Dec 9999999999999 00:00:00 GMT"}, None),
+        ({"Retry-After": "Fri, 31 Dec 99999 00:00:00 GMT"}, None),
     ],
 )
 async def test_a_rate_limit_says_how_long_to_wait(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from parley.agents import Session, model, session
-from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle
+from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, connections_with
 
 
 async def test_calls_that_wait_start_in_the_order_of_their_units() -> None:
@@ -123,3 +127,19 @@ def test_a_429_lowers_a_limit_that_is_being_found_and_a_second_one_ends_the_sear
     else:
         throttle.leave(1.0)
         assert throttle.limit == 21
+
+
+def test_few_open_files_are_few_connections() -> None:
+    """In a process of its own: a limit of open files cannot be raised again."""
+    resource = pytest.importorskip("resource")
+    program = (
+        "import resource\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\nfrom parley.agents import model\n"
+        "client = model('server/m?base_url=http://127.0.0.1:1/v1', max_connections=256)\n"
+        "print(client.concurrency, client.throttle.limit)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    concurrency, limit = (int(float(word)) for word in out.stdout.split())
+    assert 1 <= limit == concurrency < 40
+    assert connections_with(1) == 1
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 64

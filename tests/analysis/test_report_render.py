@@ -6,6 +6,7 @@ import base64
 import io
 import re
 import xml.etree.ElementTree as ElementTree
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from markdown_it import MarkdownIt
 
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
@@ -223,6 +225,17 @@ def test_markdown_has_equally_many_cells_in_every_row(name: str) -> None:
     assert lines[3] == "| x | – |"
     assert text.startswith("**Title**\n\n")
     assert text.endswith("\nA note.\n")
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "<!-- x"]
+)
+def test_markdown_shows_html_and_links_in_names_as_text(name: str) -> None:
+    table = Table("t", f"About {name}", pd.DataFrame({name: [name]}), note=f"Of {name}")
+    rendered = MarkdownIt("commonmark").enable("table").render(markdown(table, name))
+    assert not re.search(r"<(script|img|!)", rendered)
+    assert 'javascript:alert(1)"' not in rendered.partition("</table>")[0]
+    assert rendered.count(escape(name.partition("(")[0], quote=False)) == 5
 
 
 def test_markdown_escapes_a_backslash_before_a_bar() -> None:

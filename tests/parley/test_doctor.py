@@ -96,8 +96,10 @@ def test_a_proxy_is_named_without_its_password(
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("HTTPS_PROXY", f"http://someone:{KEY}@proxy.example:3128")
+    monkeypatch.setenv("ALL_PROXY", f"some@one:a/b@{KEY}@proxy.example:3129")
     result = parley("doctor")
     assert "https: http://…@proxy.example:3128" in result.out
+    assert "all: …@proxy.example:3129" in " ".join(result.out.split())
     assert KEY not in result.out
 
 

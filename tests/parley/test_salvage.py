@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,29 @@ def test_nothing_readable_makes_no_file(parley: Callable[..., Any], run: Path, p
     change(run, "DELETE FROM units")
     one_line(parley("salvage", run), 1, "a.sqlite: no unit of it can be read; nothing was copied")
     assert not (place / "a.salvaged.sqlite").exists()
+
+
+def test_an_event_without_a_time_is_left_out(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+    before = run_file("a.sqlite").one("SELECT count(*) FROM events")
+    rename = "UPDATE sqlite_schema SET sql = replace(sql, '{}', '{}') WHERE name = 'events'"
+    strict, lax = "at REAL NOT NULL", "at REAL"
+    change(run, "PRAGMA writable_schema = ON", rename.format(strict, lax))
+    change(run, "INSERT INTO events VALUES (NULL, 'stopped', '')")
+    change(run, "PRAGMA writable_schema = ON", rename.format(lax, strict))
+    assert parley("salvage", run).status == 0
+    assert run_file("a.salvaged.sqlite").one("SELECT count(*) FROM events") == before + 1
+
+
+def test_a_copy_that_fails_leaves_no_file(
+    parley: Callable[..., Any], run: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("parley.runs.salvage._copy_units", full)
+    with suppress(KeyboardInterrupt):
+        parley("salvage", run)
+    assert [path.name for path in place.iterdir() if "salvaged" in path.name] == []
 
 
 def test_a_file_is_not_overwritten(parley: Callable[..., Any], run: Path, place: Path) -> None:
