@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import DIFFERENT, SMALL
+from parley.analysis.malibu.conclusions import DIFFERENT
 from parley.analysis.malibu.contrasts import LEVEL, tested
 from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTable, values_in_order
 from parley.analysis.stats.crossed import crossed_mean
@@ -130,7 +130,8 @@ def _by_key(gaps: ScenarioGaps, crossed: bool) -> pd.Series:
 def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of contrasts, of which the conclusion says where the judges of the panel differ.
 
-    A mean that differs from 0 stays "different"; no other conclusion holds for a panel of judges who disagree.
+    A mean that differs from 0 by more than the margin stays "different"; no other conclusion holds for a panel of
+    judges who disagree.
 
     Args:
         rows: What `with_conclusions` returned, with model, first and second.
@@ -140,8 +141,7 @@ def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> li
     who = {(row.model, row.first, row.second): f"{row.by}s" for row in shown[::-1].itertuples()}
     for row in rows:
         if differ := who.get((row["model"], row["first"], row["second"])):
-            stays = row["conclusion"] in (DIFFERENT, SMALL)
-            row["conclusion"] = row["conclusion"] if stays else f"{differ} differ"
+            row["conclusion"] = row["conclusion"] if row["conclusion"] == DIFFERENT else f"{differ} differ"
             row["note"] = "; ".join(filter(None, (row["note"], f"the {differ} differ")))
     return rows
 

@@ -16,6 +16,7 @@ from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, pane
 from parley.analysis.malibu.scores import EFFECT, conclusions_note
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.ranking import bradley_terry
 from parley.analysis.stats.tables import Floats, factorize
@@ -60,7 +61,7 @@ def margins_of_pairs(units: pd.DataFrame, values: Floats) -> Iterator[tuple[str,
         )
         crossed = bool((group["clustering"] == CROSSED).any())
         gaps = ScenarioGaps(
-            values=part.to_numpy(dtype=float),
+            values=np.round(part.to_numpy(dtype=float), DECIMALS),
             clusters=clusters,
             bases=bases,
             names=names,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from parley.analysis.malibu.clusters import CROSSED
 from parley.analysis.stats.crossed import CrossedMean, crossed_mean
+from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.signflips import SignFlips, equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
 
@@ -170,7 +171,8 @@ class ScoreTable:
         there = counts > 0
         crossed = bool(self.crossed[there].any())
         return ScenarioGaps(
-            values=sums[there] / counts[there],
+            # Expected scores are sums of products: without rounding, 1e-16 on every base would be a shown difference.
+            values=np.round(sums[there] / counts[there], DECIMALS),
             clusters=self.clusters[there],
             bases=self.bases[there],
             names=self.base_names,

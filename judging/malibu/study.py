@@ -444,8 +444,10 @@ class Malibu:
     async def _run_worded(self, silent: SilentBallots, unit: Unit, models: Models) -> Outcome:
         texts, situation = self._texts(unit)
         client = models[str(unit.facets["model"])]
-        if isinstance(client, SimClient):
-            client.label_words = silent.label_words
+        own = (models[judge.model] for judge in self.judges if judge.model)
+        for simulated in (client, *own):
+            if isinstance(simulated, SimClient):
+                simulated.label_words = silent.label_words
         if unit.facets["stage"] == "talk":
             return await self.talk.run(unit, texts, situation, models)
         ballots, judges = silent.ballots(unit, texts, situation), self._silent_judges

@@ -12,6 +12,7 @@ import pytest
 
 import parley as library
 from parley.reports import make_report
+from parley.reports.cautions import scale_cautions
 from parley.runs import RunFile
 from tests.own_study import STUDY
 
@@ -391,3 +392,40 @@ def test_a_table_is_never_cut_without_saying_so(width: int) -> None:
     ):
         assert cell in text or head in said.partition("Not shown")[2]
     assert "-10.81 to 10.06" in text or width < 60, "an estimate keeps its interval"
+
+
+# Silent ballots
+
+
+def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parley: Parley, place: Path) -> None:
+    personas = "\n".join(
+        f'[[persona]]\nname = "{name}"\nabout = "You are {name}."\nmodel = "sim/judge?female={lean}"\n'
+        for name, lean in (("Ada", "+1"), ("Ben", "-1"))
+    )
+    Path("panel.toml").write_text(personas, "utf-8")
+    ran = parley(
+        *("run", "malibu", "--suite", "full", "--per-base", "1", "--design", "silent", "--phases", "1", "--judges"),
+        *("panel.toml", "--identities", "gender", "--yardstick", "off", "--model", "sim/judge", "--quiet"),
+        *("--out", "own.sqlite"),
+    )
+    assert ran.status == 0, ran.err
+    report = make_report([Path("own.sqlite")], draws=20)
+    first = report.words[0]
+    assert first.startswith("gender: the panel's models differ on 'female' against 'male'"), first
+    (named,) = report.table("primary")["model"]
+    assert named == "sim/judge?female=+1, sim/judge?female=-1", "those who spoke, not the run's default"
+    assert "female − male · sim/judge?female=" in report.finding
+
+
+def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley, place: Path) -> None:
+    ran = parley(
+        *("run", "malibu", "--suite", "full", "--per-base", "1", "--design", "silent", "--phases", "1"),
+        *("--identities", "gender", "--yardstick", "off", "--model", "sim/judge", "--quiet", "--out", "a.sqlite"),
+    )
+    assert ran.status == 0, ran.err
+    whole = make_report([Path("a.sqlite")], draws=20)
+    assert not any("of its probability" in line for line in whole.cautions)
+    (line,) = scale_cautions([{"local/small": 0.11, "local/other": 0.97}])
+    assert line.startswith("local/small puts 11% of its probability on the numbers of the scale")
+    with RunFile.open(Path("a.sqlite")) as file:
+        assert file.on_scale() == pytest.approx({"sim/judge": 1.0})
