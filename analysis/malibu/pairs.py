@@ -93,7 +93,7 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
             }
             for first, second, pair, gaps in win_margins(group)
         ]
-        rows += with_conclusions(pairs, family, margin, silent=data.silent)
+        rows += with_conclusions(pairs, family, margin, silent=data.read_silently(str(model)))
     return pd.DataFrame(rows, columns=PREFERENCES)
 
 

@@ -126,8 +126,13 @@ class PanelData:
 
     @cached_property
     def silent(self) -> bool:
-        """Whether results are read from silent ballots."""
-        return self.staged and len(self.verdicts) > 0 and bool((self.verdicts["round"] == 0).all())
+        """Whether all results are read from silent ballots."""
+        return bool(self.models) and all(self.read_silently(model) for model in self.models)
+
+    def read_silently(self, model: str) -> bool:
+        """Whether a model's results are read from silent ballots."""
+        own = self.verdicts.loc[self.verdicts["model"] == model, "round"]
+        return self.staged and bool((own == 0).all())
 
     @cached_property
     def talk(self) -> pd.DataFrame:
@@ -152,7 +157,11 @@ class PanelData:
     def readout(self, model: str) -> str:
         """How a model's silent ballots were read: "expected" from probabilities, or "sampled"."""
         own = self.verdicts[self.verdicts["model"] == model]
-        return "sampled" if (own["text"].astype(object) == SAMPLED_TEXT).any() or not self.silent else "expected"
+        return (
+            "sampled"
+            if (own["text"].astype(object) == SAMPLED_TEXT).any() or not self.read_silently(model)
+            else "expected"
+        )
 
     @property
     def points(self) -> str:

@@ -74,7 +74,7 @@ def primary(verdicts: Verdicts, *, margin: float) -> pd.DataFrame:
             }
             for contrast in primary_contrasts(data, model)
         ]
-        rows += with_conclusions(own, f"{model}: primary contrasts", margin, silent=data.silent)
+        rows += with_conclusions(own, f"{model}: primary contrasts", margin, silent=data.read_silently(model))
     return pd.DataFrame(with_differing_judges(rows, primary_by_judge(data)), columns=PRIMARY)
 
 

@@ -81,7 +81,7 @@ def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        margin: Points of ten within which two identities count as alike.
+        margin: Points of the scale within which two identities count as alike.
     """
     data = panel_data(verdicts)
     rows: list[dict[str, Any]] = []
@@ -109,7 +109,7 @@ def _planned(
         for category, first, second in planned
     ]
     family = f"{model}: identities within a category, all metrics together"
-    rows = with_conclusions(rows, family, margin, silent=data.silent)
+    rows = with_conclusions(rows, family, margin, silent=data.read_silently(model))
     if not data.staged:
         return rows
     pairs = [Contrast(category, (first,), (second,)) for category, first, second in planned]

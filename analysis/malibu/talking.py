@@ -54,8 +54,8 @@ MOMENTS = ("before", "after", "change")
 def talking(verdicts: Verdicts) -> pd.DataFrame:
     """Every planned pair of identities: the gap before talking and after, and how much it changed.
 
-    Phase 1: points of ten. Phase 2: net preference, the share of judges who preferred the first identity minus the
-    share who preferred the second. Holm's correction is over the pairs of a model and phase.
+    Phase 1: points of the scale. Phase 2: net preference, the share of judges who preferred the first identity minus
+    the share who preferred the second. Holm's correction is over the pairs of a model and phase.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -247,7 +247,7 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
             low, high = (rows[f"{moment}_{end}"] for end in ("low", "high"))
             dots(axis, names, rows[moment], low, high, [tint] * len(rows), shift=shift, marker=marker, label=label)
         axis.axvline(0, color="#999999", linewidth=0.8, zorder=0)
-        axis.set_xlabel("points of ten" if phase == 1 else "net preference (share of judges)", fontsize=8)
+        axis.set_xlabel("points" if phase == 1 else "net preference (share of judges)", fontsize=8)
         axis.set_title(plain_text(f"phase {phase}" + (f", {model}" if several else "")), fontsize=9)
         axis.tick_params(labelsize=8)
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper right", fontsize=7, frameon=False)

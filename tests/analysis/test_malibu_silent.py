@@ -175,6 +175,16 @@ def test_silent_ballots_can_show_that_identities_are_alike() -> None:
     assert set(table["conclusion"]) == {"alike"}
 
 
+def test_a_silent_run_beside_one_of_the_papers_design_is_still_read_as_one() -> None:
+    silent = silent_ballots(base_sd=0.03, wording_sd=0.0, both_sd=0.0, noise=0.003, model="silent")
+    paper = silent_ballots(model="paper", seed=1).drop(columns=["stage", "wording", "question", "scale"])
+    both = pd.concat([silent, paper.assign(round=2, unit="p" + paper["unit"])], ignore_index=True)
+    table = primary(both, margin=0.1).set_index("model")
+    assert set(table.loc["silent", "conclusion"]) == {"alike"}
+    assert PanelData(both).scale("paper") == (0, 10)
+    assert primary_by_judge(PanelData(both)).empty, "points of two scales are not compared"
+
+
 def test_opposite_bases_are_not_alike() -> None:
     frame = silent_ballots(categories=["gender"])
     up = frame["base"].str[1:].astype(int) % 2 == 0
