@@ -132,7 +132,7 @@ def _unframed(answer: str) -> str:
     while frame := FRAME_START.match(answer):
         answer = answer[frame.end() :]
     while frame := FRAME_END.search(answer, max(0, len(answer.rstrip()) - MARK_LENGTH)):
-        answer = answer[: frame.start()]
+        answer = answer[: frame.start()].rstrip()
     return answer.lstrip()
 
 

@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 from parley import __version__
 from parley.base.errors import ConfigError, ParleyError, ScenarioError
 from parley.base.text import visible
+from parley.cli.early import early_signals
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
@@ -118,7 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if warning := conflicting_package_warning():
         _print_error(warning)
     try:
-        return _dispatch(arguments)
+        with early_signals() if arguments[:1] == ["run"] else nullcontext():
+            return _dispatch(arguments)
     except BrokenPipeError:  # as in `parley show RUN | head`: Python's flush at exit must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -23,9 +23,10 @@ from parley.agents.models.registry import client_class
 from parley.agents.models.request import split_name
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
+from parley.cli.early import STOPPED_IN_TIME
 from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
-from parley.cli.signals import STOPPED_IN_TIME, Signals
+from parley.cli.signals import Signals
 from parley.runs import Engine, Result
 from parley.runs.job import Job, Options, explain
 from parley.runs.studies import find_study, known_studies

@@ -7,7 +7,6 @@ seconds, after which the process has ended in any case: a thread sees to it if t
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import threading
 from contextlib import suppress
@@ -16,11 +15,8 @@ from typing import Any
 
 from rich.console import Console
 
+from parley.cli.early import SCHEDULERS, exit_now
 from parley.runs import Engine
-
-STOPPED_IN_TIME = 75
-"""The exit status after a scheduler's signal or the wall time: EX_TEMPFAIL of sysexits.h, "try again later"."""
-SCHEDULERS = ("SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP")
 
 
 class Signals:
@@ -80,8 +76,10 @@ class Signals:
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         """A plain handler, not the event loop's: that one would wait for a study that blocks the loop."""
         name = signal.Signals(number).name
+        if hasattr(signal, "alarm"):
+            signal.alarm(0)  # while Ray is starting, its own handler comes first, and would abort the process
         if self._engine is None or self._loop is None:
-            _exit(f"stopped: {name} was received before the first unit")
+            exit_now(f"stopped: {name} was received before the first unit")
         elif not self._signalled:
             self._signalled = True
             self._exit_after(self._grace)
@@ -95,14 +93,7 @@ class Signals:
             )
 
     def _exit_after(self, seconds: float) -> None:
-        timer = threading.Timer(max(0.0, seconds), _exit, ["stopped: the time is over; some units did not end"])
+        timer = threading.Timer(max(0.0, seconds), exit_now, ["stopped: the time is over; some units did not end"])
         timer.daemon = True
         timer.start()
         self._timers.append(timer)
-
-
-def _exit(message: str) -> None:
-    """End the process now. What is written is in the run file, as after `kill -9`."""
-    with suppress(OSError):
-        os.write(2, f"parley: {message}\nrun the same command again to resume\n".encode())
-    os._exit(STOPPED_IN_TIME)

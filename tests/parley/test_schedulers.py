@@ -245,3 +245,17 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < deadline, "timed out"
         time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize(("command", "status"), [("run", 75), ("report", -signal.SIGTERM)])
+def test_a_signal_while_packages_are_loaded(command: str, status: int) -> None:
+    """A job that is stopped in its first seconds is tried again like any other; nothing else changes its status."""
+    program = (
+        "import os, signal\nimport parley.cli\n"
+        "parley.cli._dispatch = lambda arguments: os.kill(os.getpid(), signal.SIGTERM)\n"
+        f"parley.cli.main(['{command}'])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    ended = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, check=False)
+    assert ended.returncode == status, ended.stderr

@@ -2,6 +2,7 @@
 
     python -m tests.vendors --to benchmarks/VENDORS.md
     python -m tests.vendors --only bbq,openai
+    python -m tests.vendors --part forms --all
 
 Ends with status 1 if anything ended otherwise than it should; the faults are listed below the table.
 """
@@ -14,8 +15,9 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.vendors.attacks import FORMS_OF_THOUGHT
 from tests.vendors.base import KINDS, standins
-from tests.vendors.table import Cell, set_keys, studies, try_out
+from tests.vendors.table import Cell, Ending, run, set_keys, studies, try_out
 
 Cells = Mapping[tuple[str, str, str], Cell]
 LEGEND = """\
@@ -30,7 +32,14 @@ that reject what the vendors reject (`tests/vendors`); the thoughts of their mod
 | marked | keeps what was said, and every reply is marked as cut |
 | said | keeps the refusal as the text it is: this vendor does not mark refusals |
 
-In every cell, no request was rejected, every answered request counts, and no thought was parsed or heard."""
+In every cell, no request was rejected, every answered request counts, and no thought was parsed or heard. `filtered` is
+the answer itself, which the vendor says is refused."""
+FORMS_LEGEND = """\
+## Forms of thought
+
+Every answer has a thought in front of it that looks like an answer with other scores, in a form that some model or chat
+template uses (`tests/vendors/attacks.py`, `agents/models/marks.py`). `read`: the run has the verdicts of the plain
+answers. The studies take turns, so that each meets every vendor; `--all` runs every study in every cell."""
 
 
 def fill_table(only: list[str], report: bool) -> dict[tuple[str, str, str], Cell]:
@@ -62,19 +71,56 @@ def lines(cells: Cells) -> Iterator[str]:
             yield f"| {study} | {kind} | {' | '.join(words)} |"
 
 
+def fill_forms(only: list[str], every: bool, report: bool) -> dict[tuple[str, str, str], Cell]:
+    """Cells by form, vendor and study; a study in turn for each, or `every` one."""
+    vendors, trials = standins(), studies()
+    names = sorted({name for name in vendors if name in only} or set(vendors))
+    wanted = [trial for trial in trials if any(word in trial.name for word in only)] or trials
+    plain: dict[tuple[str, str], Ending] = {}
+    cells: dict[tuple[str, str, str], Cell] = {}
+    for number, form in enumerate(FORMS_OF_THOUGHT):
+        for place, name in enumerate(names):
+            for trial in wanted if every else [wanted[(number + place) % len(wanted)]]:
+                if (name, trial.name) not in plain:
+                    plain[name, trial.name] = run(trial, vendors[name], "plain")
+                cell = try_out(trial, vendors[name], "plain", plain[name, trial.name], form)
+                cells[form, name, trial.name] = cell
+        if report:
+            print(f"\r{form:<50}", end="", file=sys.stderr, flush=True)
+    return cells
+
+
+def form_lines(cells: Cells) -> Iterator[str]:
+    """The table of forms in Markdown."""
+    names = sorted({name for _, name, _ in cells})
+    yield f"| form of thought | {' | '.join(names)} |"
+    yield "|---" * (len(names) + 1) + "|"
+    for form in dict.fromkeys(form for form, _, _ in cells):
+        row = [[cell for (one, vendor, _), cell in cells.items() if (one, vendor) == (form, name)] for name in names]
+        wrong = [sum(bool(cell.faults) for cell in here) for here in row]
+        words = (f"**{count} wrong**" if count else "read" for count in wrong)
+        yield f"| {form} | {' | '.join(words)} |"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.vendors", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="only these studies and vendors: A,B")
     parser.add_argument("--to", type=Path, help="write the table to this file")
+    parser.add_argument("--part", choices=("kinds", "forms"), help="only the table of kinds of replies, or of thoughts")
+    parser.add_argument("--all", action="store_true", help="every study with every form of thought, which takes hours")
     parsed = parser.parse_args()
     set_keys()
     began = time.monotonic()
-    cells = fill_table([word for word in parsed.only.split(",") if word], report=sys.stderr.isatty())
-    faults = [(key, fault) for key, cell in cells.items() for fault in cell.faults]
-    requests = f"{len(cells):,} runs, {len(faults)} faults"
-    text = "\n".join(
-        ["# Studies and vendors", "", LEGEND, "", *lines(cells), "", f"{requests} (`python -m tests.vendors`)."]
-    )
+    only = [word for word in parsed.only.split(",") if word]
+    report = sys.stderr.isatty()
+    cells = fill_table(only, report) if parsed.part != "forms" else {}
+    forms = fill_forms(only, parsed.all, report) if parsed.part != "kinds" else {}
+    faults = [(key, fault) for key, cell in [*cells.items(), *forms.items()] for fault in cell.faults]
+    parts = ["# Studies and vendors", "", LEGEND, "", *(lines(cells) if cells else ()), ""]
+    if forms:
+        parts += [FORMS_LEGEND, "", *form_lines(forms), ""]
+    runs = f"{len(cells) + len(forms):,} runs, {len(faults)} faults"
+    text = "\n".join([*parts, f"{runs} (`python -m tests.vendors`)."])
     print(text)
     for key, fault in faults:
         print(f"{', '.join(key)}: {fault}")

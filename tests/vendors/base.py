@@ -23,9 +23,10 @@ from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, Use
 
 from parley.agents.models.request import Request
 from parley.agents.models.sim import SimClient
+from tests.vendors.attacks import FORMS_OF_THOUGHT
 from tests.vendors.filling import fill, schema_in_prompt
 
-Kind = Literal["plain", "thinking", "cut", "null", "parts", "refused"]
+Kind = Literal["plain", "thinking", "cut", "null", "parts", "refused", "filtered"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 KEY = "sk-a-secret-that-must-not-show"
 PROMPT_TOKENS, CACHED_TOKENS, TEXT_TOKENS, THOUGHT_TOKENS = 100, 40, 20, 380
@@ -82,8 +83,10 @@ class StrictServer(ABC):
 
     Args:
         kind: how every request is answered: `plain`; `thinking` before the answer; `cut` in the middle of it; `null`,
-            everything spent on thinking, and no answer; `parts`, the answer in a list of parts; `refused`.
+            everything spent on thinking, and no answer; `parts`, the answer in a list of parts; `refused`; `filtered`,
+            the answer, and the vendor says that it is refused.
         model: another model of the vendor than the usual one.
+        form: a form of thought in front of every answer, of `FORMS_OF_THOUGHT`.
     """
 
     provider: ClassVar[str]
@@ -115,8 +118,9 @@ class StrictServer(ABC):
     takes_temperature: ClassVar[bool] = False
     """Whether the client sends a temperature to this model as it is by default."""
 
-    def __init__(self, kind: Kind = "plain", *, model: str | None = None) -> None:
+    def __init__(self, kind: Kind = "plain", *, model: str | None = None, form: str | None = None) -> None:
         self.kind: Kind = kind
+        self.form = form
         self.served = model or self.model
         self.requests: list[Received] = []
         """Every request for a reply that was accepted."""
@@ -196,7 +200,7 @@ class StrictServer(ABC):
             return Answer(text=REFUSAL, ending="refused")
         tools = self.tool_schemas(body)
         seed = int.from_bytes(hashlib.blake2b(repr(turns).encode(), digest_size=4).digest())
-        thinks = self.kind in ("thinking", "null", "parts") and self.thinks(body)
+        thinks = self.form is not None or (self.kind in ("thinking", "null", "parts") and self.thinks(body))
         schema = self.schema(body) or (schema_in_prompt(turns) if self.wants_json(body) else None)
         decoy = json.dumps(fill(schema, seed + 1)) if schema else '{"score": 1}'
         thought = f"Perhaps {decoy} or not.\n1. A thought that nobody hears.\nAnswer: 0\nScore: 1" if thinks else ""
@@ -204,8 +208,12 @@ class StrictServer(ABC):
             return Answer(thought=thought or "…", ending="cut")
         if tools and turns[-1][0] != "tool":
             name, arguments = tools[0]
-            return Answer(thought=thought, ending="calls", calls=((name, fill(arguments, seed)),))
+            return Answer(thought="" if self.form else thought, ending="calls", calls=((name, fill(arguments, seed)),))
         text = json.dumps(fill(schema, seed)) if schema else await self._write(turns, seed)
+        if self.form is not None:
+            return Answer(text=FORMS_OF_THOUGHT[self.form](thought, text))
+        if self.kind == "filtered":
+            return Answer(text=text, ending="refused")
         if self.kind == "cut":
             return Answer(text=text[: len(text) // 2], ending="cut")
         half = len(text) // 2

@@ -93,10 +93,10 @@ def _empty_folder() -> Iterator[Path]:
                 os.environ["PARLEY_HOME"] = home
 
 
-def run(trial: Trial, vendor: type[StrictServer], kind: Kind) -> Ending:
+def run(trial: Trial, vendor: type[StrictServer], kind: Kind, form: str | None = None) -> Ending:
     """Run the study against the vendor's stand-in."""
     printed = io.StringIO()
-    with _empty_folder() as folder, vendor(kind) as server:
+    with _empty_folder() as folder, vendor(kind, form=form) as server:
         trial.prepare(folder)
         command = [*trial.command(server.name("retries=1")), "--no-cache", "--out", "a.sqlite"]
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -139,7 +139,9 @@ def _faults(server: StrictServer, file: File) -> Iterator[str]:
         yield f"{counted} calls count, and {len(server.requests)} were answered"
 
 
-def try_out(trial: Trial, vendor: type[StrictServer], kind: Kind, plain: Ending | None = None) -> Cell:
+def try_out(
+    trial: Trial, vendor: type[StrictServer], kind: Kind, plain: Ending | None = None, form: str | None = None
+) -> Cell:
     """Run the study and judge how it ended.
 
     Args:
@@ -147,15 +149,16 @@ def try_out(trial: Trial, vendor: type[StrictServer], kind: Kind, plain: Ending 
         vendor: the stand-in.
         kind: how the model replies.
         plain: how the run with plain replies ended, for kinds that must give the same verdicts.
+        form: a form of thought in front of every plain answer.
     """
-    ending = run(trial, vendor, kind)
+    ending = run(trial, vendor, kind, form)
     word, fault = _judge(ending, vendor, kind, plain)
     return Cell(word=word, faults=(*ending.faults, *filter(None, [fault])), ending=ending)
 
 
 def _judge(ending: Ending, vendor: type[StrictServer], kind: Kind, plain: Ending | None) -> tuple[str, str]:
     """How the run ended, in a word; and what is wrong with it, if anything is."""
-    if kind in ("plain", "thinking", "parts"):
+    if kind in ("plain", "thinking", "parts") or (kind == "filtered" and not vendor.marks_refusals):
         if ending.exit or not ending.read:
             return "nothing", f"nothing was read: {ending.said[-200:]}"
         if plain is not None and ending.verdicts != plain.verdicts:
@@ -171,7 +174,7 @@ def _judge(ending: Ending, vendor: type[StrictServer], kind: Kind, plain: Ending
         return "read", "verdicts were read from replies without content"
     if kind == "refused" and not vendor.marks_refusals:
         return "said", "" if "" in ending.marked else "a verdict was read from what is marked as refused"
-    if kind == "refused":
+    if kind in ("refused", "filtered"):
         return "read", "verdicts were read from refusals"
     return "marked", "" if ending.marked.keys() == {kind} else f"a {kind} reply is not marked: {ending.marked}"
 

@@ -36,11 +36,16 @@ def test_a_study_ends_as_it_should_whatever_the_replies(study: str, vendor: str)
 
 def test_a_wrong_score_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """If thoughts were part of the content, as they once were, the table would show it."""
+    from parley.agents import structured
     from parley.agents.models import reply
+    from parley.agents.models.thoughts import Split
 
     trial = next(trial for trial in studies() if trial.name == "rubric")
     server = standins()["server"]
     plain = try_out(trial, server, "plain").ending
     assert try_out(trial, server, "thinking", plain).word == "read"
-    monkeypatch.setattr(reply, "split_thought", lambda text: ("", text))
+    assert try_out(trial, server, "plain", plain, "harmony").word == "read"
+    assert try_out(trial, server, "filtered", plain).word == ("none" if server.marks_refusals else "read")
+    for module in (reply, structured):
+        monkeypatch.setattr(module, "split_thought", lambda text, **_: Split("", text))
     assert try_out(trial, server, "thinking", plain).faults != ()

@@ -16,6 +16,7 @@ import asyncio
 import logging
 import os
 import pickle
+import signal
 import socket
 import threading
 import time
@@ -57,6 +58,16 @@ def import_ray() -> Any:
     except ModuleNotFoundError:
         raise ConfigError("--executor ray needs the package 'ray': pip install 'parley-autogen[ray]'") from None
     return ray
+
+
+def take_signals_back() -> None:
+    """Install Python's handlers again. Ray's C++ replaces that of SIGTERM by one that prints a trace and sets an alarm,
+    which aborts the process after three seconds: a scheduler would not see that the run can be resumed."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number in (signal.SIGTERM, signal.SIGINT):
+        if (handler := signal.getsignal(number)) is not None:
+            signal.signal(number, handler)
 
 
 def _check_reachable(address: str) -> None:
@@ -169,6 +180,7 @@ class RayPool(WorkerPool):
         finally:
             connecting.cancel()
             stopping.cancel()
+            take_signals_back()
 
     def _initialise(self) -> None:
         quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL, "job_config": _job_config(self._ray)}
