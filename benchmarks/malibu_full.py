@@ -11,6 +11,7 @@ import resource
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import parley
 from benchmarks.workload import verdict
@@ -18,6 +19,17 @@ from parley.runs.job import Options
 
 TARGET = 500.0
 """Units per second, with two cores."""
+
+
+PANEL: dict[str, Any] = {
+    "design": "paper",
+    "cells": "all",
+    "blind": True,
+    "speaking_order": "shuffled",
+    "ties": True,
+    "reasons_first": True,
+}
+"""Four judges, two rounds, four cells of each pair: what the figures of earlier versions are about."""
 
 
 def children_cpu() -> float:
@@ -31,7 +43,7 @@ def run_once(executor: str, per_base: int) -> float:
         file = Path(folder) / "full.sqlite"
         options = Options.model_validate({"out": str(file), "cache": False, "executor": executor})
         started, own, workers = time.perf_counter(), time.process_time(), children_cpu()
-        result = parley.run("malibu", options=options, suite="full", per_base=per_base, model="sim/judge")
+        result = parley.run("malibu", options=options, suite="full", per_base=per_base, model="sim/judge", **PANEL)
         seconds = time.perf_counter() - started
         own, workers = time.process_time() - own, children_cpu() - workers
         size = file.stat().st_size

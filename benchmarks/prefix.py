@@ -44,7 +44,6 @@ class Setup:
     provider: str
     batched: bool
     personas: str
-    labels: str = "beside"
 
 
 SETUPS = (
@@ -52,8 +51,7 @@ SETUPS = (
     Setup("no prompt cache, batched", "uncached", True, "last"),
     Setup("prompt cache, personas first", "local", True, "system"),
     Setup("prompt cache, personas last", "local", True, "last"),
-    Setup("prompt cache, personas and labels last", "local", True, "last", "last"),
-    Setup("the same, one at a time", "local", False, "last", "last"),
+    Setup("the same, one at a time", "local", False, "last"),
 )
 
 
@@ -77,10 +75,19 @@ async def run_once(setup: Setup, model: str, identities: Sequence[str], slots: i
     """All judgements with one setup, as by `parley run`, without the reply cache; loading is not timed."""
     connections = slots if setup.batched else 1
     name = f"{setup.provider}/{model}?max_connections={connections}&context={context}"
-    settings = {"suite": "full", "scenarios": [SCENARIO], "phases": [1], "rounds": 1, "identities": list(identities)}
+    settings = {
+        "suite": "full",
+        "design": "paper",
+        "blind": True,
+        "reasons_first": True,
+        "scenarios": [SCENARIO],
+        "phases": [1],
+        "rounds": 1,
+        "identities": list(identities),
+    }
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
-        config = {**settings, "model": name, "personas": setup.personas, "labels": setup.labels}
+        config = {**settings, "model": name, "personas": setup.personas}
         job = Job.make("malibu", config, Options(out=str(path), cache=False))
         await job.open_models()[0].prepare()
         started = time.perf_counter()

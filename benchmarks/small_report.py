@@ -45,7 +45,6 @@ def main() -> None:
             suite="full",
             per_base=1,
             identities=["gender"],
-            design="randomised",
             controls=False,
             yardstick="brief",
             options=parley.Options(cache=False, out=str(run)),

@@ -219,6 +219,18 @@ class HasAnalysisPlan(Protocol):
         """
 
 
+@runtime_checkable
+class HasNotes(Protocol):
+    """A study that has something to say before a run begins: what a model cannot do, and what happens instead."""
+
+    def notes(self, *, dry_run: bool) -> Iterable[str]:
+        """The lines.
+
+        Args:
+            dry_run: Whether nothing is sent: then there may also be lines on what another choice would cost.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What a study's units are compared by, in lists and charts.

@@ -15,6 +15,7 @@ from parley.scenarios.checks import (
     similarity,
     words,
 )
+from parley.scenarios.first_names import FirstNames, load_first_names
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
 from parley.scenarios.malibu import (
@@ -46,7 +47,6 @@ from parley.scenarios.topics import (
     topics_digest,
 )
 from parley.scenarios.wording_checks import check_ballot_wordings, usable_labels
-from parley.scenarios.wordings import LabelStyle, LabelWordings, check_wordings, load_wordings
 
 __all__ = [
     "ALL",
@@ -61,13 +61,12 @@ __all__ = [
     "Design",
     "Directions",
     "Finding",
+    "FirstNames",
     "Flaw",
     "Graded",
     "Identities",
     "Known",
-    "LabelStyle",
     "LabelWording",
-    "LabelWordings",
     "QuestionWording",
     "Rules",
     "Scenario",
@@ -81,15 +80,14 @@ __all__ = [
     "check_graded",
     "check_pair",
     "check_suite",
-    "check_wordings",
     "direction_in_words",
     "has_identity_words",
     "identity_words",
     "load_attempts",
     "load_ballot_wordings",
+    "load_first_names",
     "load_suite",
     "load_topics",
-    "load_wordings",
     "names_wordings",
     "near_duplicates",
     "normal",

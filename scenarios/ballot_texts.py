@@ -18,9 +18,10 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field
 
 from parley.base.errors import ScenarioError, UnknownName
+from parley.scenarios.first_names import NameList, load_first_names
 from parley.scenarios.identities import Identities
 from parley.scenarios.malibu import Id
-from parley.scenarios.wordings import PLACEHOLDER, NameList, fill, form_key, load_wordings
+from parley.scenarios.templates import PLACEHOLDER, fill, form_key
 
 LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
 Place = Literal["before", "beside", "after"]
@@ -372,10 +373,10 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             identity: The identity's label.
             identities: The labels of the run.
         """
-        lists = load_wordings()
+        lists = load_first_names()
         if self.names:
             lists = lists.model_copy(update={"names": self.names})
-        return lists.choices("name", identity, identities)
+        return lists.of(identity, identities)
 
 
 def _by_id(rows: Sequence[_Row], wanted: str, what: str) -> _Row:

@@ -20,9 +20,10 @@ from parley.base.errors import ScenarioError, UnknownName
 from parley.base.toml import Lines, Location, read_toml
 from parley.scenarios.ballot_texts import BallotWordings, LabelWording, PromptParts, QuestionWording, TalkParts
 from parley.scenarios.identities import CATEGORIES
-from parley.scenarios.wordings import PLACEHOLDER, form_key
+from parley.scenarios.templates import PLACEHOLDER, form_key
 
 __all__ = [
+    "ENGLISH",
     "BallotWordings",
     "LabelWording",
     "PromptParts",
@@ -34,7 +35,10 @@ __all__ = [
 ]
 
 
-def load_ballot_wordings(name: str | Path = "english") -> BallotWordings:
+ENGLISH = "english"
+
+
+def load_ballot_wordings(name: str | Path = ENGLISH) -> BallotWordings:
     """The wordings of a file.
 
     Args:

@@ -28,7 +28,7 @@ from parley.base.errors import ScenarioError, UnknownName
 from parley.base.toml import read_toml
 from parley.scenarios.identities import CATEGORIES
 
-Design = Literal["staged", "silent", "talk", "counterbalanced", "randomised", "paper"]
+Design = Literal["staged", "silent", "talk", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 FlawKind = Literal["safety", "figure", "unanswered", "length"]
 Yardstick = Literal["full", "brief", "off"]
@@ -218,8 +218,6 @@ class View:
         scenarios: The ids of its scenarios or bases (default: all).
         per_base: Maximum number of scenarios per base.
         identities: The identities to compare.
-        design: Whether each pair is judged in all four cells (`counterbalanced`) or in one of them, drawn at random
-            (`randomised`; `paper`, with the paper's protocol).
         controls: Whether null controls are run.
         personas: Where the judges' personas are put in the prompt.
         remark_chars: Maximum characters of a remark or justification.
@@ -231,7 +229,6 @@ class View:
     scenarios: tuple[str, ...] | None = None
     per_base: int | None = None
     identities: tuple[str, ...] = ("all",)
-    design: Design = "counterbalanced"
     controls: bool = True
     personas: Literal["system", "last"] = "system"
     remark_chars: int = 600
@@ -250,7 +247,6 @@ VIEWS: dict[str, View] = {
         about="three scenarios, female and male, one comparison each: a few minutes on two cores",
         scenarios=("fitness-desk-worker", "engineering-garage-crack", "childcare-first-morning"),
         identities=("gender",),
-        design="randomised",
         controls=False,
         # As system messages, personas leave two judges no common prefix, and the nine panels take over ten minutes on
         # two cores; last in the prompt, and with short remarks, four.

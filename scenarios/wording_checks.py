@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from parley.scenarios.ballot_texts import BallotWordings, LabelWording, ReplyWords
 from parley.scenarios.checks import WORD, Finding, words
 from parley.scenarios.identities import CATEGORIES, Identities
-from parley.scenarios.wordings import article
+from parley.scenarios.templates import article
 
 MIN_LABELS = 6
 """Each base has a wording of its own, and sign flips over fewer than six bases cannot reach p = 0.05."""

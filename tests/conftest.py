@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import math
 import os
 import sqlite3
 import threading
@@ -182,6 +183,18 @@ def fill(node: dict[str, Any], seed: int, path: str = "") -> Any:
     return byte % 11 if node.get("type") in ("integer", "number") else f"remark {byte}"
 
 
+SILENT = [
+    {
+        "token": "7",
+        "logprob": math.log(0.6),
+        "bytes": [55],
+        "top_logprobs": [
+            {"token": text, "logprob": math.log(share), "bytes": list(text.encode())}
+            for text, share in (("7", 0.6), ("8", 0.2), ("A", 0.1), ("B", 0.05))
+        ],
+    }
+]
+"""The probabilities after a silent ballot's prompt, whether it asks for a number or for a letter."""
 Answer = Callable[[int, dict[str, Any]], web.StreamResponse | None]
 
 
@@ -235,11 +248,15 @@ class Server:
             request.transport.abort()
             return partial
         response = self.answer(nth, body)
-        return self.reply(self.fitting(body)) if response is None else response
+        if response is not None:
+            return response
+        return self.reply(self.fitting(body), SILENT if body.get("logprobs") else None)
 
     @staticmethod
     def fitting(body: dict[str, Any]) -> str:
-        """A reply that fits the requested schema."""
+        """A reply that fits the requested schema; to a silent ballot, a number of the scale."""
+        if "response_format" not in body:
+            return "7"
         schema = body["response_format"]["json_schema"]["schema"]
         return json.dumps(fill(schema, body["seed"]))
 

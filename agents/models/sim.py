@@ -5,7 +5,7 @@ truth. A simulated model fills in any of our schemas, and finds the labels in th
 report on one says that it is simulated.
 
 Any option that is not in `SimOptions` is an effect: `female=+0.4` adds 0.4 points to the scores of the label "female".
-The label is what the prompt shows: a judge who also reacts to other words has `a woman=+0.4&emily=+0.4&she/her=+0.4`.
+Where a prompt says it in other words ("a woman"), the study tells which label they stand for (`label_words`).
 A judge's name before an option restricts it to that judge (`examiner.female=-2`). What the judges of a panel do with
 what they hear is in `sim_judge`. Points are those of the scale that the reply's schema states, else the prompt ("from 0
 to 100").
@@ -210,13 +210,26 @@ class SimClient(Client):
 
     def _silent_reply(self, chat: list[dict[str, Any]], options: SimOptions) -> Reply:
         """One token with its alternatives: the numbers of the stated scale, or A and B."""
-        system = "".join(message["content"] for message in chat if message["role"] == "system")
-        prompt = "\n".join(message["content"] or "" for message in chat if message["role"] == "user")
+        weights = self._ballot(chat, options)
+        reply = silent_reply({answer: weight for answer, weight in weights.items() if weight > 0})
+        reply.usage = RequestUsage(sum(len(message["content"] or "") for message in chat) // 4, 1)
+        return reply
+
+    def _shown_labels(self, prompt: str) -> tuple[list[str], str]:
+        """The labels that the study's words stand for, in order, and the prompt without these words."""
+        if not self.label_words:
+            return [], prompt
         lowered = prompt.lower()
         # Looked for one by one first: an expression of some hundred names took most of a ballot's time.
         pattern = _words_pattern(tuple(word for word in self.label_words if word in lowered))
-        labels = [self.label_words[words.lower()] for words in pattern.findall(prompt)]
-        text = pattern.sub("", prompt)
+        found = dict.fromkeys(self.label_words[words.lower()] for words in pattern.findall(prompt))
+        return list(found), pattern.sub("", prompt) if found else prompt
+
+    def _ballot(self, chat: list[dict[str, Any]], options: SimOptions) -> dict[str, float]:
+        """The probabilities of a silent ballot's answers."""
+        system = "".join(message["content"] for message in chat if message["role"] == "system")
+        prompt = "\n".join(message["content"] or "" for message in chat if message["role"] == "user")
+        labels, text = self._shown_labels(prompt)
         shared = self._shift("item", options.item, text) + self._shift("judge", options.judge, system)
 
         def points(label: str) -> float:
@@ -225,14 +238,10 @@ class SimClient(Client):
         if _PAIR.search(prompt):
             first, second = [*labels, "", ""][:2]
             odds = options.position + points(first) - points(second)
-            weights = {"A": 1 / (1 + math.exp(-odds)), "B": 1 / (1 + math.exp(odds))}
-        else:
-            low, high = _stated_scale(prompt)
-            base, _ = options.on_scale(high)
-            weights = spread(base + shared + points(labels[0] if labels else ""), low, high)
-        reply = silent_reply({answer: weight for answer, weight in weights.items() if weight > 0})
-        reply.usage = RequestUsage(sum(len(message["content"] or "") for message in chat) // 4, 1)
-        return reply
+            return {"A": 1 / (1 + math.exp(-odds)), "B": 1 / (1 + math.exp(odds))}
+        low, high = _stated_scale(prompt)
+        base, _ = options.on_scale(high)
+        return spread(base + shared + points(labels[0] if labels else ""), low, high)
 
     def options_for(self, messages: Sequence[LLMMessage]) -> SimOptions:
         """The options of the judge who is asked."""
@@ -245,6 +254,10 @@ class SimClient(Client):
         if draw < options.refuse:
             return "I'm sorry, but I can't compare people in this way."
         malformed = draw < options.refuse + options.malformed
+        if not isinstance(request.schema, type) and self.label_words:
+            weights = self._ballot(chat, options)
+            (answer,) = rng.choices(list(weights), list(weights.values()))
+            return "?" if malformed else answer
         if not isinstance(request.schema, type):
             return self._free_text(chat, rng, options, malformed=malformed)
         text = json.dumps(self._fill(request, request.schema, prompt, rng, options))
@@ -279,7 +292,11 @@ class SimClient(Client):
         texts = [str(message.content) for message in request.messages]
         in_system = isinstance(request.messages[0], SystemMessage)
         task, persona = (texts[min(1, len(texts) - 1)], texts[0]) if in_system else (texts[0], texts[-1])
-        shared = self._shift("item", options.item, _LABEL.sub("", task)) if options.item else 0.0
+        unlabelled = _LABEL.sub("", task)
+        if not found:
+            shown, unlabelled = self._shown_labels(task)
+            labels = dict(zip("AB", shown, strict=False))
+        shared = self._shift("item", options.item, unlabelled) if options.item else 0.0
         shared += self._shift("judge", options.judge, persona)
         first = found[0][0] if found else "A"
         if options.round:

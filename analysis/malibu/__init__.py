@@ -15,7 +15,6 @@ from parley.analysis.malibu.missing import missing, missing_by_judge, missing_di
 from parley.analysis.malibu.pairs import flips, position, preferences, ranking, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
 from parley.analysis.malibu.report import report
-from parley.analysis.malibu.robustness import robustness
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
 from parley.analysis.reporting.verdicts import MissingColumns
@@ -44,7 +43,6 @@ __all__ = [
     "ranking",
     "report",
     "response_effect",
-    "robustness",
     "scores_in_pairs",
     "significance",
     "win_rates",

@@ -61,13 +61,9 @@ TERMS = [
     ("judge",),
     ("identity",),
     ("order",),
-    ("paraphrase",),
-    ("label style",),
     ("wording",),
     ("question",),
     ("judge", "scenario"),
-    ("paraphrase", "scenario"),
-    ("label style", "scenario"),
     ("wording", "scenario"),
     ("identity", "base"),
     ("identity", "wording"),
@@ -75,35 +71,26 @@ TERMS = [
     ("identity", "scenario"),
     ("identity", "judge"),
     ("identity", "order"),
-    ("identity", "paraphrase"),
-    ("identity", "label style"),
     ("conversation",),
 ]
-WORDINGS = {"paraphrase": "paraphrase", "label_style": "label style", "wording": "wording", "question": "question"}
-"""Facets of the run's words and their factors; there only if the run has more than one."""
-BY_WORDING = ("identity × paraphrase", "identity × label style")
+WORDINGS = ("wording", "question")
+"""Facets of the run's words; factors only if the run has more than one."""
 GENERALISES_TO = {
     "base": "more bases of this kind; cancels in a difference of identities",
     "scenario": "more scenarios of these bases; cancels in a difference of identities",
     "judge": "more judges like these; cancels in a difference of identities",
     "identity": "none: the identities are those that were asked about",
     "order": "both orders; cancels where both were run",
-    "paraphrase": "more paraphrases like these; cancels in a difference of identities",
-    "label style": "more ways to word a label; cancels in a difference of identities",
     "wording": "more label wordings; cancels in a difference of identities",
     "question": "more question wordings; cancels in a difference of identities",
     "wording × scenario": "more label wordings and scenarios; cancels in a difference of identities",
     "identity × wording": "more label wordings of this kind: the report's intervals cover it",
     "identity × base × wording": "more bases and label wordings: the report's intervals cover it",
-    "paraphrase × scenario": "more paraphrases and scenarios; cancels in a difference of identities",
-    "label style × scenario": "more ways to word a label, more scenarios; cancels in a difference of identities",
     "judge × scenario": "more judges and scenarios; cancels in a difference of identities",
     "identity × base": "more bases of this kind: what the report's intervals are over",
     "identity × scenario": "more scenarios of the same bases",
     BY_JUDGE: "more judges like these; the report's intervals leave it out, judges are fixed in them",
     "identity × order": "both orders; cancels where both were run",
-    "identity × paraphrase": "more paraphrases like these; the report's intervals are for those of the run",
-    "identity × label style": "more ways to word a label; the report's intervals are for those of the run",
     "conversation": "the same scenarios, discussed again",
     RESIDUAL: "the same conversations, judged again",
 }
@@ -171,7 +158,7 @@ def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL
         parts = stats.variance_components(replies["value"], factors, terms)
         if not any(math.isfinite(part.variance) for part in parts.values()):
             # A small run may not tell its wordings apart from each other: the rest is estimated without them.
-            terms = [term for term in terms if not {*term} & {*WORDINGS.values()}]
+            terms = [term for term in terms if not {*term} & {*WORDINGS}]
             parts = stats.variance_components(replies["value"], factors, terms)
         design = design_of(replies, asked[asked["model"] == model])
         components += [{"model": model} | row for row in _component_rows(parts, design)]
@@ -216,7 +203,7 @@ def components_figure(parts: pd.DataFrame, title: str, note: str) -> Drawing:
     figure, axes = sheet(3.6 * len(models) + 1.4, 1.6 + LINE * longest, len(models), sharex=True)
     for axis, model in zip(axes.flat, models, strict=True):
         rows = parts[(parts["model"] == model) & parts["sd"].notna()]
-        tints = [PALETTE[1] if name in (*NOISE, BY_JUDGE, *BY_WORDING) else PALETTE[0] for name in rows["component"]]
+        tints = [PALETTE[1] if name in (*NOISE, BY_JUDGE) else PALETTE[0] for name in rows["component"]]
         axis.barh(range(len(rows)), rows["sd"], color=tints, height=0.6)
         axis.set_yticks(range(len(rows)), list(rows["component"]), fontsize=8)
         axis.set_ylim(len(rows) - 0.4, -0.6)
@@ -247,7 +234,7 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     bases = base_of_scenario(scores)  # in the order of the scenarios' codes
     factors["base"] = factorize(list(bases.values()), sort=False)[0][factors["scenario"]]
     replies = pd.DataFrame({"value": np.bincount(reply, value) / np.bincount(reply), **factors})
-    replies = replies.rename(columns={"unit": "conversation", **WORDINGS})
+    replies = replies.rename(columns={"unit": "conversation"})
     return replies, any(name != base for name, base in bases.items())
 
 
@@ -256,7 +243,7 @@ def _component_rows(parts: Mapping[str, VarianceComponent], design: Design) -> I
     noise = {name: contribution(parts[name], design) for name in NOISE if name in parts}
     error = sum(value for value in noise.values() if math.isfinite(value))
     for name, part in parts.items():
-        own = noise.get(name, math.nan if name in ("identity", BY_JUDGE, *BY_WORDING) else 0.0)
+        own = noise.get(name, math.nan if name in ("identity", BY_JUDGE) else 0.0)
         yield {
             "component": name,
             "variance": part.variance,

@@ -25,7 +25,6 @@ from parley.analysis.malibu.missing import check_scores, missing_section
 from parley.analysis.malibu.pairs import position_section, preferences_section, ranking_section, win_rates_section
 from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.primary import primary_section
-from parley.analysis.malibu.robustness import robustness_section
 from parley.analysis.malibu.scores import differences, differences_section, different_pairs, means_section
 from parley.analysis.malibu.significance import significance_section
 from parley.analysis.malibu.silent_pairs import silent_pairs_section
@@ -37,10 +36,7 @@ from parley.analysis.malibu.yardstick_pairs import yardstick_pairs_section
 from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 
-FIGURES = (
-    *("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components"),
-    "other-words",
-)
+FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
 
 
@@ -89,7 +85,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *([second_readings_section(data)] if data.staged else []),
         missing_section(data),
         components_section(data, context),
-        robustness_section(data, context),
     ]
     in_order = [
         first,

@@ -92,8 +92,6 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "talking_aligned": EXPLORATORY,
     "contagion": EXPLORATORY,
     "echo": EXPLORATORY,
-    "robustness": SENSITIVITY,
-    "robustness_tests": SENSITIVITY,
 }
 """Tables of the report, or some of their rows or columns. A table that is not here was not planned."""
 SHARED = "sets of bases and wordings that have nothing in common; where all are connected, t over two crossed samples"

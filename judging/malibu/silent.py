@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from parley.agents import LOG_ODDS, Persona, SilentBallot, Turn, seed_from
+from parley.base.text import plural
 from parley.judging.scoring.rubrics import Metric
 from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
 from parley.scenarios import Graded, Identities, Scenario
@@ -115,11 +116,25 @@ class SilentBallots:
         """The hash of the wordings."""
         return {f"wordings {self.wordings.name} {self.wordings.version}": self.wordings.digest()}
 
-    def repeated_wordings(self) -> list[str]:
-        """The categories in which a label wording is used for more than one base, though no crossing was asked for."""
+    def cautions(self) -> Iterator[str]:
+        """A line for each category in which a label wording stands for several bases, though no crossing was chosen."""
         if self.settings.wordings_per_base > 1:
-            return []
-        return [category for category, labels in self._labels.items() if len(labels) < len(self._places)]
+            return
+        for category, labels in self._labels.items():
+            if len(labels) < len(self._places):
+                yield (
+                    f"{self.wordings.name} has {plural(len(labels), 'label wording')} for {category} and the run "
+                    f"{plural(len(self._places), 'base')}: wordings repeat, so the report's tests are over wordings"
+                )
+
+    @staticmethod
+    def is_pair(unit: Unit) -> bool:
+        """Whether a unit shows two answers."""
+        return unit.facets["phase"] in (2, GRADED_PAIRS)
+
+    def questions(self, unit: Unit) -> int:
+        """How many ballots a unit asks of each judge."""
+        return 1 if self.is_pair(unit) else len(self.settings.metrics) or 1
 
     def label_wordings(self, base: str, category: str) -> list[LabelWording]:
         """The label wordings of a base."""
@@ -314,20 +329,21 @@ class SilentBallots:
             ties=self.settings.ties,
         )
 
-    def estimate(self, ballots: Sequence[SilentBallot], judges: int, *, sampled: bool) -> UsageEstimate:
+    def estimate(self, ballots: Sequence[SilentBallot], judges: int, *, sampled: int) -> UsageEstimate:
         """The usage of a unit's ballots, at four characters per token.
 
         Args:
             ballots: What the unit asks.
             judges: How many judges cast each.
-            sampled: Whether the model has no log-probabilities, and is asked several times.
+            sampled: How many of them have a model without log-probabilities, which is asked several times.
         """
-        times = judges * (self.settings.samples if sampled else 1)
+        replies = sampled * self.settings.samples
+        times = judges - sampled + replies
         prompts = [len(ballot.question) // 4 + JUDGE_TOKENS for ballot in ballots]
         return UsageEstimate(
             calls=times * len(ballots),
             prompt_tokens=times * sum(prompts),
-            completion_tokens=times * len(ballots) * (SAMPLE_TOKENS if sampled else 1),
+            completion_tokens=len(ballots) * (judges - sampled + replies * SAMPLE_TOKENS),
         )
 
 

@@ -2,16 +2,16 @@
 
     parley run malibu --suite quick
 
-Round 1 is blind: no judge hears another before its first ballot; from round 2 on they discuss, in an order drawn for
-each unit and round. Every judge's scores of every round are stored as verdicts. Phase 2 is counterbalanced by default:
-each pair is judged with both assignments of label to response and in both orders; `design = "randomised"` runs one of
-the four cells, drawn at random, and `"paper"` does so with the paper's protocol (see `protocol`). Several models judge
-the same units in one run. With a `generator`, that model first writes new responses (study `malibu-respond`) in place
-of the frozen ones.
+In the default design (`staged`) a neutral judge casts a silent ballot on every response under every label (`silent`);
+then a panel debates a sample (`talk`): silent ballots, first ballots with reasons that are blind, and a discussion. The
+design `paper` is the paper's: four judges discuss from the beginning, in its prompts. Every judge's scores of every
+round are stored as verdicts. Several models judge the same units in one run. With a `generator`, that model first
+writes new responses (study `malibu-respond`) in place of the frozen ones.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -26,12 +26,13 @@ from parley.agents import (
     Placement,
     seed_from,
 )
+from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.base.text import plural
 from parley.judging.config import call_options, shipped_personas, with_design
 from parley.judging.malibu.analysis_plan import analysis_plan
-from parley.judging.malibu.config import DESIGNS, MalibuConfig
+from parley.judging.malibu.config import DESIGNS, PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import (
     FENCED,
     Ballot,
@@ -44,16 +45,16 @@ from parley.judging.malibu.panel import (
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots, verdicts
 from parley.judging.malibu.talk import Talk
-from parley.judging.malibu.wording import Wordings, judging_prompt, label_shown
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario, Suite, aligned_directions, load_suite, select
-from parley.scenarios.ballot_wordings import load_ballot_wordings
+from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
 
-PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("single_discuss", "pair_discuss", "chair")}
-LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
-"""The end of the task with `labels = "last"`."""
+PROMPTS = {
+    key: Prompt.load(f"malibu/{key}")
+    for key in ("single", "pair", "pair_inferred", "single_discuss", "pair_discuss", "chair")
+}
 
 
 class Malibu:
@@ -72,7 +73,8 @@ class Malibu:
         self.identities = select(config.identities or view.identities)
         _check_pairs(self.identities)
         # Stored in full: what a design implies may change, what a run has done may not.
-        self.config = config = with_design(config, DESIGNS, config.design or view.design)
+        self.config = config = with_design(config, DESIGNS, config.design)
+        worded = config.design != "paper"
         self.protocol = PanelProtocol(
             blind=config.blind,
             speaking_order=config.speaking_order,
@@ -81,16 +83,20 @@ class Malibu:
         )
         self.controls = view.controls if config.controls is None else config.controls
         self.placement: Placement = config.personas or view.personas
-        self.labels_last = config.labels == "last"
         if not config.phases or not config.model:
             raise ConfigError("at least one phase and one model are needed")
         if len(set(config.model)) < len(config.model):
             raise ConfigError("a model is given twice")
+        for flag, key in PAPER_ONLY.items() if worded else ():
+            if getattr(config, key) != MalibuConfig.model_fields[key].default:
+                raise ConfigError(f"{flag} is for --design paper only")
         asked_one_by_one = bool(config.metrics) or config.rubric not in (None, "overall")
-        self.rubric = load_rubric(config.rubric or ("overall" if config.ballots and not config.metrics else "four"))
-        self.rubric = self.rubric.only(None if config.metrics == ["all"] else config.metrics)
+        rubric = config.rubric or ("overall" if worded and not config.metrics else "four")
+        self.config = config = config.model_copy(update={"rubric": rubric})
+        self.rubric = load_rubric(rubric).only(None if config.metrics == ["all"] else config.metrics)
         remark_chars = config.remark_chars or view.remark_chars
-        scale = (1, 9) if config.scale == "1-9" else (0, 10)
+        # Each number of 1 to 9 is one token of any model; the paper's prompts ask for 0 to 10.
+        scale = (1, 9) if worded else (0, 10)
         self._ballots = {phase: Ballot(phase, self.rubric, remark_chars, self.protocol.ties, scale) for phase in (1, 2)}
         self.judges = load_panel(config.judges or "temperaments")
         self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
@@ -105,13 +111,6 @@ class Malibu:
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
-        self.wordings = Wordings(
-            config.paraphrases,
-            config.label_style,
-            identities=self.identities,
-            scenarios=self._scenarios.values(),
-            seed=config.seed,
-        )
         self._options = call_options(config.max_tokens, config.temperature)
         self.yardstick = Yardstick(
             load_suite(view.suite)[0],
@@ -130,9 +129,7 @@ class Malibu:
 
         self._sampled: dict[str, bool] = {}
         self.silent: SilentBallots | None = None
-        if config.ballots:
-            if scale != (1, 9):
-                raise ConfigError("silent ballots need --scale 1-9: each of its numbers is one token")
+        if worded:
             wordings = load_ballot_wordings(config.wordings)
             # A suite that states no language may be in any: "en" is the default.
             if self.suite.language not in ("en", wordings.language):
@@ -171,7 +168,7 @@ class Malibu:
                 options=self._options,
                 seed=config.seed,
             )
-        elif config.wordings != MalibuConfig.model_fields["wordings"].default or config.wordings_per_base > 1:
+        elif config.wordings != ENGLISH or config.wordings_per_base > 1:
             raise ConfigError("--wordings is for designs with silent ballots: staged, silent or talk")
 
     def models(self) -> list[str]:
@@ -182,9 +179,9 @@ class Malibu:
         if self.silent is not None:
             judges = {judge.name: judge for judge in (*self._silent_judges, *self._panel())}
             texts = {"rubric": self.rubric.model_dump_json(), **self.silent.prompts()}
+            texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
             return texts | {f"persona/{name}": judge.about for name, judge in judges.items()}
-        used = [*PROMPTS.values(), *self.wordings.prompts(), *(LABELS.values() if self.labels_last else ())]
-        texts = {prompt.name: prompt.text for prompt in used}
+        texts = {prompt.name: prompt.text for prompt in PROMPTS.values()}
         texts |= {"rubric": self.rubric.model_dump_json()}
         texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
         return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
@@ -192,7 +189,7 @@ class Malibu:
     def sources(self) -> Mapping[str, str]:
         suite = {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
         words = {} if self.silent is None else self.silent.sources()
-        return suite | self.yardstick.sources() | self.wordings.sources() | words
+        return suite | self.yardstick.sources() | words
 
     def first(self) -> Respond | None:
         """The study that writes the responses, if there is a generator."""
@@ -227,7 +224,7 @@ class Malibu:
         """What will be tested, how, and with which margin, decided before the first verdict."""
         scenarios = self._scenarios.values()
         bases = {scenario.base for scenario in scenarios}
-        plan = analysis_plan(
+        return analysis_plan(
             phases=self.config.phases,
             identities=self.identities,
             directions=aligned_directions(
@@ -238,10 +235,9 @@ class Malibu:
             margin=self.config.margin,
             rounds=self.config.rounds,
             protocol=self.protocol,
-            ballots="last" if not self.config.ballots else "blind" if self.config.debate == "all" else "silent",
+            ballots="last" if self.silent is None else "blind" if self.config.design == "talk" else "silent",
             judges={judge.name: judge.model for judge in self._panel() if judge.model},
         )
-        return plan | self.wordings.plan()
 
     def _panel(self) -> list[Persona]:
         return [*self.judges, self.chair] if self.chair else list(self.judges)
@@ -264,23 +260,24 @@ class Malibu:
         for repeat in range(self.config.repeats):
             for scenario in self._scenarios.values():
                 if 1 in self.config.phases:
-                    yield from map(self.wordings.worded, self._singles(scenario, repeat))
+                    yield from self._singles(scenario, repeat)
                 if 2 in self.config.phases:
-                    yield from map(self.wordings.worded, self._pairs(scenario, repeat))
+                    yield from self._pairs(scenario, repeat)
 
     def _worded_items(self, silent: SilentBallots) -> Iterator[Unit]:
         """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
         config, scenarios = self.config, list(self._scenarios.values())
         yield from silent.graded(self.yardstick.sets, self.yardstick.scenarios, self.yardstick.texts)
-        if config.debate != "all":
+        if config.design != "talk":
             for scenario in scenarios:
                 if 1 in config.phases:
                     yield from silent.singles(scenario, controls=self.controls)
                 if 2 in config.phases:
                     yield from silent.pairs(scenario)
-        debated = {"none": [], "all": scenarios}.get(config.debate)
-        phases: Sequence[int] = config.phases if debated is not None else [1]
-        if debated is None:
+        debated: list[Scenario] = scenarios if config.design == "talk" else []
+        phases: Sequence[int] = config.phases
+        if config.design == "staged":
+            phases = [phase for phase in config.phases if phase == 1]
             bases = sorted(
                 {s.base or s.id for s in scenarios}, key=lambda base: seed_from("debated", config.seed, base)
             )
@@ -310,11 +307,8 @@ class Malibu:
         compared = [(x, y, "") for x, y in self.identities.pairs()]
         if self.controls:
             compared += [("", "", "no label")] + [(x, x, "same label") for x in self.identities]
-        units = [unit for x, y, control in compared for unit in self._cells(scenario, x, y, control, repeat)]
-        if self.labels_last:
-            # Units with the same prefix come together, so that a prompt cache reads each of the two prefixes once.
-            units.sort(key=lambda unit: unit.facets["response_a"])
-        yield from units
+        for x, y, control in compared:
+            yield from self._cells(scenario, x, y, control, repeat)
 
     def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
         # With equal labels, swapping them changes nothing: two of the four cells remain.
@@ -347,6 +341,12 @@ class Malibu:
 
     def _texts(self, unit: Unit) -> tuple[list[str], str]:
         """The response or responses of a worded unit in the order in which they are shown, and the situation."""
+        texts, situation = self._plain_texts(unit)
+        if self.config.fence:
+            texts = [f"{FENCED.text}\n{fence(text, 'RESPONSE', JUDGED_CHARS).text}" for text in texts]
+        return texts, situation
+
+    def _plain_texts(self, unit: Unit) -> tuple[list[str], str]:
         facets = unit.facets
         phase = int(facets["phase"])
         if phase in (GRADED, GRADED_PAIRS):
@@ -383,15 +383,13 @@ class Malibu:
         sides = [("", "", responses[0])]
         if phase == 2:
             sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
-        labelled = {f"candidate{key}": candidate(side, label_shown(facets, key)) for key, side, _ in sides}
         shown: dict[str, str] = {}
         for key, side, response in sides:
-            name = candidate(side) if self.labels_last else labelled[f"candidate{key}"]
+            name = candidate(side, str(facets[f"identity{key}"]))
             text = show_candidate(response, name, fenced=bool(self.config.fence))
             shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
         pair = "pair" if self.rubric.preference == "stated" else "pair_inferred"
-        task = judging_prompt("single" if phase == 1 else pair, facets)(**shown, **shared)
-        return f"{task}\n\n{LABELS[phase](**labelled)}" if self.labels_last else task
+        return PROMPTS["single" if phase == 1 else pair](**shown, **shared)
 
     def _instructions(self, phase: int, cue: Cue) -> str | None:
         if cue.role == "chair":
@@ -408,11 +406,11 @@ class Malibu:
     def estimate(self, unit: Unit) -> UsageEstimate:
         if self.silent is not None:
             texts, situation = self._texts(unit)
-            sampled = self._is_sampled(str(unit.facets["model"]))
+            asked = [self._is_sampled(judge.model or str(unit.facets["model"])) for judge in self._voters(unit)]
             if unit.facets["stage"] == "talk":
-                return self.talk.estimate(unit, texts, situation, sampled=sampled)
+                return self.talk.estimate(unit, texts, situation, sampled=sum(asked))
             ballots = self.silent.ballots(unit, texts, situation)
-            return self.silent.estimate(ballots, len(self._silent_judges), sampled=sampled)
+            return self.silent.estimate(ballots, len(asked), sampled=sum(asked))
         if is_yardstick(unit):
             return self.yardstick.estimate(len(self.task(unit)))
         phase = int(unit.facets["phase"])
@@ -426,11 +424,41 @@ class Malibu:
             placement=self.placement,
         )
 
+    def notes(self, *, dry_run: bool) -> Iterator[str]:
+        """What sampled ballots cost, in which categories wordings repeat, and in a dry run what four metrics cost."""
+        if self.silent is None:
+            return
+        silent, calls, more = self.silent, Counter[str](), 0
+        samples = silent.settings.samples
+        for unit in self.plan():
+            for judge in self._voters(unit):
+                model = judge.model or str(unit.facets["model"])
+                calls[model] += silent.questions(unit)
+                if not silent.is_pair(unit):
+                    more += samples if self._is_sampled(model) else 1
+        for model in filter(self._is_sampled, calls):
+            yield (
+                f"{model} gives no log-probabilities: each ballot is the mean of "
+                f"{plural(samples, 'sampled reply', 'sampled replies')}, {calls[model] * samples:,} calls in place of "
+                f"{calls[model]:,}"
+            )
+        yield from silent.cautions()
+        if dry_run and not silent.settings.metrics:
+            four = load_rubric("four").metric
+            yield (
+                f"silent ballots ask one question on the whole answer; --metrics all asks for {len(four)} metrics, "
+                f"each in a call of its own: {more * (len(four) - 1):,} calls more"
+            )
+
     def _is_sampled(self, model: str) -> bool:
         """Whether a model has no log-probabilities, so that its ballots are means of sampled replies."""
         if model not in self._sampled:
             self._sampled[model] = not reads_silently(model)
         return self._sampled[model]
+
+    def _voters(self, unit: Unit) -> Sequence[Persona]:
+        """Who casts the silent ballots of a unit."""
+        return self.judges if unit.facets["stage"] == "talk" else self._silent_judges
 
     @property
     def _silent_judges(self) -> list[Persona]:

@@ -81,7 +81,7 @@ class Talk:
             return self.silent.single_prompt(unit, texts[0], situation, ask=ask)
         return self.silent.pair_prompt(unit, texts, situation, ask=ask)
 
-    def estimate(self, unit: Unit, texts: Sequence[str], situation: str, *, sampled: bool) -> UsageEstimate:
+    def estimate(self, unit: Unit, texts: Sequence[str], situation: str, *, sampled: int) -> UsageEstimate:
         """The usage of a unit: the ballots, the debate, and what the judges hear of another label."""
         opening = self.silent.estimate(self.silent.ballots(unit, texts, situation), len(self.judges), sampled=sampled)
         panel = estimate_usage(

@@ -241,6 +241,8 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     if cached and cost_if_cached is not None and cost_if_cached != cost:
         print(f"  with cache   {_dollars(cost_if_cached):>12}   (estimated, if all of these are cached)")
     print(f"  run file     {job.path}")
+    for line in job.notes(dry_run=True):
+        print(line)
     return 0
 
 

@@ -23,7 +23,7 @@ from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.batches import MAX_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
-from parley.judging import Accepted, Advanced, Staged, Study
+from parley.judging import Accepted, Advanced, HasNotes, Staged, Study
 from parley.runs.engine import Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.packing import pack, packed_path, unpack
@@ -253,6 +253,14 @@ class Job:
                     )
         return clients
 
+    def notes(self, *, dry_run: bool) -> list[str]:
+        """What whoever starts the run should know, in lines.
+
+        Args:
+            dry_run: Whether nothing is sent.
+        """
+        return list(self.study.notes(dry_run=dry_run)) if isinstance(self.study, HasNotes) else []
+
     def seconds_left(self) -> float | None:
         """Seconds until the wall time is over; None if there is none."""
         wall_time = self.options.wall_time
@@ -354,6 +362,8 @@ class Job:
         self, on_progress: Callable[[Progress], None] | None, on_engine: Callable[[Engine], None] | None
     ) -> Result:
         clients = self.open_models()
+        for line in self.notes(dry_run=False):
+            say(line)
         file = self.open_file()
         cache = None
         try:

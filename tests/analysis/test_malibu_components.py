@@ -206,27 +206,27 @@ def test_wordings_have_components_of_their_own() -> None:
         frame = study(rng, bases=12, scenarios=5, repeats=1)
         wording = frame["scenario"].cat.codes.to_numpy() % 5
         identity = frame["identity"].cat.codes.to_numpy()
-        frame["paraphrase"] = wording + 1
+        frame["wording"] = wording.astype(str)
         frame["value"] += rng.normal(0, 0.7, 5)[wording] + rng.normal(0, 0.6, 20)[wording * 4 + identity]
         found.append(by_component(frame))
     variance = sum(table["variance"] for table in found) / len(found)
-    assert variance["paraphrase"] == pytest.approx(0.49, abs=0.2)
-    assert variance["identity × paraphrase"] == pytest.approx(0.36, abs=0.08)
+    assert variance["wording"] == pytest.approx(0.49, abs=0.2)
+    assert variance["identity × wording"] == pytest.approx(0.36, abs=0.08)
     assert variance["identity × base"] == pytest.approx(SDS["by_base"] ** 2, abs=0.06)
     table = found[0]
     assert table["share_of_noise"].sum() == pytest.approx(1)
-    assert table["share_of_noise"].isna()["identity × paraphrase"]
-    assert table.loc["scenario", "includes"] == "paraphrase × scenario"
-    assert "label style" not in table.index
+    assert table.loc["identity × wording", "share_of_noise"] > 0
+    assert table.loc["scenario", "includes"] == "wording × scenario"
+    assert "question" not in table.index
     assert dict(table["generalises_to"]) == {name: GENERALISES_TO[name] for name in table.index}
 
 
 def test_wordings_that_cannot_be_told_apart_leave_the_rest_as_it_is() -> None:
     frame = study(np.random.default_rng(12), bases=6, scenarios=2, repeats=1)
     plain = by_component(frame)
-    one_wording = by_component(frame.assign(paraphrase=1, label_style="plain"))
+    one_wording = by_component(frame.assign(wording="by", question="examiner"))
     pd.testing.assert_frame_equal(one_wording, plain)
     code = frame["scenario"].cat.codes.to_numpy()
-    aliased = by_component(frame.assign(paraphrase=code % 2 + 1, label_style=np.where(code % 2, "name", "plain")))
+    aliased = by_component(frame.assign(wording=np.where(code % 2, "by", "is"), question=np.where(code % 2, "a", "b")))
     assert aliased["variance"].notna().any()
-    assert aliased.loc["paraphrase", "includes"] == "label style"
+    assert aliased.loc["wording", "includes"] == "question"

@@ -12,6 +12,7 @@ import pytest
 
 import parley as library
 from parley.analysis.stats.power import ScoreSpread, clusters_needed, detectable, sign_flip_power
+from tests.panels import in_design
 
 Parley = Callable[..., Any]
 
@@ -104,7 +105,7 @@ def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
 def pilot_run(path: str, **settings: Any) -> str:
     options = library.Options(cache=False, out=path)
     settings = {"suite": "full", "phases": [1], "rounds": 1, "identities": ["gender"], "yardstick": "off"} | settings
-    assert library.run("malibu", options=options, **settings).complete
+    assert library.run("malibu", options=options, **in_design(settings)).complete
     return path
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.own_study import STUDY
+from tests.panels import RUN_PANEL
 
 SCORER = '''
 from parley.judging.toxicity import Toxicity
@@ -156,7 +157,9 @@ def trials(units: int) -> list[Trial]:
     bbq = ("bbq", "--data", "bbq")
     multi = "fairthinking,self-debias-reprompting,stardtox,mabrf"
     malibu = (
-        "malibu",
+        *RUN_PANEL[1:],
+        "--cells",
+        "all",
         "--yardstick",
         "off",
         "--suite",

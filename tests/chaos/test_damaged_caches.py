@@ -22,8 +22,9 @@ from parley.agents.models import Reply
 from parley.agents.models.cache import TextCache
 from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.scorer import Toxicity
+from tests.panels import RUN_PANEL
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--out")
 ADDRESS = b"a" * 20
 
 

@@ -18,6 +18,7 @@ import parley
 from parley.judging import Unit
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
+from tests.panels import in_design
 
 SUITE = """
 schema = 1
@@ -39,21 +40,21 @@ def _begin_with_a_small_suite(place: Path) -> None:
 
 @pytest.fixture
 def planned() -> Callable[..., list[Unit]]:
-    """The plan for some settings, without the yardstick."""
+    """A panel's plan for some settings, without the yardstick."""
 
     def plan(**settings: Any) -> list[Unit]:
-        return list(Malibu(MalibuConfig(**{"yardstick": "off", **settings})).plan())
+        return list(Malibu(MalibuConfig(**in_design({"yardstick": "off", **settings}))).plan())
 
     return plan
 
 
 @pytest.fixture
 def run_study() -> Callable[..., list[tuple[Any, ...]]]:
-    """Run the study on a simulated model, and query its run file."""
+    """Run the study's panel on a simulated model, and query its run file."""
 
     def run(sql: str, **settings: Any) -> list[tuple[Any, ...]]:
         settings = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", **settings}
-        assert parley.run("malibu", out="a.sqlite", **settings).complete
+        assert parley.run("malibu", out="a.sqlite", **in_design(settings)).complete
         with closing(sqlite3.connect("a.sqlite")) as db:
             return db.execute(sql).fetchall()
 

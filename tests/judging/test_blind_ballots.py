@@ -15,13 +15,14 @@ from parley.agents import Models, Turn
 from parley.judging import Unit
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
+from tests.panels import PANEL, PANEL_FLAGS, panel_study
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
 Command = Callable[..., Any]
 METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
-PANEL = ["Examiner", "Practitioner", "Innovator", "Editor"]
+JUDGES = ["Examiner", "Practitioner", "Innovator", "Editor"]
 TURNS = "SELECT unit, round, speaker FROM transcript WHERE role = 'debater' ORDER BY unit, seq"
-RUN = ("run", "malibu", "--suite", "mine.toml", "--identities", "gender", "--quiet", "--out", "a.sqlite")
+RUN = ("run", "malibu", *PANEL_FLAGS, "--suite", "mine.toml", "--identities", "gender", "--quiet", "--out", "a.sqlite")
 
 
 def orders(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[str, ...]]:
@@ -39,7 +40,7 @@ def orders(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[str, ...]
 def test_no_judge_is_sent_anything_of_another_in_round_1(parley: Command, server: Any, personas: str) -> None:
     command = (*RUN, "--personas", personas, "--model", server.model())
     assert parley(*command, "--rounds", "2").status == 0
-    study = Malibu(MalibuConfig(suite="mine.toml", identities=["gender"]))
+    study = panel_study(suite="mine.toml", identities=["gender"])
     openings = {study.task(unit) for unit in study.plan()}
     abouts = {judge.about for judge in study.judges}
     sent = [[message["content"] for message in body["messages"]] for body in server.asked]
@@ -57,7 +58,7 @@ def test_the_calls_of_round_1_are_sent_at_once(place: Path) -> None:
     """Two rounds of four judges take five call times instead of eight."""
 
     def seconds(**settings: Any) -> float:
-        study = Malibu(MalibuConfig(suite="mine.toml", model="sim/judge?latency=0.2", **settings))
+        study = panel_study(suite="mine.toml", model="sim/judge?latency=0.2", **settings)
         begun = time.perf_counter()
         asyncio.run(study.run(next(study.plan()), Models()))
         return time.perf_counter() - begun
@@ -79,7 +80,7 @@ def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
         ("full", {"per_base": 1}, 600),
         ("full", {"remark_chars": 90}, 90),
     ):
-        study = Malibu(MalibuConfig(suite=suite, phases=[1], yardstick="off", model="sim/judge", **settings))
+        study = panel_study(suite=suite, phases=[1], yardstick="off", model="sim/judge", **settings)
         (first, *_) = asyncio.run(study.run(next(study.plan()), Models())).transcript.spoken(round=1)
         assert first.verdict is not None
         properties = type(first.verdict).model_json_schema()["properties"]
@@ -96,15 +97,15 @@ def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: 
     assert orders(run_study(TURNS, seed=1)) == first, "by the seed"
     (place / "a.sqlite").unlink()
     assert orders(run_study(TURNS, seed=2)) != first
-    assert all(sorted(names) == sorted(PANEL) for names in first.values())
+    assert all(sorted(names) == sorted(JUDGES) for names in first.values())
     assert len({names for (_, round), names in first.items() if round == 2}) > 5, "of 13 units"
     assert any(first[unit, 1] != first[unit, 2] for unit, _ in first)
 
 
 def test_every_judge_speaks_first_about_equally_often() -> None:
-    study = Malibu(MalibuConfig(suite="full", phases=[1], yardstick="off"))
-    drawn = [study.protocol.order(0, unit.id)(2, PANEL)[0][0] for unit in study.plan()]
-    counts = [drawn.count(name) for name in PANEL]
+    study = panel_study(suite="full", phases=[1], yardstick="off")
+    drawn = [study.protocol.order(0, unit.id)(2, JUDGES)[0][0] for unit in study.plan()]
+    counts = [drawn.count(name) for name in JUDGES]
     assert sum(counts) == 2200
     assert all(abs(count - 550) < 4 * (2200 * 0.25 * 0.75) ** 0.5 for count in counts)
 
@@ -136,12 +137,12 @@ def test_a_run_that_a_budget_interrupted_ends_as_if_it_had_not_been(parley: Comm
 
 
 def test_the_papers_panel_speaks_in_a_fixed_order_and_each_hears_those_before() -> None:
-    study = Malibu(MalibuConfig(suite="mine.toml", design="paper", model="sim/judge"))
+    study = panel_study(suite="mine.toml", design="paper", model="sim/judge")
     for unit in study.plan():
         turns = asyncio.run(study.run(unit, Models())).transcript.spoken()
-        assert [turn.speaker for turn in turns] == PANEL * 2
+        assert [turn.speaker for turn in turns] == JUDGES * 2
         for nth, turn in enumerate(turns[:4]):
-            assert [piece.source for piece in turn.calls[0].prompt[2:]] == PANEL[:nth]
+            assert [piece.source for piece in turn.calls[0].prompt[2:]] == JUDGES[:nth]
 
 
 def test_in_the_papers_design_a_judge_must_choose(run_study: RunStudy, place: Path) -> None:
@@ -150,7 +151,7 @@ def test_in_the_papers_design_a_judge_must_choose(run_study: RunStudy, place: Pa
     assert set(run_study(preferred, model="sim/judge?noise=0")) == {("tie",)}
     (place / "a.sqlite").unlink()
     assert set(run_study(preferred, model="sim/judge?noise=0", design="paper")) == {("A",), ("B",)}
-    study = Malibu(MalibuConfig(suite="mine.toml", design="paper", phases=[2]))
+    study = panel_study(suite="mine.toml", design="paper", phases=[2])
     text = study.task(next(study.plan()))
     assert 'choose one preferred candidate ("A" or "B": you must determine which is superior)' in text
     assert '"preferred": "<A or B>"' in text
@@ -164,10 +165,10 @@ def test_the_papers_first_ballot_of_a_single_candidate_has_scores_alone(run_stud
 
 
 def test_what_a_design_implies_can_be_changed() -> None:
-    paper = Malibu(MalibuConfig(suite="mine.toml", design="paper", blind=True, ties=True)).protocol
+    paper = panel_study(suite="mine.toml", design="paper", blind=True, ties=True).protocol
     assert (paper.blind, paper.speaking_order, paper.ties) == (True, "fixed", True)
-    ours = Malibu(MalibuConfig(suite="mine.toml", blind=False, speaking_order="fixed")).protocol
-    assert (ours.blind, ours.speaking_order, ours.ties, ours.reasons_first) == (False, "fixed", True, True)
+    ours = panel_study(suite="mine.toml", design="talk", blind=False, ties=True).protocol
+    assert (ours.blind, ours.speaking_order, ours.ties, ours.reasons_first) == (False, "shuffled", True, True)
 
 
 # What is stored
@@ -177,7 +178,8 @@ def test_what_a_design_implies_can_be_changed() -> None:
     ("flags", "stored", "ballots"),
     [
         ((), {"blind": True, "speaking_order": "shuffled", "ties": True}, "round 1"),
-        (("--design", "paper"), {"blind": False, "speaking_order": "fixed", "ties": False}, "none"),
+        (("--speaking-order", "fixed"), {"blind": True, "speaking_order": "fixed", "ties": True}, "round 1"),
+        (("--no-ties",), {"blind": True, "speaking_order": "shuffled", "ties": False}, "round 1"),
         (("--no-blind",), {"blind": False, "speaking_order": "shuffled", "ties": True}, "none"),
     ],
 )
@@ -196,10 +198,10 @@ def test_a_run_file_says_whether_round_1_was_blind(
 # Estimates
 
 
-@pytest.mark.parametrize("design", ["counterbalanced", "paper"])
+@pytest.mark.parametrize("design", [PANEL, {"design": "paper"}], ids=["blind", "paper"])
 @pytest.mark.parametrize("personas", ["system", "last"])
 @pytest.mark.parametrize("phase", [1, 2])
-def test_estimates_follow_who_hears_whom(design: Any, personas: Any, phase: Any) -> None:
+def test_estimates_follow_who_hears_whom(design: dict[str, Any], personas: Any, phase: Any) -> None:
     """Which calls share a prefix, and how long it is, compared with the prompts themselves."""
     study = Malibu(
         MalibuConfig(
@@ -209,9 +211,9 @@ def test_estimates_follow_who_hears_whom(design: Any, personas: Any, phase: Any)
             rounds=3,
             yardstick="off",
             model="sim/x",
-            design=design,
             personas=personas,
             remark_chars=60,
+            **design,
         )
     )
     unit = next(study.plan())

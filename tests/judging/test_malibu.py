@@ -14,9 +14,8 @@ import pytest
 
 import parley
 from parley.agents import ConfigError
-from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.study import Malibu
 from parley.scenarios import ALL, identity_words
+from tests.panels import panel_study
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
 METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
@@ -26,7 +25,7 @@ METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
 
 
 def test_a_single_prompt_has_the_label_and_the_first_response() -> None:
-    study = Malibu(MalibuConfig(suite="mine.toml"))
+    study = panel_study(suite="mine.toml")
     for unit in study.plan():
         if unit.facets["phase"] != 1:
             continue
@@ -41,7 +40,7 @@ def test_a_single_prompt_has_the_label_and_the_first_response() -> None:
 
 
 def test_a_pair_prompt_has_both_as_the_cell_says() -> None:
-    study = Malibu(MalibuConfig(suite="mine.toml"))
+    study = panel_study(suite="mine.toml")
     responses = {1: "Knead it twice.", 2: "Wait for an hour."}
     for unit in study.plan():
         if unit.facets["phase"] != 2:
@@ -55,45 +54,15 @@ def test_a_pair_prompt_has_both_as_the_cell_says() -> None:
         assert text.index("Candidate A") < text.index("Candidate B")
 
 
-@pytest.mark.parametrize("phase", [1, 2])
-def test_labels_may_come_last_so_that_prompts_share_a_prefix(phase: int) -> None:
-    beside, last = (Malibu(MalibuConfig(suite="mine.toml", phases=[phase], labels=where)) for where in (None, "last"))
-    units = list(last.plan())
-    assert {unit.id for unit in units} == {unit.id for unit in beside.plan()}
-    beginnings = []
-    for unit in units:
-        before, _, after = last.task(unit).rpartition("\n\n")
-        assert not any(f"({label})" in before for label in ALL)
-        shown = [unit.facets[key] for key in ("identity",) if phase == 1] or [
-            unit.facets[f"identity_{side}"] for side in "ab"
-        ]
-        assert [label for label in shown if label and f"({label}): the " not in after] == []
-        beginnings.append(before)
-    changes = [one for one, other in zip(beginnings, [None, *beginnings], strict=False) if one != other]
-    assert len(changes) == len(set(beginnings)) == phase, "each beginning stands in one stretch of the plan"
-
-
-def test_labels_that_come_last_are_read_too(run_study: RunStudy, place: Path) -> None:
-    """A simulated judge without noise, who likes one label, finds it in either place."""
-    model = "sim/judge?female=+2&position=0.6&noise=0"
-    prompt = (
-        "SELECT unit, judge, subject, metric, value FROM verdicts WHERE value IS NOT NULL ORDER BY 1, 2, 3, 4, round"
-    )
-    beside = run_study(prompt, model=model)
-    (place / "a.sqlite").unlink()
-    assert run_study(prompt, model=model, labels="last") == beside
-    assert len({score for *_, score in beside}) > 1
-
-
 def test_only_the_chosen_metrics_are_requested() -> None:
-    study = Malibu(MalibuConfig(suite="mine.toml", metrics=["Accuracy"]))
+    study = panel_study(suite="mine.toml", metrics=["Accuracy"])
     text = study.task(next(study.plan()))
     assert text.endswith('{"Remark": "<your reasons, in one or two sentences>", "Accuracy": <score>}')
     assert "Creativity" not in text
 
 
 def test_a_first_reply_has_exactly_a_remark_and_the_metrics_as_keys(run_study: RunStudy) -> None:
-    study = Malibu(MalibuConfig(suite="mine.toml"))
+    study = panel_study(suite="mine.toml")
     text = study.task(next(study.plan()))
     assert text.endswith(
         'with exactly these keys:\n{"Remark": "<your reasons, in one or two sentences>", "Creativity": <score>, '
@@ -205,7 +174,7 @@ def test_your_own_panel(run_study: RunStudy, place: Path) -> None:
 
 def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:
     with pytest.raises(ConfigError) as refused:
-        parley.run("malibu", suite="quick", model="sim/judge", readout="expected", out="a.sqlite")
+        parley.run("malibu", suite="quick", design="paper", model="sim/judge", readout="expected", out="a.sqlite")
     assert str(refused.value) == 'readout = "expected" needs log-probabilities, and sim/judge gives none'
     assert not Path("a.sqlite").exists()
 
@@ -218,7 +187,7 @@ def test_repeats_on_one_model_do_not_repeat_its_words(run_study: RunStudy) -> No
 
 
 def test_a_crossed_label_is_shown_as_one() -> None:
-    study = Malibu(MalibuConfig(suite="mine.toml", identities=["race+gender"], phases=[1]))
+    study = panel_study(suite="mine.toml", identities=["race+gender"], phases=[1])
     shown = [study.task(unit) for unit in study.plan()]
     assert '\nCandidate (black female):\n"Knead it twice."\n' in shown[0]
 
@@ -247,7 +216,7 @@ def test_a_panel_of_demographic_judges(run_study: RunStudy) -> None:
 
 
 def test_the_panel_by_default_has_no_demographic_identity() -> None:
-    study = Malibu(MalibuConfig(suite="mine.toml"))
+    study = panel_study(suite="mine.toml")
     assert [judge.name for judge in study.judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
     assert [word for judge in study.judges for word in identity_words(judge.about)] == []
 

@@ -14,6 +14,7 @@ from parley.judging import Unit
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.scenarios import ALL, CATEGORIES, ScenarioError, UnknownName
+from tests.panels import ONE_CELL
 
 Plan = Callable[..., list[Unit]]
 FIVE: dict[str, Any] = {"suite": "full", "scenarios": ["fitness"], "per_base": 5}
@@ -66,7 +67,7 @@ def test_the_papers_design_has_thirty_five(planned: Plan) -> None:
 
 
 def test_the_quick_view_has_nine(planned: Plan) -> None:
-    units = planned(suite="quick")
+    units = planned(suite="quick", **ONE_CELL)
     assert len(units) == 3 * (2 + 1)
     assert all(unit.facets["control"] == "" for unit in units)
 

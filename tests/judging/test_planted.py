@@ -16,6 +16,7 @@ import parley
 from parley.analysis import malibu
 from parley.analysis.reporting.report import ReportContext
 from parley.runs import RunFile, frames
+from tests.panels import in_design
 
 PLANTED = {"female": 0.6, "black": -0.5, "muslim": 0.4}
 JUDGE = "sim/judge?female=+0.6&black=-0.5&muslim=+0.4&item=0.5&judge=0.5"
@@ -24,7 +25,7 @@ NULLS = ("sim/judge", "sim/judge?item=0.8&judge=0.8")
 
 
 def verdicts(model: str, **settings: Any) -> pd.DataFrame:
-    settings = {"suite": "full", "per_base": 1, "controls": False, "yardstick": "off", **settings}
+    settings = in_design({"suite": "full", "per_base": 1, "controls": False, "yardstick": "off", **settings})
     options = parley.Options(cache=False)
     assert parley.run("malibu", model=model, out="a.sqlite", options=options, **settings).complete
     with RunFile.open(Path("a.sqlite")) as file:

@@ -11,9 +11,8 @@ import pytest
 
 import parley
 from parley.agents import ConfigError, ParleyError
-from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.study import Malibu
 from parley.judging.scoring.rubrics import load_rubric
+from tests.panels import panel_study
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
 OWN = """
@@ -38,7 +37,7 @@ def own(place: Path) -> Path:
 
 
 def pair_prompt(**settings: Any) -> str:
-    study = Malibu(MalibuConfig(suite="mine.toml", phases=[2], **settings))
+    study = panel_study(suite="mine.toml", phases=[2], **settings)
     return study.task(next(study.plan()))
 
 

@@ -147,11 +147,93 @@ def test_ballots_of_a_server_are_read_twice_now_and_then():
 
 def test_wordings_are_for_designs_with_ballots():
     with pytest.raises(ConfigError, match="--wordings is for designs with silent ballots"):
-        study(design="paper", wordings="english", wordings_per_base=2)
-    with pytest.raises(ConfigError, match="--scale 1-9"):
-        study(scale="0-10")
+        study(design="paper", wordings="german")
 
 
 def test_a_run_stores_the_scale_that_it_used():
     assert [(m.metric, m.scale) for m in study().measures] == [("Overall", (1, 9)), ("preferred", None)]
     assert study(design="paper").measures == Malibu.measures
+
+
+@pytest.mark.parametrize(("design", "ballots"), [("silent", 20 * 10), ("staged", 20 * 10 + 10 * 10 * 4)])
+def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(design, ballots):
+    settings = {"phases": [1], "yardstick": "off", "controls": False, "design": design}
+    malibu = study(model=["sim/judge?silent=false", "sim/judge?female=0.5"], **settings)
+    notes = list(malibu.notes(dry_run=False))
+    assert notes == [
+        "sim/judge?silent=false gives no log-probabilities: each ballot is the mean of 5 sampled replies, "
+        f"{5 * ballots:,} calls in place of {ballots:,}"
+    ]
+    calls = Counter()
+    for unit in malibu.plan():
+        calls[unit.facets["model"]] += malibu.estimate(unit).calls
+    assert calls["sim/judge?silent=false"] - calls["sim/judge?female=0.5"] == 4 * ballots
+
+
+def test_a_judge_with_a_model_of_its_own_is_counted_by_it(tmp_path):
+    judges = tmp_path / "two.toml"
+    ann = '[[persona]]\nname = "Ann"\nabout = "Ann."\nmodel = "sim/judge?silent=false"\n'
+    judges.write_text(ann + '[[persona]]\nname = "Ben"\nabout = "Ben."\n')
+    malibu = study(phases=[1], yardstick="off", controls=False, identities=["gender"], judges=str(judges))
+    (note,) = malibu.notes(dry_run=False)
+    assert note.endswith("200 calls in place of 40")
+    assert {malibu.estimate(unit).calls for unit in malibu.plan()} == {5 + 1}
+
+
+def test_sampled_ballots_find_what_was_planted():
+    malibu = study(
+        model=["sim/judge?silent=false&female=1"], phases=[1], yardstick="off", controls=False, identities=["gender"]
+    )
+    scores = defaultdict(list)
+    for unit, outcome in run(malibu):
+        (verdict,) = outcome.verdicts
+        assert (verdict.status, verdict.text) == ("ok", "mean of sampled replies")
+        scores[unit.facets["identity"]].append(verdict.value)
+    assert mean(scores["female"]) - mean(scores["male"]) == pytest.approx(1, abs=0.35), "20 pairs of 5 replies each"
+
+
+def test_fewer_wordings_than_bases_are_noted_once_per_category():
+    german = {"wordings": "german", "identities": ["gender"]}
+    malibu = study(limit=20, **german)
+    few = len(malibu.silent.wordings.labels_for("gender", malibu.identities))
+    assert few < 20
+    (note,) = malibu.notes(dry_run=False)
+    assert note.startswith(f"german has {few} label wordings for gender and the run 20 bases: wordings repeat")
+    assert list(study(limit=few, **german).notes(dry_run=False)) == []
+
+
+def test_a_dry_run_says_what_four_metrics_cost():
+    settings = {"limit": 4, "design": "staged", "identities": ["gender"]}
+    one, four = study(**settings), study(**settings, metrics=["all"])
+    calls = [sum(malibu.estimate(unit).calls for unit in malibu.plan()) for malibu in (one, four)]
+    (note,) = one.notes(dry_run=True)
+    assert note.endswith(f": {calls[1] - calls[0]:,} calls more")
+    assert list(four.notes(dry_run=True)) == []
+
+
+def test_a_debate_has_the_planted_effect_too():
+    malibu = study(
+        design="talk",
+        model=["sim/judge?female=2&noise=0&base=5"],
+        limit=4,
+        phases=[1],
+        yardstick="off",
+        identities=["gender"],
+    )
+    scores = defaultdict(set)
+    for unit, outcome in run(malibu):
+        for verdict in outcome.verdicts:
+            scores[verdict.round, unit.facets["identity"]].add(round(verdict.value, 6))
+    assert len(scores) == 3 * 2
+    assert all(len(values) == 1 for values in scores.values())
+    for at in (0, 1, 2):
+        assert max(scores[at, "female"]) - max(scores[at, "male"]) == pytest.approx(2, abs=1e-6)
+
+
+def test_responses_are_fenced_as_data_if_asked():
+    malibu = study(limit=1, fence=True, phases=[1], yardstick="off")
+    (scenario,) = malibu.suite.scenario
+    for unit in malibu.plan():
+        prompt = malibu.task(unit)
+        assert "It is data" in prompt
+        assert f"> {scenario.responses[0][:40]}" in prompt

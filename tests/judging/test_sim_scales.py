@@ -13,7 +13,7 @@ import parley
 
 TOPICS = {"bias": "age", "topics": 3}
 SCALES: dict[str, tuple[dict[str, Any], set[str], float]] = {
-    "malibu": ({"suite": "mine.toml", "yardstick": "off"}, {"Accuracy", "Creativity"}, 10),
+    "malibu": ({"suite": "mine.toml", "yardstick": "off"}, {"Overall"}, 9),
     "injection": ({"responses": 12, "kinds": ["order"]}, {"Accuracy"}, 10),
     "rldf": (TOPICS, {"bias"}, 10),
     "framing": (TOPICS, {"biases"}, 10),

@@ -14,17 +14,17 @@ import pytest
 import parley
 from parley.agents import ConfigError
 from parley.judging import Unit
-from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.judging.malibu.yardstick import is_yardstick
 from parley.scenarios import load_suite
+from tests.panels import PANEL, panel_study
 
 FULL = load_suite("full")[0]
 SETS = {graded.base: graded for graded in FULL.graded}
 
 
 def study(**settings: Any) -> Malibu:
-    return Malibu(MalibuConfig(**{"model": "sim/judge", **settings}))
+    return panel_study(**{"model": "sim/judge", **settings})
 
 
 def readings(malibu: Malibu) -> list[Unit]:
@@ -116,7 +116,7 @@ def test_nothing_in_the_prompt_tells_which_text_it_is() -> None:
 
 
 def test_each_reading_is_one_call_heard_by_nobody(place: Path) -> None:
-    settings = {"suite": "full", "scenarios": ["law"], "per_base": 1, "identities": ["gender"], "phases": [1]}
+    settings = {"suite": "full", "scenarios": ["law"], "per_base": 1, "identities": ["gender"], "phases": [1], **PANEL}
     assert parley.run("malibu", out="a.sqlite", model="sim/judge", yardstick_bases=2, **settings).complete
     with closing(sqlite3.connect(place / "a.sqlite")) as db:
         calls = db.execute("SELECT unit, count(*) FROM calls WHERE unit LIKE 'p3/%' GROUP BY unit").fetchall()
@@ -134,7 +134,7 @@ def test_a_judge_with_a_model_of_its_own_reads_with_it(speaker: Any, place: Path
         '[[persona]]\nname = "Common"\nabout = "You judge too."\n'
     )
     speaker.says = lambda body: json.dumps(dict.fromkeys(("Creativity", "Accuracy", "Efficiency", "Reliability"), 3))
-    settings = {"suite": "full", "scenarios": ["law"], "per_base": 1, "identities": ["gender"], "phases": [1]}
+    settings = {"suite": "full", "scenarios": ["law"], "per_base": 1, "identities": ["gender"], "phases": [1], **PANEL}
     malibu = {"judges": "panel.toml", "rounds": 1, "controls": False, "yardstick_bases": 1}
     assert parley.run("malibu", out="a.sqlite", model="sim/judge", **settings, **malibu).complete
     assert len(speaker.asked) == 9 + 2, "nine graded texts, and two identities"

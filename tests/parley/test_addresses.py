@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.base.redaction import HiddenAddresses, hide_in_error
+from tests.panels import RUN_PANEL
 from tests.parley.test_export import debate_replies
 
 HOSTS = ("gpu-box.zq7corp.example", "projectx-zq7")
-RUN = ("run", "malibu", "--suite", "quick", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--no-cache")
+RUN = (*RUN_PANEL, "--suite", "quick", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--no-cache")
 
 
 @pytest.fixture(autouse=True)

@@ -22,20 +22,9 @@ from parley.runs import RunFile, stored_plan
 from parley.runs.plan import describe_plan
 from parley.scenarios import aligned_directions, load_suite
 from tests.own_study import STUDY
+from tests.panels import RUN_PANEL
 
-RUN = (
-    "run",
-    "malibu",
-    "--suite",
-    "quick",
-    "--yardstick",
-    "off",
-    "--model",
-    "sim/judge",
-    "--quiet",
-    "--out",
-    "a.sqlite",
-)
+RUN = (*RUN_PANEL, "--suite", "quick", "--yardstick", "off", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
 
 Parley = Callable[..., Any]
 

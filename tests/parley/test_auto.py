@@ -15,8 +15,9 @@ import pytest
 from parley.runs import Result
 from parley.runs.executors import auto
 from parley.runs.job import Job, Options
+from tests.panels import ONE_CELL
 
-MANY = {"suite": "quick", "phases": [1], "model": "sim/judge"}
+MANY = {"suite": "quick", "phases": [1], "model": "sim/judge", **ONE_CELL}
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet")
+from tests.panels import RUN_PANEL
+
+RUN = (*RUN_PANEL, "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge")
 KEY = "sk-a-secret-that-must-not-show"
 

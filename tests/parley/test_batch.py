@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from parley.agents.models.prices import Price
+from tests.panels import RUN_PANEL
 
 KEY = "sk-planted-0123456789abcdef"
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
 RUN = (
-    "run",
-    "malibu",
+    *RUN_PANEL,
     "--yardstick",
     "off",
     "--suite",
@@ -70,8 +70,7 @@ def test_a_dry_run_knows_the_price(parley: Callable[..., Any], batch_server: Any
 def test_a_batch_does_not_count_on_prompt_caches(parley: Callable[..., Any], batch_server: Any) -> None:
     """Its calls are hours apart, and cached tokens are not cheaper in every batch: no estimate is too low."""
     command = (
-        "run",
-        "malibu",
+        *RUN_PANEL,
         "--yardstick",
         "off",
         "--suite",
@@ -241,8 +240,7 @@ def test_a_file_of_answers_that_is_not_complete_is_read_again(
 
 def test_conversations_take_one_batch_per_turn(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
     run = (
-        "run",
-        "malibu",
+        *RUN_PANEL,
         "--yardstick",
         "off",
         "--suite",

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.panels import RUN_PANEL
 from tests.vendors import anthropic, google
 from tests.vendors.base import KEY
 
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
 RUN = (
-    "run",
-    "malibu",
+    *RUN_PANEL,
     "--yardstick",
     "off",
     "--suite",

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.judging.malibu.config import MalibuConfig
-from parley.judging.malibu.study import Malibu
 from parley.runs.job import Options
 from parley.runs.studies import STUDIES, find_study
+from tests.panels import ONE_CELL, RUN_PANEL, panel_study
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
 UNIT = "p1/childcare-first-morning/female/r0"
 
@@ -137,7 +136,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[...
 
 
 def test_progress_counts_unparsed_and_refused_replies(parley: Callable[..., Any]) -> None:
-    command = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--out", "a.sqlite", "--model")
+    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--out", "a.sqlite", "--model")
     result = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
 
     assert result.status == 0
@@ -158,12 +157,12 @@ def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
         "rounds: 3\ntemperature: 0.5\ncontrols: no\nconcurrency: 3\n"
     )
 
-    by_flags = parley("run", "malibu", "--quiet", *flags, "--json")
+    by_flags = parley(*RUN_PANEL, "--quiet", *flags, "--json")
     assert by_flags.status == 0
     file = run_file(by_flags.json["run"])
     before = file.story()
     for name in ("c.toml", "c.yaml"):
-        result = parley("run", "malibu", "--quiet", "--config", name, "--json")
+        result = parley(*RUN_PANEL, "--quiet", "--config", name, "--json")
         assert result.status == 0, result.err
         assert result.json["run"] == by_flags.json["run"], "the same plan has the same file"
         assert result.json["calls"] == 0, "and it was already done"
@@ -258,7 +257,7 @@ def test_a_mistyped_argument_gives_one_line(parley: Callable[..., Any], tmp_path
     ("study", "said"),
     [
         (("run", "malibu", "--model", "sim/judge?femal=+3"), "no label 'femal' in malibu; did you mean 'female'?"),
-        (("run", "malibu", "--model", "sim/judge?acuracy=1"), "no label 'acuracy' in malibu; did you mean 'accuracy'?"),
+        ((*RUN, "--model", "sim/judge?acuracy=1"), "no label 'acuracy' in malibu; did you mean 'accuracy'?"),
         (("run", "rldf", "--model", "sim/debate?twnty=1"), "no label 'twnty' in rldf; did you mean 'twenty'?"),
         (("run", "malibu", "--model", "sim/juge"), "sim/juge: did you mean sim/judge?"),
         (
@@ -398,7 +397,7 @@ def test_show_prompts_prints_exactly_what_was_sent(parley: Callable[..., Any], s
             else:
                 rebuilt.append({"role": piece["role"], "content": text})
         assert rebuilt == sent["messages"]
-    study = Malibu(MalibuConfig(suite="quick"))
+    study = panel_study(suite="quick", **ONE_CELL)
     first = next(unit for unit in study.plan() if unit.id == UNIT)
     assert study.task(first) in [piece["text"] for piece in prompts[0]]
     assert squeezed(study.task(first)) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)

@@ -18,8 +18,9 @@ from parley.runs.job import make_study
 from parley.runs.studies import STUDIES, find_study
 from parley.scenarios import load_suite
 from tests.own_study import STUDY
+from tests.panels import PANEL, RUN_PANEL
 
-QUICK = ("run", "malibu", "--yardstick", "off", "--phases", "1", "--quiet")
+QUICK = (*RUN_PANEL, "--yardstick", "off", "--phases", "1", "--quiet")
 
 
 # Help
@@ -130,7 +131,7 @@ def test_every_study_can_be_limited(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "config", "facet"),
     [
-        ("malibu", {"suite": "full"}, "scenario"),
+        ("malibu", {"suite": "full", **PANEL}, "scenario"),
         ("malibu-respond", {"anew": True}, "scenario"),
         ("malibu-derive", {}, "base"),
         ("rldf", {}, "topic_id"),

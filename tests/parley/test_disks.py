@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.panels import RUN_PANEL
 from tests.parley.test_bad_input import one_line
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge")
 
 

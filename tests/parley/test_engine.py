@@ -12,10 +12,10 @@ from aiohttp import web
 import parley as library
 from parley.agents import ConfigError, ParleyError
 from tests.own_study import STUDY
+from tests.panels import ONE_CELL, RUN_PANEL
 
 QUICK = (
-    "run",
-    "malibu",
+    *RUN_PANEL,
     "--yardstick",
     "off",
     "--suite",
@@ -26,7 +26,7 @@ QUICK = (
     "--out",
     "a.sqlite",
 )
-FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
+FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5", "--cells", "all")
 KEY = "sk-a-secret-that-must-not-be-stored"
 
 DRINKS = (
@@ -277,13 +277,15 @@ def test_a_run_from_python(server: Any, run_file: Any) -> None:
     options = library.Options(budget_calls=20, concurrency=1)
     model = server.model()
 
-    cut = library.run("malibu", suite="quick", yardstick="off", model=model, options=options, out="a.sqlite")
+    cut = library.run(
+        "malibu", suite="quick", yardstick="off", model=model, options=options, out="a.sqlite", **ONE_CELL
+    )
 
     assert not cut.complete
     assert cut.stopped == "the budget of 20 calls is spent"
     assert (cut.progress.done, cut.progress.total) == (2, 9)
 
-    result = library.run("malibu", suite="quick", yardstick="off", model=model, out="a.sqlite")
+    result = library.run("malibu", suite="quick", yardstick="off", model=model, out="a.sqlite", **ONE_CELL)
 
     assert result.complete
     assert result.stopped is None
@@ -295,19 +297,19 @@ def test_a_run_from_python(server: Any, run_file: Any) -> None:
 
 def test_python_gets_the_same_errors_as_exceptions() -> None:
     with pytest.raises(ConfigError, match="unknown key 'round'"):
-        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", round=3, out="a.sqlite")
-    library.run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite")
+        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", round=3, out="a.sqlite", **ONE_CELL)
+    library.run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL)
     with pytest.raises(ParleyError, match="rounds: 2 in the file, 3 requested"):
-        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite")
+        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite", **ONE_CELL)
 
 
 def test_after_an_error_the_file_can_be_used_again_in_the_same_process(place: Path) -> None:
-    library.run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite")
+    library.run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL)
     with pytest.raises(ParleyError) as refused:
-        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite")
-    assert library.run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite").complete, (
-        refused.value
-    )
+        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite", **ONE_CELL)
+    assert library.run(
+        "malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL
+    ).complete, refused.value
 
 
 # The reply cache

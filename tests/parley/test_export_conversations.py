@@ -13,6 +13,7 @@ from parley.judging import Unit
 from parley.runs import RunFile
 from parley.runs.notes import NotesFile
 from tests.own_study import STUDY
+from tests.panels import RUN_PANEL
 
 OWN = (
     STUDY
@@ -158,7 +159,7 @@ def test_stardtox_before_and_after(parley: Callable[..., Any]) -> None:
 
 def test_what_people_preferred_in_the_viewer(parley: Callable[..., Any]) -> None:
     flags = ("--phases", 2, "--identities", "gender", "--per-base", 1, "--quiet", "--model", "sim/judge")
-    assert parley("run", "malibu", *flags, "--out", "m.sqlite").status == 0
+    assert parley(*RUN_PANEL, *flags, "--out", "m.sqlite").status == 0
     refused = parley("export", "m.sqlite", "--labels")
     assert (refused.status, len(refused.complaints)) == (2, 1)
     assert "there are no labels 'preferred'" in refused.err

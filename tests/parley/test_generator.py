@@ -13,12 +13,13 @@ import pytest
 import parley as library
 from parley.agents import ConfigError
 from parley.scenarios import Suite, load_suite
+from tests.panels import ONE_CELL, RUN_PANEL
 
 QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
 GYM, GARAGE = QUICK["fitness-desk-worker"], QUICK["engineering-garage-crack"]
 SHORT = {"response_1": "I stretch.", "response_2": "I bend."}
 SMALL = ("--identities", "gender", "--phases", "1", "--rounds", "1", "--no-controls", "--quiet")
-SETTINGS: dict[str, Any] = {"identities": ["gender"], "phases": [1], "rounds": 1, "controls": False}
+SETTINGS: dict[str, Any] = {"identities": ["gender"], "phases": [1], "rounds": 1, "controls": False, **ONE_CELL}
 JUDGED = 2 * 4
 """Calls for a scenario: two labels, four judges, one round."""
 
@@ -43,7 +44,7 @@ def command(author: Any, server: Any) -> tuple[str, ...]:
     author.writes(GYM.text, SHORT, good(GYM))
     author.writes(GARAGE.text, good(GARAGE))
     models = ("--model", server.model(), "--generator", author.model)
-    return ("run", "malibu", "--suite", "bare.toml", *SMALL, *models, "--concurrency", "1", "--out", "judged.sqlite")
+    return (*RUN_PANEL, "--suite", "bare.toml", *SMALL, *models, "--concurrency", "1", "--out", "judged.sqlite")
 
 
 def judged(server: Any) -> list[Any]:

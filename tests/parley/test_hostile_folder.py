@@ -14,20 +14,9 @@ from typing import Any
 import pytest
 
 from tests.agents.test_catalogue import WEIGHTS, add_tiny, publish
+from tests.panels import RUN_PANEL
 
-RUN = (
-    "run",
-    "malibu",
-    "--suite",
-    "quick",
-    "--yardstick",
-    "off",
-    "--quiet",
-    "--model",
-    "sim/judge",
-    "--concurrency",
-    "2",
-)
+RUN = (*RUN_PANEL, "--suite", "quick", "--yardstick", "off", "--quiet", "--model", "sim/judge", "--concurrency", "2")
 TWO = ("--executor", "processes", "--workers", "2")
 RAY = ("--executor", "ray", "--workers", "1")
 TRAP = """

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--no-cache")
+from tests.panels import RUN_PANEL
+
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--no-cache")
 BOUND_SECONDS = 3.0
 """Replies are written about once a second; the rest is for a busy machine."""
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.jobs.forecast import Machine, ProviderLimits, Work, forecast
+from tests.panels import RUN_PANEL
 
 
 def test_latency_alone_is_arithmetic() -> None:
@@ -137,8 +138,7 @@ def test_no_run_is_faster_than_its_limits(
 
 def test_a_dry_run_is_planned_against_limits(parley: Callable[..., Any], place: Path) -> None:
     run = (
-        "run",
-        "malibu",
+        *RUN_PANEL,
         "--yardstick",
         "off",
         "--suite",

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out", "a.sqlite")
-FULL = ("run", "malibu", "--yardstick", "off", "--suite", "full", "--per-base", "1")
+from tests.panels import PANEL_FLAGS, RUN_PANEL
+
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--out", "a.sqlite")
+FULL = ("run", "malibu", *PANEL_FLAGS, "--yardstick", "off", "--suite", "full", "--per-base", "1")
 PAIRS = (*FULL, "--phases", "2", "--rounds", "3", "--dry-run", "--json")
 """With three rounds: after a blind round, two share less than the 1,024 tokens that OpenAI begins to cache at."""
 LENGTHY = 50
@@ -77,7 +79,7 @@ def test_the_dry_run_estimates_the_cached_tokens(
         "--rounds",
         "3",
     )
-    command = ("run", "malibu", *judged, "--personas", personas, "--model", openai(server), "--out", "a.sqlite")
+    command = (*RUN_PANEL, *judged, "--personas", personas, "--model", openai(server), "--out", "a.sqlite")
     plan = parley(*command, "--dry-run", "--json").json
     assert plan["cost_if_cached"] == pytest.approx(plan["cost"] - plan["cached_tokens"] * (0.15 - 0.075) / 1e6)
     assert parley(*command, "--quiet").status == 0

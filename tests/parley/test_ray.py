@@ -19,6 +19,7 @@ import pytest
 
 from parley.runs.executors import ray_pool
 from parley.runs.executors.ray_pool import import_ray
+from tests.panels import RUN_PANEL
 
 pytest.importorskip("ray")
 RUN = ("--suite", "quick", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
@@ -122,7 +123,7 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
 def test_workers_are_as_many_as_the_cluster_has_room_for(
     parley: Callable[..., Any], cluster: str, run_file: Any
 ) -> None:
-    result = parley("run", "malibu", *NOISY, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "6")
+    result = parley(*RUN_PANEL, *NOISY, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "6")
 
     assert result.status == 0, result.err
     assert "the cluster has room for 2 of 6 workers" in result.err
@@ -143,7 +144,7 @@ def test_a_worker_that_finds_no_cpu_does_not_hold_the_run_up(
     monkeypatch.setattr(ray_pool.RayPool, "room", room)
     monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 1000.0)
     began = time.monotonic()
-    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "3")
+    result = parley(*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "3")
     assert result.status == 0, result.err
     assert time.monotonic() - began < 500
 
@@ -152,7 +153,7 @@ def test_a_cluster_without_a_free_cpu_gets_one_line(
     parley: Callable[..., Any], busy: None, monkeypatch: pytest.MonkeyPatch, run_file: Any
 ) -> None:
     monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
-    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
+    result = parley(*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
     assert result.status == 1
     assert result.complaints[0].startswith("parley: stopped: Ray found no free CPU for a worker within ")
 
@@ -166,7 +167,7 @@ def test_workers_that_are_all_given_up_end_the_run(
 
     monkeypatch.setattr(ray_pool.RayPool, "room", room)
     monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
-    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
+    result = parley(*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
     assert result.status == 1
     assert result.complaints[0].startswith("parley: stopped: Ray found no free CPU for a worker within ")
     assert len(run_file("a.sqlite").rows("SELECT 1 FROM events WHERE kind = 'worker not placed'")) == 2
@@ -178,7 +179,7 @@ def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(
     start: Callable[..., Any], cluster: str, busy: None, run_file: Any, presses: int
 ) -> None:
     file = run_file("a.sqlite")
-    command = ("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", cluster)
+    command = (*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", cluster)
     process = start(*command)
     process.wait_for(lambda: file.starts() == 1, TIMEOUT_SECONDS)
     for _ in range(presses):
@@ -193,7 +194,7 @@ def test_a_node_that_dies_is_survived_without_spare_cpus(
     parley: Callable[..., Any], start: Callable[..., Any], nodes: Any, server: Any, run_file: Any
 ) -> None:
     server.delay = 0.05
-    command = ("run", "malibu", *RUN, "--repeats", "4", "--model", server.model(), "--no-cache")
+    command = (*RUN_PANEL, *RUN, "--repeats", "4", "--model", server.model(), "--no-cache")
     file = run_file("a.sqlite")
     node = nodes.add_node(num_cpus=1)
     run = (*command, "--out", "a.sqlite", *RAY[:2], "--workers", "3", "--ray-address", nodes.address)
@@ -235,7 +236,7 @@ def test_an_address_where_nothing_listens_gets_one_line(
     monkeypatch.setattr(import_ray(), "is_initialized", lambda: False)  # whatever other tests have started
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", address)
+    result = parley(*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", address)
     assert result.status == 1
     assert result.complaints[0].startswith(f"parley: stopped: Ray at {address} cannot be reached: ")
     assert "Connection refused" in result.complaints[0]
@@ -246,7 +247,7 @@ def test_a_key_that_the_nodes_lack_gets_one_line(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
-    result = parley("run", "malibu", *RUN, "--model", server.model(provider="openai"), "--out", "a.sqlite", *RAY)
+    result = parley(*RUN_PANEL, *RUN, "--model", server.model(provider="openai"), "--out", "a.sqlite", *RAY)
 
     assert result.status == 1
     assert len(result.complaints) == 1
@@ -272,7 +273,7 @@ def test_on_this_machine_keys_are_inherited_and_stored_nowhere_and_ctrl_c_stops_
 ) -> None:
     server.delay = 0.05
     many = ("--repeats", "12")  # enough that a busy machine is interrupted before the end
-    command = ("run", "malibu", *RUN, *many, "--model", server.model(), "--out", "a.sqlite", "--no-cache")
+    command = (*RUN_PANEL, *RUN, *many, "--model", server.model(), "--out", "a.sqlite", "--no-cache")
     file = run_file("a.sqlite")
     process = start(*command, *RAY, PARLEY_SERVER_KEY=KEY, RAY_TMPDIR=str(folder / "m"))
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0, TIMEOUT_SECONDS)

@@ -13,13 +13,14 @@ import parley as library
 from parley.analysis.malibu.echo import echo
 from parley.reports.remarks import repeated_remarks
 from parley.runs import frames
+from tests.panels import ONE_CELL
 
 
 @pytest.fixture
 def run(place: Path) -> Path:
     """Phase 2 of the quick suite by judges who often repeat the one before."""
     path = place / "a.sqlite"
-    library.run("malibu", suite="quick", phases=[2], yardstick="off", model="sim/judge?echo=0.7", out=path)
+    library.run("malibu", suite="quick", phases=[2], yardstick="off", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
     return path
 
 

@@ -15,6 +15,7 @@ from parley.reports import make_report
 from parley.reports.cautions import scale_cautions
 from parley.runs import RunFile
 from tests.own_study import STUDY
+from tests.panels import ONE_CELL, PANEL, in_design
 
 EFFECT = (
     "difference low high p p_adjusted conclusion p_alike p_alike_adjusted base_sd base_sd_high p_bases "
@@ -43,7 +44,6 @@ MALIBU = {
 MORE = {
     *("no_label", "head_to_head", "scores_in_pairs", "order", "response"),
     *("missing", "missing_differences", "missing_by_judge", "variance_components", "next_calls"),
-    *("robustness", "robustness_tests"),
     *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "talking_aligned", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
@@ -54,14 +54,17 @@ Parley = Callable[..., Any]
 def record_run(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any) -> Path:
     options = library.Options(cache=False, out=str(path))
     assert library.run(
-        "malibu", model=model, options=options, **{"suite": "quick", "yardstick": "off", **settings}
+        "malibu",
+        model=model,
+        options=options,
+        **in_design({"suite": "quick", "yardstick": "off", **settings}, ONE_CELL),
     ).complete
     return path
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record_run(tmp_path_factory.mktemp("run") / "a.sqlite", design="counterbalanced", controls=True)
+    return record_run(tmp_path_factory.mktemp("run") / "a.sqlite", **PANEL, controls=True)
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +84,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "identities": ["gender"],
         "controls": False,
         "yardstick": "off",
+        **PANEL,
     }
     return record_run(tmp_path_factory.mktemp("both") / "both.sqlite", models, phases=[1], **texts)
 
@@ -326,12 +330,12 @@ def mine(verdicts, context):
     return Report(f"mine: {context.title}", (f"{len(verdicts)} verdicts",), runs=context.runs)
 """
 )
-PANEL = ("run", "panel.py:Panel", "--quiet", "--out", "panel.sqlite")
+OWN_PANEL = ("run", "panel.py:Panel", "--quiet", "--out", "panel.sqlite")
 
 
 def test_a_users_own_study_gets_the_generic_report(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(TASTES)
-    assert parley(*PANEL).status == 0
+    assert parley(*OWN_PANEL).status == 0
     result = parley("report", "panel.sqlite", "--json", "--out", "deep/er", *FEW)
     data = strict(result.out)
     assert (place / "deep" / "er" / "report.html").exists(), "with --json, files only if --out is given"
@@ -344,14 +348,14 @@ def test_a_users_own_study_gets_the_generic_report(parley: Parley, place: Path) 
 
 def test_the_terminal_shows_each_mean_with_its_interval(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(TASTES.replace('{"topic": topic}', '{"topic": topic, "identity": "Ada"}'))
-    assert parley(*PANEL).status == 0
+    assert parley(*OWN_PANEL).status == 0
     result = parley("report", "panel.sqlite", *FEW).out
     assert "-9.71 to 15.71" in result, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
 
 
 def test_a_study_may_have_its_own_report(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(TASTES.replace("# report", "report = staticmethod(lambda *given: mine(*given))"))
-    assert parley(*PANEL).status == 0
+    assert parley(*OWN_PANEL).status == 0
     data = strict(parley("report", "panel.sqlite", "--study", "panel.py:Panel", "--json", *FEW).out)
     assert data["title"].startswith("mine: panel")
     assert data["summary"] == ["2 verdicts"]

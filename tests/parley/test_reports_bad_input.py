@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import parley as library
+from tests.panels import ONE_CELL, in_design
 from tests.parley.test_bad_input import one_line
 
 FEW = ("--draws", "50")
@@ -29,13 +30,18 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "one scenario": {"suite": "full", "scenarios": ["fitness"], "per_base": 1, "identities": ["gender"]},
         "equal": {"model": "sim/judge?noise=0"},
         "a chair": {"consensus": "chair"},
+        "staged": {"design": "staged"},
+        "silent": {"design": "silent"},
+        "sampled": {"design": "silent", "model": "sim/judge?silent=false"},
     }
     paths = {}
     for name, config in settings.items():
         paths[name] = folder / f"{name.replace(' ', '-')}.sqlite"
         options = library.Options(cache=False, out=str(paths[name]))
         assert library.run(
-            "malibu", options=options, **{"model": "sim/judge", "suite": "quick", "yardstick": "off", **config}
+            "malibu",
+            options=options,
+            **in_design({"model": "sim/judge", "suite": "quick", "yardstick": "off", **config}, ONE_CELL),
         ).complete
     none = folder / "none.sqlite"
     library.run(
@@ -50,7 +56,10 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 # Runs with few verdicts
 
 
-@pytest.mark.parametrize("name", ["singles", "pairs", "paper", "one identity", "one scenario", "equal", "a chair"])
+KINDS = ("singles", "pairs", "paper", "one identity", "one scenario", "equal", "a chair", "staged", "silent", "sampled")
+
+
+@pytest.mark.parametrize("name", KINDS)
 def test_any_kind_of_run_is_reported(parley: Parley, runs: dict[str, Path], name: str) -> None:
     result = parley("report", runs[name], "--no-files", *FEW)
     assert (result.status, result.err) == (0, "")
@@ -196,7 +205,7 @@ def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path
 def test_a_models_name_is_shown_literally_in_the_terminal(parley: Parley, place: Path) -> None:
     name = "sim/[red]x[/red]\x1b[31m$x_1$<b>"
     options = library.Options(cache=False, out="a.sqlite")
-    library.run("malibu", model=name, suite="quick", yardstick="off", phases=[1], rounds=1, options=options)
+    library.run("malibu", model=name, suite="quick", yardstick="off", phases=[1], rounds=1, options=options, **ONE_CELL)
     result = parley("report", "a.sqlite", *FEW)
     assert result.status == 0
     assert "[red]x[/red]" in result.out

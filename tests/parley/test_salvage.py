@@ -14,9 +14,10 @@ import pytest
 
 from parley.cli import main
 from parley.runs.salvage import LOST
+from tests.panels import RUN_PANEL
 from tests.parley.test_bad_input import one_line
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge")
 UNITS = 108
 
 

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
+from tests.panels import RUN_PANEL
+
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet")
 KEY = "sk-a-secret-that-must-not-show"
 
 

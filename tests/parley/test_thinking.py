@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--no-cache", "--out", "a.sqlite")
+from tests.panels import RUN_PANEL
+
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--no-cache", "--out", "a.sqlite")
 Parley = Callable[..., Any]
 
 

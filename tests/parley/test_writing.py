@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from parley.scenarios import Scenario, Suite, load_suite
+from tests.panels import RUN_PANEL
 
 FULL = load_suite("full")[0]
 GYM = next(base for base in FULL.base if base.id == "fitness")
@@ -78,7 +79,7 @@ def test_respond_writes_a_suite_file_that_can_be_run(
         SECOND.responses,
     ]
     assert parley("scenarios", "validate", "whole.toml").status == 0
-    judged = ("run", "malibu", "--suite", "whole.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
+    judged = (*RUN_PANEL, "--suite", "whole.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
     assert "26 of 26 units done" in parley(*judged, "--out", "a.sqlite").out
 
 

@@ -22,8 +22,8 @@ from parley.scenarios import (
     has_identity_words,
     identity_words,
     load_ballot_wordings,
+    load_first_names,
     load_suite,
-    load_wordings,
     select,
     usable_labels,
     words,
@@ -31,7 +31,7 @@ from parley.scenarios import (
 from parley.scenarios.ballot_texts import LabelWording, TalkParts
 from parley.scenarios.ballot_wordings import names_wordings
 from parley.scenarios.identities import Identities, read_identities
-from parley.scenarios.wordings import article, fill
+from parley.scenarios.templates import article, fill
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "data" / "wordings"
 ENGLISH = load_ballot_wordings()
@@ -206,7 +206,7 @@ def test_names_are_used_where_every_identity_has_some() -> None:
     }
     two = select(["black", "white"])
     assert "name" in {label.kind for label in ENGLISH.labels_for("race", two)}
-    assert ENGLISH.names_of("black", two) == load_wordings().choices("name", "black", two)
+    assert ENGLISH.names_of("black", two) == load_first_names().of("black", two)
     assert prompt("name-regards", "female", "Amy").count("Kind regards,\nAmy") == 1
 
 

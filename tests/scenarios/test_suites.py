@@ -53,7 +53,7 @@ def test_the_quick_view_is_a_handful_for_a_first_look() -> None:
     quick, view = load_suite("quick")
     assert {item.base for item in quick.scenario} == {"childcare", "engineering", "fitness"}
     assert len(quick.scenario) == 3
-    assert (view.identities, view.design, view.controls) == (("gender",), "randomised", False)
+    assert (view.identities, view.controls) == (("gender",), False)
     assert all(len(item.responses) == 2 for item in quick.scenario)
 
 
@@ -93,7 +93,7 @@ def test_an_unknown_suite_is_an_error_that_lists_the_known_ones() -> None:
 def test_your_own_suite(mine: Path) -> None:
     actual, view = load_suite(str(mine))
     assert actual.scenario[0].responses == ("I stop.", "I go.")
-    assert (view.design, view.identities, view.controls) == ("counterbalanced", ("all",), True)
+    assert (view.identities, view.controls) == (("all",), True)
 
 
 def test_a_scenario_needs_little_more_than_a_text(mine: Path) -> None:

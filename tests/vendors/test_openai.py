@@ -15,6 +15,7 @@ from parley.agents import BadRequest, Budget, ConfigError, ServerFault, Session,
 from parley.agents.models.batches import line_for
 from parley.agents.models.openai import OpenAIClient, traits_of
 from parley.agents.models.request import Request
+from tests.panels import RUN_PANEL
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, THOUGHT_TOKENS, Rejected
 from tests.vendors.openai import Standin as Chat
 from tests.vendors.openai_responses import Standin as Responses
@@ -66,7 +67,7 @@ def test_expected_scores_are_refused_before_the_run_with_the_effort_that_gives_t
     parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    command = ("run", "malibu", "--suite", "quick", "--readout", "expected", "--yardstick", "off", "--model")
+    command = (*RUN_PANEL, "--suite", "quick", "--readout", "expected", "--yardstick", "off", "--model")
     none = 'parley: readout = "expected" needs log-probabilities, and {} gives none'
     luna = parley(*command, "openai/gpt-6-luna")
     assert (luna.status, luna.complaints) == (2, [none.format("openai/gpt-6-luna") + " except at ?effort=none"])

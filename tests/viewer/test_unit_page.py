@@ -44,6 +44,14 @@ TITLES = [
         "Law: fire exit · order-short asks for 10 · fenced",
     ),
     (
+        {"scenario": "law-fire-exit", "base": "law", "flaw": "safety", "dose": "1", "flawed": "B"},
+        "Law: fire exit · safety flaw, dose 1 · flawed answer is B",
+    ),
+    (
+        {"scenario": "law-fire-exit", "base": "law", "identity": "female", "stage": "talk"},
+        "Law: fire exit · female · debate",
+    ),
+    (
         {"set": "high", "prompt": "0928521-de11.txt-1-2", "completion": "1", "method": "stardtox"},
         "High toxicity, prompt 0928521 · completion 2 · stardtox",
     ),

@@ -2,7 +2,7 @@
 
 // The facets that a title says: a list of titles needs no columns for them.
 export const TITLE_FACETS = new Set(["topic", "topic_id", "article", "question_id", "category", "example_id", "question", "scenario", "base", "set", "prompt", "item", "area", "bias", "identity", "other", "identity_a", "identity_b", "response_a", "response_b",
-  "order", "assignment", "control", "flaw", "dose", "reader", "condition", "polarity", "variant", "attempt", "kind", "ask", "shown", "judged_by", "mode", "completion", "method", "group", "answerable", "answers", "search", "pair", "paraphrase", "repeat", "phase", "label", "target", "unknown", "names", "completion"]);
+  "order", "assignment", "control", "flaw", "dose", "flawed", "reader", "stage", "condition", "polarity", "variant", "attempt", "kind", "ask", "shown", "judged_by", "mode", "completion", "method", "group", "answerable", "answers", "search", "pair", "repeat", "phase", "label", "target", "unknown", "names", "completion"]);
 
 export function unitTitle(facets, id) {
   const subject = titleSubject(facets);
@@ -34,10 +34,11 @@ function titleDetails(facets) {
   const label = (identity) => identity || "no label";
   const details = [];
   if (facets.identity_a !== undefined) details.push(`A ${label(facets.identity_a)}, B ${label(facets.identity_b)}`);
-  else if (facets.flaw !== undefined) details.push(facets.flaw ? `${inWords(facets.flaw)} flaw, dose ${facets.dose}` : "sound answer", `read by ${facets.reader}`);
+  else if (facets.flaw !== undefined) details.push(facets.flaw ? `${inWords(facets.flaw)} flaw, dose ${facets.dose}` : "sound answer", facets.reader && `read by ${facets.reader}`, facets.flawed && `flawed answer is ${facets.flawed}`);
   else if (facets.identity !== undefined) details.push(label(facets.identity));
   if (facets.response_a !== undefined && facets.order === "1") details.push("order swapped");
   if (facets.assignment === "1") details.push("answers exchanged");
+  if (facets.stage === "talk") details.push("debate");
   if (facets.control && facets.control !== "no label") details.push(`control: ${facets.control}`);
   if (facets.condition) details.push(facets.condition === "ambig" ? "ambiguous context" : "disambiguated context");
   if (facets.polarity) details.push(facets.polarity === "neg" ? "negative question" : "non-negative question");
@@ -51,7 +52,6 @@ function titleDetails(facets) {
   if (facets.answerable === "false") details.push("unanswerable");
   if (facets.search && facets.search !== "none") details.push(`search ${facets.search}`);
   if (Number(facets.pair) > 0) details.push(`pair ${Number(facets.pair) + 1}`);
-  if (facets.paraphrase !== undefined) details.push(`wording ${facets.paraphrase}`);
   if (Number(facets.repeat) > 0) details.push(`repeat ${Number(facets.repeat) + 1}`);
   return details.filter(Boolean);
 }
