@@ -130,8 +130,8 @@ def _by_key(gaps: ScenarioGaps, crossed: bool) -> pd.Series:
 def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of contrasts, of which the conclusion says where the judges of the panel differ.
 
-    A mean that differs from 0 by more than the margin stays "different"; no other conclusion holds for a panel of
-    judges who disagree.
+    A mean that differs from 0 by more than the margin stays "different"; no other conclusion is drawn about a
+    panel of judges who disagree.
 
     Args:
         rows: What `with_conclusions` returned, with model, first and second.

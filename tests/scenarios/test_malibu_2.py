@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import product
 from statistics import mean
 
+import numpy as np
 import pytest
 
 from parley.scenarios import CATEGORIES, Scenario, Suite, check_suite, identity_words, load_suite, similarity
@@ -209,7 +210,15 @@ def shingles(scenario: Scenario) -> set[str]:
 
 def closest(parts: dict[str, set[object]]) -> tuple[float, str, str]:
     """The two scenarios that have most in common, as a share of all that either has (Jaccard)."""
-    return max((len(parts[a] & parts[b]) / len(parts[a] | parts[b]), a, b) for a, b in combinations(parts, 2))
+    places = {part: place for place, part in enumerate(set().union(*parts.values()))}
+    has = np.zeros((len(parts), len(places)), np.float32)
+    for row, own in enumerate(parts.values()):
+        has[row, [places[part] for part in own]] = 1
+    shared, sizes = has @ has.T, has.sum(axis=1)
+    shares = np.triu(shared / (sizes[:, None] + sizes - shared), 1)
+    one, other = np.unravel_index(shares.argmax(), shares.shape)
+    names = list(parts)
+    return float(shares[one, other]), names[one], names[other]
 
 
 def test_no_two_scenarios_are_near_duplicates_by_words() -> None:
