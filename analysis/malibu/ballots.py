@@ -26,6 +26,19 @@ SAMPLED_TEXT = "mean of sampled replies"
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
 
 
+def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts of which two runs are compared: no log-odds, and of a staged run the silent ballots alone.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    kept = verdicts[verdicts["metric"].astype(str) != LOG_ODDS]
+    if "stage" not in kept:
+        return kept
+    silent = kept["stage"].astype(str) == SILENT
+    return kept[silent] if silent.any() else kept
+
+
 def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The frame with the optional columns filled in; MissingColumns if a required one is not there."""
     if missing := [name for name in REQUIRED if name not in verdicts]:

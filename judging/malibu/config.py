@@ -122,7 +122,7 @@ class MalibuConfig(BaseModel):
     consensus: Advanced[Literal["mean", "chair"]] = Field(
         "mean", description="the panel's score: mean of the last round, or a chair's statement"
     )
-    repeats: int = Field(1, ge=1, description="number of times each debate is held (epochs)")
+    repeats: int = Field(1, ge=1, description="number of times each debate is run (epochs)")
     readout: Advanced[Readout] = Field(
         "sampled",
         description="how scores of the design paper are read: as written, or as an expectation (needs "

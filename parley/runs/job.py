@@ -254,7 +254,7 @@ class Job:
         return clients
 
     def notes(self, *, dry_run: bool) -> list[str]:
-        """What whoever starts the run should know, in lines.
+        """What the user should know before the run, in lines.
 
         Args:
             dry_run: Whether nothing is sent.

@@ -43,6 +43,7 @@ STUDIES: dict[str, StudyEntry] = {
     "malibu": StudyEntry(
         study="parley.judging.malibu:Malibu",
         report="parley.analysis.malibu:report",
+        comparable="parley.analysis.malibu.ballots:comparable",
     ),
     "malibu-derive": StudyEntry(study="parley.judging.malibu.derive:Derive"),
     "malibu-respond": StudyEntry(study="parley.judging.malibu.respond:Respond"),

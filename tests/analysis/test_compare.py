@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import expit
 
 from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
+from parley.analysis.malibu.ballots import comparable as malibu_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
 from parley.analysis.squad.report import comparable as squad_comparable
@@ -329,3 +330,25 @@ def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
     result = table(compare(squad_comparable(answered("in Denmark")), squad_comparable(answered("Denmark")), NAMES))
     assert result.loc["exact match, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
     assert result.loc["F1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2
+
+
+def test_of_a_staged_run_the_silent_scores_are_compared() -> None:
+    """Neither the log-odds of pairs nor the written scores of the debate belong in a gap between identities."""
+
+    def staged(effect: float) -> pd.DataFrame:
+        rows = []
+        for number in range(8):
+            for identity in CATEGORIES:
+                value = 6.0 + number / 10 + effect * (identity == "female")
+                silent = {"stage": "silent", "round": 0, "metric": "Overall"}
+                rows.append(single(f"s{number}", identity, value, **silent))
+                pair = {"unit": f"s2/s{number}/{identity}", "phase": 2, **silent, "metric": "log-odds"}
+                rows.append(single(f"s{number}", identity, -9.0, **pair))
+                talk = {"unit": f"t1/s{number}/{identity}", "stage": "talk", "metric": "Overall"}
+                rows.append(single(f"s{number}", identity, 1.0 + (identity == "male"), **talk))
+        return malibu_comparable(pd.DataFrame(rows))
+
+    frame = compare(staged(0.5), staged(0.0), NAMES).tables[0].frame
+    gap = frame[frame["family"] == GAPS].iloc[0]
+    assert gap["first"] == pytest.approx(0.5)
+    assert gap["second"] == pytest.approx(0.0)
