@@ -138,7 +138,7 @@ def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, r
     again = parley(*command)
 
     assert again.status == 0
-    assert "9 of 9 units done" in again.out
+    assert "18 of 18 units done" in again.out
     assert len(server.asked) == asked
     assert run_file("a.sqlite").story() == first
 
@@ -197,26 +197,15 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
     ended = parley(*command)
 
     assert ended.status == 0, ended.err
-    assert run_file("a.sqlite").count() == 9
+    assert run_file("a.sqlite").count() == 18
     assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "nothing is left of the first attempt"
 
 
 def test_a_second_process_on_the_same_file_is_refused(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
-    command = (
-        "run",
-        "malibu",
-        "--yardstick",
-        "off",
-        "--suite",
-        "quick",
-        "--quiet",
-        "--model",
-        server.model(),
-        "--out",
-        "a.sqlite",
-    )
+    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--model", server.model())
+    command = (*command, "--out", "a.sqlite")
     server.delay = 0.1
     first = start(*command)
     first.wait_for(lambda: run_file("a.sqlite").starts() == 1)

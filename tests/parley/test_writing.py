@@ -80,7 +80,7 @@ def test_respond_writes_a_suite_file_that_can_be_run(
     ]
     assert parley("scenarios", "validate", "whole.toml").status == 0
     judged = (*RUN_PANEL, "--suite", "whole.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
-    assert "26 of 26 units done" in parley(*judged, "--out", "a.sqlite").out
+    assert "14 of 14 units done" in parley(*judged, "--out", "a.sqlite").out
 
 
 def test_derive_and_then_respond(parley: Callable[..., Any], derive: tuple[str, ...], author: Any) -> None:
