@@ -165,8 +165,8 @@ class Debate(Conversation, Component[DebateConfig]):
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
-        if isinstance(order, by_model):
-            self._client_for(order.model)  # opened now: found, prepared and priced with the debaters' clients
+        # Opened now and kept: what records a debate finds, prepares and prices the clients that it has.
+        self._selector = self._client_for(order.model) if isinstance(order, by_model) else None
 
     def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
