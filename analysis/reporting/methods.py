@@ -13,12 +13,19 @@ from parley.analysis.reporting.report import Report
 from parley.base.text import plural
 
 DESIGN = (
-    "suite", "per_base", "phases", "identities", "rubric", "rounds", "blind", "speaking_order", "design", "ties",
-    "controls", "judges", "yardstick", "readout", "bias", "topics", "roles", "mode", "rereferee", "method", "contexts",
-    "categories", "limit", "sets", "prompts", "completions", "scorer", "measure", "max_iterations", "search",
-    "judged_by", "responses", "kinds", "repeats", "temperature", "max_tokens",
+    "suite", "wordings", "per_base", "phases", "identities", "rubric", "rounds", "blind", "speaking_order", "design",
+    "ties", "controls", "judges", "yardstick", "readout", "bias", "topics", "roles", "mode", "rereferee", "method",
+    "contexts", "categories", "limit", "sets", "prompts", "completions", "scorer", "measure", "max_iterations",
+    "search", "judged_by", "responses", "kinds", "repeats", "temperature", "max_tokens",
 )  # fmt: skip
 """The settings that a methods section states, where a study has them and they are set."""
+UNUSED = {
+    "silent": ("rounds", "blind", "speaking_order", "readout", "repeats", "temperature", "max_tokens"),
+    "staged": ("readout",),
+    "talk": ("readout",),
+    "paper": ("wordings",),
+}
+"""Settings that a design of MALIBU does not use: silent ballots write nothing, and are read from probabilities."""
 CITED = {
     "malibu": ("mirza2025malibu",),
     "rldf": ("cheng2024rldf",),
@@ -52,8 +59,11 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
         + f", with {plural(run.get('calls') or 0, 'call')} and random seed {run.get('seed')}."
     )
     config = run.get("config") or {}
+    unused = UNUSED.get(str(config.get("design")), ())
     settings = [
-        f"{key.replace('_', ' ')} {_plain(config[key])}" for key in DESIGN if config.get(key) not in (None, [], "")
+        f"{key.replace('_', ' ')} {_plain(config[key])}"
+        for key in DESIGN
+        if config.get(key) not in (None, [], "") and key not in unused
     ]
     if settings:
         yield f"Settings: {'; '.join(settings)}."

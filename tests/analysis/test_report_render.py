@@ -22,6 +22,7 @@ from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.forest import finding
 from parley.analysis.reporting.forest_figure import draw_forest
+from parley.analysis.reporting.methods import methods
 from parley.analysis.reporting.render import html, latex, markdown, write
 from parley.analysis.reporting.report import (
     Figure,
@@ -357,3 +358,14 @@ def test_figures_do_not_change_matplotlibs_settings(report: Report, tmp_path: Pa
 
 def test_a_page_without_tables_or_figures_is_valid() -> None:
     assert "<h1>Nothing</h1>" in html(Report("Nothing"), {})
+
+
+def test_the_methods_state_no_setting_that_the_design_does_not_use() -> None:
+    config = {"suite": "wide", "wordings": "english", "rounds": 2, "readout": "sampled", "max_tokens": 400}
+
+    def stated(design: str) -> str:
+        run = {"study": "malibu", "units": {"done": 1}, "calls": 1, "config": {**config, "design": design}}
+        return methods(Report(title="MALIBU", words=(), cautions=(), tables=(), runs=(run,)))
+
+    assert "Settings: suite wide; wordings english; design silent." in stated("silent")
+    assert "Settings: suite wide; rounds 2; design paper; readout sampled; max tokens 400." in stated("paper")
