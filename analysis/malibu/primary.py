@@ -127,7 +127,8 @@ def _sentence(row: Any, unit: str, margin: float, corrected: str) -> str:
             f"{row.category}: the panel's {row.conclusion} on {first} against {second}, so that its mean, {figures}), "
             "describes none of them."
         )
-    detectable = f" This design finds {row.detectable:.2f} points in 80% of runs." if row.detectable > 0 else ""
+    finds = 0 < row.detectable < math.inf  # too few bases find nothing, however large
+    detectable = f" This design finds {row.detectable:.2f} points in 80% of runs." if finds else ""
     return (
         f"{row.category}: no difference between {both} was shown, nor that they are alike: {figures}, "
         f"{tested}).{detectable}"

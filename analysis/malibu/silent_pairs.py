@@ -82,10 +82,10 @@ def silent_pairs_words(table: pd.DataFrame, places: pd.DataFrame, unit: str) -> 
             yield f"{prefix}No lean to one of two labels was shown in pairs ({tests}, both orders averaged)."
     for _, prefix, rows in of_models(places):
         (row,) = rows.itertuples()
+        interval = f"{signed(row.low)} to {signed(row.high)}" if np.isfinite(row.low) else "no interval"
         yield (
             f"{prefix}The answer shown first wins {row.first_rate:.1%} of {plural(row.n, 'comparison')}; the first "
-            f"place is worth {signed(row.log_odds)} in log-odds ({signed(row.low)} to {signed(row.high)} over "
-            f"{plural(row.clusters, 'base')})."
+            f"place is worth {signed(row.log_odds)} in log-odds ({interval} over {plural(row.clusters, 'base')})."
         )
 
 

@@ -15,6 +15,7 @@ from parley.analysis.malibu.yardstick_pairs import yardstick_pairs
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.signflips import sign_flip_test
+from tests.analysis.silent import silent_ballots
 
 CATEGORIES = {"female": "gender", "male": "gender"}
 
@@ -150,3 +151,10 @@ def test_a_padded_answer_that_wins_is_a_caution() -> None:
     (caution,) = [line for line in whole.cautions if "takes length for quality" in line]
     assert "raises the score in 8 of 8 bases" in caution
     assert "wins in pairs in 8 of 8" in caution
+
+
+def test_three_bases_have_no_interval_and_find_nothing() -> None:
+    sentences = " ".join(malibu.report(pd.concat([pairs(bases=3), silent_ballots(bases=3)])).words)
+    assert "in log-odds (no interval over 3 bases)" in sentences
+    assert " inf" not in sentences
+    assert "-inf" not in sentences
