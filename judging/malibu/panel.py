@@ -34,7 +34,7 @@ from parley.agents import (
 from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.judging.config import shipped_personas
 from parley.judging.scoring.rubrics import Rubric
-from parley.judging.study import Prompt, UsageEstimate, Verdict
+from parley.judging.study import Facet, Prompt, UsageEstimate, Verdict
 from parley.scenarios.ballot_texts import ReplyWords
 
 PANELS = {
@@ -107,6 +107,29 @@ def candidate(side: str = "", label: str = "") -> str:
         label: The identity's label; empty for none.
     """
     return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
+
+
+def cell_facets(x: str, y: str, assignment: int, order: int) -> dict[str, Facet]:
+    """What a cell of a pair is: who is shown where, with which response.
+
+    Args:
+        x: The first identity's label.
+        y: The second's.
+        assignment: 0 gives response 1 to x, 1 gives it to y.
+        order: 0 shows x first, 1 shows y first.
+    """
+    first, second = (x, 1 + assignment), (y, 2 - assignment)
+    (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
+    return {
+        "identity": x,
+        "other": y,
+        "identity_a": label_a,
+        "identity_b": label_b,
+        "response_a": response_a,
+        "response_b": response_b,
+        "assignment": assignment,
+        "order": order,
+    }
 
 
 def show_candidate(response: str, name: str, *, fenced: bool) -> Shown:

@@ -21,6 +21,7 @@ from functools import cached_property
 
 from parley.agents import LOG_ODDS, Persona, SilentBallot, Turn, seed_from
 from parley.base.text import plural
+from parley.judging.malibu.panel import cell_facets
 from parley.judging.scoring.rubrics import Metric
 from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
 from parley.scenarios import Graded, Identities, Scenario
@@ -169,23 +170,10 @@ class SilentBallots:
                 drawn = seed_from("assignment", self.settings.seed, scenario.id, x, y) % 2
                 for assignment in (0, 1) if self.settings.assignments else (drawn,):
                     for order in (0, 1):
-                        first, second = (x, 1 + assignment), (y, 2 - assignment)
-                        (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
                         yield Unit(
                             f"s2/{scenario.id}/{x}-{y}/a{assignment}o{order}{words}",
                             self._facets(2, scenario, wording)
-                            | {
-                                "category": category,
-                                "identity": x,
-                                "other": y,
-                                "identity_a": label_a,
-                                "identity_b": label_b,
-                                "response_a": response_a,
-                                "response_b": response_b,
-                                "assignment": assignment,
-                                "order": order,
-                                "control": "",
-                            },
+                            | {"category": category, "control": "", **cell_facets(x, y, assignment, order)},
                         )
 
     def graded(

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 
 from parley.agents import (
     ConfigError,
-    Cue,
     Debate,
     Models,
     Persona,
@@ -37,24 +36,17 @@ from parley.judging.malibu.panel import (
     FENCED,
     Ballot,
     PanelProtocol,
-    candidate,
-    estimate_usage,
     load_panel,
-    show_candidate,
 )
+from parley.judging.malibu.paper import PROMPTS, PaperPanel
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots, verdicts
 from parley.judging.malibu.talk import Talk
-from parley.judging.malibu.yardstick import Yardstick, is_yardstick
+from parley.judging.malibu.yardstick import Yardstick
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario, Suite, aligned_directions, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
-
-PROMPTS = {
-    key: Prompt.load(f"malibu/{key}")
-    for key in ("single", "pair", "pair_inferred", "single_discuss", "pair_discuss", "chair")
-}
 
 
 class Malibu:
@@ -168,7 +160,27 @@ class Malibu:
                 options=self._options,
                 seed=config.seed,
             )
-        elif config.wordings != ENGLISH or config.wordings_per_base > 1:
+        else:
+            self.paper = PaperPanel(
+                identities=self.identities,
+                scenarios=self._scenarios,
+                phases=config.phases,
+                controls=self.controls,
+                cells=config.cells,
+                repeats=config.repeats,
+                yardstick=self.yardstick,
+                ballots=self._ballots,
+                protocol=self.protocol,
+                judges=self.judges,
+                chair=self.chair,
+                rounds=config.rounds,
+                placement=self.placement,
+                fence=bool(config.fence),
+                readout=config.readout,
+                options=self._options,
+                seed=config.seed,
+            )
+        if not worded and (config.wordings != ENGLISH or config.wordings_per_base > 1):
             raise ConfigError("--wordings is for designs with silent ballots: staged, silent or talk")
 
     def models(self) -> list[str]:
@@ -256,13 +268,7 @@ class Malibu:
         if self.silent is not None:
             yield from self._worded_items(self.silent)
             return
-        yield from self.yardstick.units()
-        for repeat in range(self.config.repeats):
-            for scenario in self._scenarios.values():
-                if 1 in self.config.phases:
-                    yield from self._singles(scenario, repeat)
-                if 2 in self.config.phases:
-                    yield from self._pairs(scenario, repeat)
+        yield from self.paper.units()
 
     def _worded_items(self, silent: SilentBallots) -> Iterator[Unit]:
         """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
@@ -287,57 +293,6 @@ class Malibu:
         for repeat in range(config.repeats):
             for scenario in debated:
                 yield from self.talk.units(scenario, phases, repeat)
-
-    def _singles(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
-        for label in [*self.identities, *([""] if self.controls else [])]:
-            yield Unit(
-                f"p1/{scenario.id}/{label or 'none'}/r{repeat}",
-                {
-                    "phase": 1,
-                    "scenario": scenario.id,
-                    "base": scenario.base,
-                    "category": self.identities.category_of(label),
-                    "identity": label,
-                    "control": "" if label else "no label",
-                    "repeat": repeat,
-                },
-            )
-
-    def _pairs(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
-        compared = [(x, y, "") for x, y in self.identities.pairs()]
-        if self.controls:
-            compared += [("", "", "no label")] + [(x, x, "same label") for x in self.identities]
-        for x, y, control in compared:
-            yield from self._cells(scenario, x, y, control, repeat)
-
-    def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
-        # With equal labels, swapping them changes nothing: two of the four cells remain.
-        cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
-        if self.config.cells == "one":
-            cells = [cells[seed_from(self.config.seed, scenario.id, x, y, repeat) % len(cells)]]
-        for assignment, order in cells:
-            # Assignment 0 gives response 1 to x; order 0 shows x first.
-            first, second = (x, 1 + assignment), (y, 2 - assignment)
-            (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
-            yield Unit(
-                f"p2/{scenario.id}/{x or 'none'}-{y or 'none'}/a{assignment}o{order}/r{repeat}",
-                {
-                    "phase": 2,
-                    "scenario": scenario.id,
-                    "base": scenario.base,
-                    "category": self.identities.category_of(x),
-                    "identity": x,
-                    "other": y,
-                    "identity_a": label_a,
-                    "identity_b": label_b,
-                    "response_a": response_a,
-                    "response_b": response_b,
-                    "assignment": assignment,
-                    "order": order,
-                    "control": control,
-                    "repeat": repeat,
-                },
-            )
 
     def _texts(self, unit: Unit) -> tuple[list[str], str]:
         """The response or responses of a worded unit in the order in which they are shown, and the situation."""
@@ -369,39 +324,7 @@ class Malibu:
             if facets["stage"] == "talk":
                 return self.talk.task(unit, texts, situation)
             return self.silent.ballots(unit, texts, situation)[0].question
-        graded = is_yardstick(unit)
-        scenario = self.yardstick.scenario(unit) if graded else self._scenarios[str(facets["scenario"])]
-        responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
-        phase = 1 if graded else int(facets["phase"])
-        ballot = self.yardstick.ballot(unit) if graded else self._ballots[phase]
-        shared = {
-            "scenario": scenario.text,
-            "metrics": ballot.rubric.text(),
-            "format": ballot.format(with_remark=self.yardstick.with_remark if graded else self.protocol.reasons_first),
-            "choices": ballot.choices,
-        }
-        sides = [("", "", responses[0])]
-        if phase == 2:
-            sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
-        shown: dict[str, str] = {}
-        for key, side, response in sides:
-            name = candidate(side, str(facets[f"identity{key}"]))
-            text = show_candidate(response, name, fenced=bool(self.config.fence))
-            shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
-        pair = "pair" if self.rubric.preference == "stated" else "pair_inferred"
-        return PROMPTS["single" if phase == 1 else pair](**shown, **shared)
-
-    def _instructions(self, phase: int, cue: Cue) -> str | None:
-        if cue.role == "chair":
-            return PROMPTS["chair"](format=self._ballots[phase].format())
-        if cue.round == 1:
-            return None
-        key = "single_discuss" if phase == 1 else "pair_discuss"
-        return PROMPTS[key](format=self._ballots[phase].format(with_remark=True))
-
-    def _with_remark(self, cue: Cue) -> bool:
-        """Whether a ballot of phase 1 has reasons; a comparison always has."""
-        return cue.role != "chair" and (cue.round > 1 or self.protocol.reasons_first)
+        return self.paper.task(unit)
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         if self.silent is not None:
@@ -411,18 +334,7 @@ class Malibu:
                 return self.talk.estimate(unit, texts, situation, sampled=sum(asked))
             ballots = self.silent.ballots(unit, texts, situation)
             return self.silent.estimate(ballots, len(asked), sampled=sum(asked))
-        if is_yardstick(unit):
-            return self.yardstick.estimate(len(self.task(unit)))
-        phase = int(unit.facets["phase"])
-        return estimate_usage(
-            len(self.task(unit)),
-            self._ballots[phase],
-            self.protocol,
-            judges=len(self.judges),
-            rounds=self.config.rounds,
-            chair=self.chair is not None,
-            placement=self.placement,
-        )
+        return self.paper.estimate(unit)
 
     def notes(self, *, dry_run: bool) -> Iterator[str]:
         """What sampled ballots cost, in which categories wordings repeat, and in a dry run what four metrics cost."""
@@ -496,29 +408,7 @@ class Malibu:
     async def run(self, unit: Unit, models: Models) -> Outcome:
         if self.silent is not None:
             return await self._run_worded(self.silent, unit, models)
-        if is_yardstick(unit):
-            return await self.yardstick.run(unit, self.task(unit), models)
-        phase = int(unit.facets["phase"])
-        ballot = self._ballots[phase]
-        debate = Debate(
-            self.judges,
-            model=models[str(unit.facets["model"])],
-            rounds=self.config.rounds,
-            blind_rounds=1 if self.protocol.blind else 0,
-            order=self.protocol.order(self.config.seed, unit.id.removesuffix(f"/@{unit.facets['model']}")),
-            chair=self.chair,
-            instructions=lambda cue: self._instructions(phase, cue),
-            reply_type=lambda cue: ballot.reply_type(with_remark=self._with_remark(cue)),
-            readout=self.config.readout,
-            options=self._options,
-            models=models,
-            placement=self.placement,
-            fence=bool(self.config.fence),
-        )
-        transcript = await debate.converse(self.task(unit))
-        expected = self.config.readout == "expected"
-        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
-        return Outcome(transcript, tuple(verdicts))
+        return await self.paper.run(unit, models)
 
 
 def _check_pairs(identities: Identities) -> None:
