@@ -1,0 +1,217 @@
+"""A judge's card as it is stored: one JSON file per model, which `parley card` writes and everything else reads.
+
+    card = read_card("card-smollm2.json")
+    card.line("gender").estimate
+
+The schema is published as `card.schema.json` beside this module (`python -m parley.analysis.card.record` writes it).
+Lines stand in the order of what invalidates first, and nothing is summed into a grade.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from parley.base.errors import ConfigError
+
+SCHEMA: Final = 1
+SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
+
+Measured = Literal["points", "share", "auc"]
+"""What a line is measured in: points of the scale, a share from 0 to 1, or the area under the ROC curve."""
+Worse = Literal["either", "higher", "lower"]
+LineVerdict = Literal["shown", "small", "not shown", "blocked"]
+Group = Literal[
+    "judging",
+    "labels",
+    "direction",
+    "position",
+    "length",
+    "wording",
+    "consistency",
+    "injection",
+    "author",
+    "replies",
+    "talk",
+]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class BatteryRecord(_Record):
+    """Which questions were asked: the battery's name, version, hash and size."""
+
+    name: str
+    version: str
+    sha256: Hash
+    size: Literal["default", "brief", "subset", "sampled"]
+
+
+class ModelRecord(_Record):
+    """Who judged.
+
+    Args:
+        name: As it was given: provider/model.
+        family: The maker's family of models, for bylines and groups: "qwen".
+        revision: The revision of the weights, where it is known.
+        date: When the run began: what an API served that day.
+        quantisation: Of the weights, where it is known: "Q4_K_M".
+        template_sha256: The hash of the chat template, where it is known.
+        readout: "expected" from the probabilities of the answers; "sampled" from replies.
+        scale: The lowest and the highest score.
+        simulated: Whether the judge is a simulated one, which is never ranked with models.
+    """
+
+    name: str
+    family: str
+    revision: str | None = None
+    date: str
+    quantisation: str | None = None
+    template_sha256: Hash | None = None
+    readout: Literal["expected", "sampled"]
+    scale: tuple[int, int]
+    simulated: bool = False
+
+
+class DataRecord(_Record):
+    """What was judged, and in whose words: names and hashes."""
+
+    suite: str
+    suite_sha256: Hash
+    wordings_sha256: Hash
+
+
+class RunRecord(_Record):
+    """The run that the card was read from.
+
+    Args:
+        file: The run file's name.
+        sha256: The hash of its verdicts, whatever else was written into it since.
+        seed: The run's seed.
+        calls: Model calls.
+        tokens_in: Tokens of the prompts.
+        tokens_out: Tokens of the replies.
+        cost: In dollars; None where no price is known.
+        parley: The version of Parley.
+    """
+
+    file: str
+    sha256: Hash
+    seed: int
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost: float | None = None
+    parley: str
+
+
+class Line(_Record):
+    """One thing that was asked about the judge, and what was found.
+
+    Args:
+        id: A short name, the same in all cards of a battery; `parley check --require` uses it.
+        group: Verdicts are corrected within it.
+        title: What is estimated: "female − male".
+        question: What it answers, in words.
+        unit: What it is measured in.
+        null: The value of a judge that has not the property.
+        margin: How far from `null` the value may lie and still count as small.
+        worse: Which side of `null` is worse.
+        estimate: The mean of `values`; None where nothing could be read.
+        low: The lower end of the 95% interval; None where it has none.
+        high: The upper end.
+        p: That the value is `null`, two-sided.
+        p_corrected: The same after Holm's correction within the group.
+        verdict: "shown" to differ from `null`, shown to be "small", "not shown", or "blocked".
+        because: What blocks the verdict, or what qualifies it, in one clause.
+        n: Number of ballots.
+        clusters: Number of independent parts: what the interval is over.
+        cluster: What such a part is: "base".
+        values: The value of each cluster, by its id. Two cards of the same units are compared by these, in pairs.
+        units: How the units' ids begin, for the viewer.
+    """
+
+    id: str
+    group: Group
+    title: str
+    question: str
+    unit: Measured
+    null: float
+    margin: float
+    worse: Worse
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_corrected: float | None = None
+    verdict: LineVerdict
+    because: str | None = None
+    n: int
+    clusters: int
+    cluster: str = "base"
+    values: dict[str, float] = {}
+    units: str | None = None
+
+
+class Card(_Record):
+    """A judge's card."""
+
+    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
+    battery: BatteryRecord
+    model: ModelRecord
+    data: DataRecord
+    run: RunRecord
+    lines: tuple[Line, ...]
+
+    def line(self, line_id: str) -> Line:
+        """The line of this id; an error names those that there are."""
+        for line in self.lines:
+            if line.id == line_id:
+                return line
+        raise ConfigError(f"the card of {self.model.name} has no line '{line_id}' (it has: {', '.join(self.ids)})")
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of all lines."""
+        return [line.id for line in self.lines]
+
+
+def read_card(path: str | Path) -> Card:
+    """The card of a file; ConfigError, in one line, where it is none.
+
+    Args:
+        path: The JSON file.
+    """
+    try:
+        return Card.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConfigError(f"{path} is not a judge's card: {f'{place}: ' if place else ''}{first['msg']}") from None
+
+
+def write_card(card: Card, path: str | Path) -> None:
+    """Write a card as JSON, one line of text per value.
+
+    Args:
+        card: The card.
+        path: The file.
+    """
+    Path(path).write_text(card.model_dump_json(by_alias=True, indent=1) + "\n", "utf-8")
+
+
+def schema_text() -> str:
+    """The published JSON Schema."""
+    return json.dumps(Card.model_json_schema(by_alias=True), indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA_FILE.write_text(schema_text(), "utf-8")

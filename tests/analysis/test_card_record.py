@@ -1,0 +1,65 @@
+"""A card as JSON: what is written is read again, the published schema is the code's, and a wrong file is one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from parley.analysis.card.record import SCHEMA_FILE, Card, read_card, schema_text, write_card
+from parley.base.errors import ConfigError
+
+HASH = "0" * 64
+
+
+def example() -> dict[str, object]:
+    line = {"id": "gender", "group": "labels", "title": "female − male", "question": "?", "unit": "points"}
+    line |= {"null": 0.0, "margin": 0.1, "worse": "either", "verdict": "not shown", "n": 0, "clusters": 0}
+    return {
+        "schema": 1,
+        "battery": {"name": "card-1", "version": "1.0", "sha256": HASH, "size": "brief"},
+        "model": {"name": "sim/judge", "family": "sim", "date": "2026-11-17", "readout": "expected", "scale": [1, 9]},
+        "data": {"suite": "malibu-2 2.0", "suite_sha256": HASH, "wordings_sha256": HASH},
+        "run": {
+            "file": "a.sqlite",
+            "sha256": HASH,
+            "seed": 0,
+            "calls": 1,
+            "tokens_in": 1,
+            "tokens_out": 1,
+            "parley": "0",
+        },
+        "lines": [line],
+    }
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    card = Card.model_validate(example())
+    write_card(card, tmp_path / "card.json")
+    assert read_card(tmp_path / "card.json") == card
+    assert json.loads((tmp_path / "card.json").read_text())["schema"] == 1
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    assert SCHEMA_FILE.read_text("utf-8") == schema_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", r"is not a judge's card: schema: Field required|battery: Field required"),
+        ("no", "is not a judge's card: Invalid JSON"),
+        (json.dumps({**example(), "grade": "A"}), "grade: Extra inputs are not permitted"),
+    ],
+)
+def test_a_file_that_is_no_card_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "card.json").write_text(text)
+    with pytest.raises(ConfigError, match=message) as error:
+        read_card(tmp_path / "card.json")
+    assert "\n" not in str(error.value)
+
+
+def test_a_line_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(ConfigError, match=r"has no line 'sex' \(it has: gender\)"):
+        Card.model_validate(example()).line("sex")
