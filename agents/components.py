@@ -82,6 +82,8 @@ class DebateConfig(ConversationConfig):
     fence: bool | Literal["referee"] = False
     ballots: list[SilentBallot] = []
     heard: dict[str, str] = {}
+    max_turns: int | None = None
+    emit_team_events: bool = False
 
 
 class EvaluatorConfig(BaseModel):

@@ -17,7 +17,10 @@ from autogen_agentchat.base import ChatAgent, TaskResult, Team, TerminationCondi
 from autogen_agentchat.messages import (
     BaseAgentEvent,
     BaseChatMessage,
+    MessageFactory,
     ModelClientStreamingChunkEvent,
+    StructuredMessage,
+    UserInputRequestedEvent,
 )
 from autogen_core import CancellationToken, ComponentModel
 from autogen_core.models import ChatCompletionClient
@@ -77,6 +80,7 @@ class Conversation(Team):
         self._turns_so_far: list[Turn] = []
         self._stop_reason = ""
         self._emit: Emit | None = None
+        self._message_types = MessageFactory()
 
     @property
     def name(self) -> str:
@@ -115,7 +119,14 @@ class Conversation(Team):
             raise ConfigError(f"two participants are called '{agent.name}'; names must differ")
         seat = Seat(agent, role)
         self._seats.append(seat)
+        self._register(*(kind for kind in agent.produced_message_types if issubclass(kind, StructuredMessage)))
         return seat
+
+    def _register(self, *kinds: type[Event]) -> None:
+        """Let a saved state keep messages of these types as they are; those of other types are saved as text."""
+        for kind in kinds:
+            if not self._message_types.is_registered(kind):
+                self._message_types.register(kind)
 
     async def converse(self, task: str | None, cancellation_token: CancellationToken | None = None) -> Transcript:
         """Converse about the task, and return the whole transcript.
@@ -187,12 +198,32 @@ class Conversation(Team):
         token: CancellationToken,
         reply_type: type[BaseModel] | None,
         speaks_again: bool = False,
+        hold: bool = False,
     ) -> Spoken:
-        """One turn of one agent, as soon as the conversation is not paused; `speaks_again` if another is certain."""
+        """One turn of one agent, as soon as the conversation is not paused.
+
+        Args:
+            seat: The agent.
+            round: The round that the turn is part of.
+            token: Cancels the turn.
+            reply_type: The type that the reply is parsed as.
+            speaks_again: Whether the agent is certain to have another turn.
+            hold: Whether the turn's events wait for its message, because another agent is shown at the same time:
+                mixed chunks of two agents cannot be read, and AutoGen's `Console` prints them as they come.
+        """
         await self._not_paused.wait()
         if token.is_cancelled():
             raise asyncio.CancelledError
-        return await seat.speak(round, token, self._emit, reply_type=reply_type, speaks_again=speaks_again)
+        emit, held = self._emit, list[Event]()
+        if hold and emit is not None:
+            at_once = emit
+
+            def emit(event: Event) -> None:
+                # Somebody waits for the input: held back, the turn would never end.
+                (at_once if isinstance(event, UserInputRequestedEvent) else held.append)(event)
+
+        spoken = await seat.speak(round, token, emit, reply_type=reply_type, speaks_again=speaks_again)
+        return spoken._replace(held=held) if held else spoken
 
     async def _is_over(self, messages: Sequence[Event]) -> bool:
         """Whether the termination condition ends the conversation after these messages."""
@@ -227,11 +258,12 @@ class Conversation(Team):
                     messages.append(event)
                 emit(event)
 
-            async for turn, message, _ in self._converse(opening, cancellation_token, emit_and_keep):
-                from_task = any(message is given for given in opening)
-                if turn.role == "narrator" and not (from_task and output_task_messages):
+            async for spoken in self._converse(opening, cancellation_token, emit_and_keep):
+                from_task = any(spoken.message is given for given in opening)
+                if spoken.turn.role == "narrator" and not (from_task and output_task_messages):
                     continue
-                emit_and_keep(message)
+                for event in (*spoken.held, spoken.message):
+                    emit_and_keep(event)
             return TaskResult(messages=messages, stop_reason=self._stop_reason)
 
         async with aclosing(stream_events(run, cancellation_token)) as items:
@@ -285,7 +317,8 @@ class Conversation(Team):
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": save_messages((*seat.inbox, *seat.waiting)),
+                "inbox": save_messages(seat.inbox, self._message_types),
+                "waiting": save_messages(seat.waiting, self._message_types),
             }
             for seat in self._seats
         }
@@ -302,8 +335,12 @@ class Conversation(Team):
         for seat in self._seats:
             saved = state[seat.name]
             await seat.agent.load_state(saved["agent"])
-            seat.inbox = [unread for unread in load_messages(saved["inbox"]) if isinstance(unread, BaseChatMessage)]
-            seat.waiting = []
+            seat.inbox = self._load_unread(saved["inbox"])
+            seat.waiting = self._load_unread(saved.get("waiting", ()))
+
+    def _load_unread(self, saved: Iterable[Mapping[str, Any]]) -> list[BaseChatMessage]:
+        loaded = load_messages(saved, self._message_types)
+        return [message for message in loaded if isinstance(message, BaseChatMessage)]
 
     def _common_config(self) -> dict[str, Any]:
         """The part of the saved config that every conversation has."""

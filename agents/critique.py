@@ -176,7 +176,8 @@ class Critique(Conversation, Component[CritiqueConfig]):
         for iteration in range(self.max_iterations + 1):
             draft = self._show_draft(spoken.turn)
             evaluated = await gather_or_cancel(
-                self._evaluate(label, question, draft, iteration, token) for label in self._evaluators
+                self._evaluate(label, question, draft, iteration, token, hold=position > 0)
+                for position, label in enumerate(self._evaluators)
             )
             over = False
             verdicts: dict[str, EvaluatorVerdict] = {}
@@ -202,7 +203,9 @@ class Critique(Conversation, Component[CritiqueConfig]):
             if await self._is_over([*spoken.inner, spoken.message]):
                 return
 
-    async def _evaluate(self, label: str, task: str, draft: str, iteration: int, token: CancellationToken) -> Spoken:
+    async def _evaluate(
+        self, label: str, task: str, draft: str, iteration: int, token: CancellationToken, hold: bool
+    ) -> Spoken:
         """One evaluator's turn on one draft. Its agent is reset first: no draft is compared with an earlier one."""
         evaluator = self._evaluators[label]
         if not isinstance(evaluator, tuple):
@@ -210,7 +213,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
         seat, settings = evaluator
         await seat.agent.on_reset(token)
         seat.inbox = [narrate(settings.prompt.format(task=task, draft=fence_judged(draft, "DRAFT"), criterion=label))]
-        return await self._speak(seat, iteration, token, settings.reply_type)
+        return await self._speak(seat, iteration, token, settings.reply_type, hold=hold)
 
     async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> Spoken:
         """A plain function's turn on one draft."""

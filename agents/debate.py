@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from typing import Any, Literal, NamedTuple, Self
 
 from autogen_agentchat.base import TerminationCondition
-from autogen_agentchat.messages import BaseChatMessage
+from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, SelectSpeakerEvent
 from autogen_core import CancellationToken, Component
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
@@ -33,7 +33,7 @@ from parley.agents.conversation import (
 )
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
-from parley.agents.messages import Event, load_messages, narrate, narrator_turn, save_messages
+from parley.agents.messages import Event, load_messages, narrate, narrator_turn, save_messages, typed_message
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import Placement
 from parley.agents.seats import Seat, Spoken
@@ -60,8 +60,9 @@ ReplyType = Callable[[Cue], type[BaseModel] | None]
 """The type that an agent's reply is parsed as; None for plain text."""
 
 
-_SELECTOR = "speaking order"
-"""The key of a saved state for what a selector has read. No agent's name has a space."""
+_POSITION = "speaking order"
+"""The key of a saved state for where the debate stopped, and for what chooses the next speaker. No agent's name has a
+space."""
 
 
 def everyone(reader: Cue, turn: Turn) -> bool:
@@ -76,7 +77,8 @@ class Debate(Conversation, Component[DebateConfig]):
         participants: The debaters: personas, AutoGen agents or AutoGen teams, in speaking order.
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
             embedded one.
-        rounds: How often each debater speaks. By default twice: one statement, one answer to the others.
+        rounds: How often each debater speaks. By default twice: one statement, one answer to the others; with
+            `max_turns`, as often as it allows.
         blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
             instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
             referee hears the debaters, and is not heard by them before that. By default none.
@@ -103,6 +105,11 @@ class Debate(Conversation, Component[DebateConfig]):
             transcript has them unquoted. Off by default, as in the published debates.
         termination_condition: An AutoGen condition that ends the debate early. As in AutoGen's teams, it gets the
             task too.
+        max_turns: How many turns one run may have, as in AutoGen's teams: the next run continues from there. Agents
+            that speak concurrently take one turn together. By default there is no limit but `rounds`.
+        emit_team_events: Whether `run_stream` yields a `SelectSpeakerEvent` before every turn.
+        custom_message_types: Types of messages that agents of yours send and that `save_state` keeps as they are. As in
+            AutoGen, they are not part of the component.
         model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
@@ -117,7 +124,7 @@ class Debate(Conversation, Component[DebateConfig]):
         participants: Sequence[Participant],
         *,
         model: str | ChatCompletionClient | None = None,
-        rounds: int = 2,
+        rounds: int | None = None,
         blind_rounds: int = 0,
         order: Order | NextSpeaker = round_robin,
         sees: Sees = everyone,
@@ -133,6 +140,9 @@ class Debate(Conversation, Component[DebateConfig]):
         placement: Placement = "system",
         fence: bool | Literal["referee"] = False,
         termination_condition: TerminationCondition | None = None,
+        max_turns: int | None = None,
+        emit_team_events: bool = False,
+        custom_message_types: Sequence[type[BaseAgentEvent | BaseChatMessage]] = (),
         model_client_stream: bool = False,
         name: str = "debate",
         description: str = "Personas who debate in turns.",
@@ -148,6 +158,10 @@ class Debate(Conversation, Component[DebateConfig]):
             placement=placement,
             model_client_stream=model_client_stream,
         )
+        if max_turns is not None and max_turns < 1:
+            raise ConfigError(f"max_turns must be at least 1, got {max_turns}")
+        if rounds is None:
+            rounds = max_turns or 2
         if not participants:
             raise ConfigError("a debate needs at least one participant")
         if rounds < (0 if ballots else 1):
@@ -157,53 +171,78 @@ class Debate(Conversation, Component[DebateConfig]):
         self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
         self._fence = fence
+        self._max_turns, self._emit_team_events = max_turns, emit_team_events
         self._ballots, self._heard = tuple(ballots), dict(heard or {})
         self._thread: list[Event] = []
         self._previous: str | None = None
+        self._round, self._step = 1, 0  # where it continues: a round, and how many of its groups have spoken
+        self._instructed: set[str] = set()
         self._typed = reply_type
         self._reply_type: ReplyType = (lambda cue: None) if reply_type is None else _as_policy(reply_type)
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
+        typed = (typed_message(reply_type),) if isinstance(reply_type, type) else ()
+        self._register(*custom_message_types, *typed)
         # Opened now and kept: what records a debate finds, prepares and prices the clients that it has.
         self._selector = self._client_for(order.model) if isinstance(order, by_model) else None
 
     def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
-        self._deliver_blind_turns()  # of an earlier conversation that was cancelled
+        if self._step and self._step >= len(self._schedule()):
+            self._end_round()
+        if self._round > self.rounds:
+            self._round = 1
         self._thread += task
         for seat in self._seats:
             seat.inbox += task
 
     async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
-        async for spoken in self._silent_turns(token):
-            yield spoken
+        """All turns from where the last conversation stopped, to the end of the rounds."""
+        if (self._round, self._step) == (1, 0):
+            async for spoken in self._silent_turns(token):
+                yield spoken
         narrated: set[tuple[int, str]] = set()
-        for round in range(1, self.rounds + 1):
-            async for names, choice in self._speakers(round):
+        turns = 0
+        while self._round <= self.rounds:
+            for planned in self._schedule()[self._step :]:
+                names, choice = (planned, None) if planned is not None else await self._choose()
                 if choice is not None:
                     yield choice
                 seats = [self._find(name) for name in names]
+                if self._emit_team_events and self._emit is not None:
+                    self._emit(SelectSpeakerEvent(content=list(names), source=self.name))
                 for seat in seats:
-                    instruction = self._instruct(seat, round)
+                    instruction = self._instruct(seat)
                     # Agents that get the same instruction share one narrator turn in the transcript.
-                    if instruction and (round, instruction) not in narrated:
-                        narrated.add((round, instruction))
-                        yield Spoken(narrator_turn(seat.inbox[-1], round), seat.inbox[-1])
-                turns = (self._turn(seat, round, token) for seat in seats)
-                over = False
-                for turn, message, inner in await _together(turns, seats):
+                    if instruction and (self._round, instruction) not in narrated:
+                        narrated.add((self._round, instruction))
+                        yield Spoken(narrator_turn(seat.inbox[-1], self._round), seat.inbox[-1])
+                group = await _together((self._turn(seat, token, hold=seat is not seats[0]) for seat in seats), seats)
+                # Before any of the turns is shown: whoever stops listening there continues after them.
+                self._step += 1
+                self._instructed.clear()
+                for turn, message, inner, _ in group:
                     self._deliver(turn, message)
-                    yield Spoken(turn, message, inner)
                     self._thread += [*inner, message]
                     if turn.role == "debater":
                         self._previous = turn.speaker
-                    over = over or await self._is_over([*inner, message])
+                over = False
+                for spoken in group:
+                    yield spoken
+                    over = over or await self._is_over([*spoken.inner, spoken.message])
+                turns += 1
+                if not over and turns == self._max_turns:
+                    over, self._stop_reason = True, f"Maximum number of turns {turns} reached."
                 if over:
-                    self._deliver_blind_turns()
                     return
-            if round == self.blind_rounds:
-                self._deliver_blind_turns()
+            self._end_round()
+
+    def _end_round(self) -> None:
+        if self._round == self.blind_rounds:
+            for seat in self._seats:
+                seat.deliver_waiting()
+        self._round, self._step = self._round + 1, 0
 
     async def _silent_turns(self, token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         """The ballots of round 0, each after the narrator's question."""
@@ -214,32 +253,34 @@ class Debate(Conversation, Component[DebateConfig]):
             for spoken in await _together((seat.cast(ballot, token) for seat in seats), seats):
                 yield spoken
 
-    async def _speakers(self, round: int) -> AsyncGenerator[tuple[Group, Spoken | None], None]:
-        """Who speaks in a round: groups one after the other, the agents of a group concurrently.
+    def _schedule(self) -> list[Group | None]:
+        """Who speaks in the round: groups one after the other, the agents of a group concurrently.
 
-        With a group comes the narrator's turn of choosing it, where a model chose it and its calls must be recorded.
+        None stands for one agent, who is chosen when the others have spoken.
         """
-        blind = round <= self.blind_rounds
+        blind = self._round <= self.blind_rounds
+        groups: list[Group | None]
         if not isinstance(self._order, NextSpeaker):
-            groups = list(self._order(round, list(self._debaters)))
-            together = [list(dict.fromkeys(name for group in groups for name in group))]
-            for group in together if blind else groups:
-                yield group, None
-        elif blind:
-            yield list(self._debaters), None
+            groups = list(self._order(self._round, list(self._debaters)))
+            if blind:
+                groups = [list(dict.fromkeys(name for group in groups for name in group or ()))]
         else:
-            for _ in self._debaters:
-                with record_calls() as calls:
-                    name = await self._order.choose(self._floor())
-                choice = None
-                if calls:
-                    turn = Turn(speaker="selector", role="narrator", round=round, text=name, calls=tuple(calls))
-                    choice = Spoken(turn, narrate(name, "selector"))
-                yield [name], choice
+            groups = [list(self._debaters)] if blind else [None] * len(self._debaters)
         if self._referee is not None:
-            yield [self._referee.name], None
-        if self._chair is not None and round == self.rounds:
-            yield [self._chair.name], None
+            groups.append([self._referee.name])
+        if self._chair is not None and self._round == self.rounds:
+            groups.append([self._chair.name])
+        return groups
+
+    async def _choose(self) -> tuple[Group, Spoken | None]:
+        """The next speaker, and the narrator's turn of choosing it where a model's calls must be recorded."""
+        assert isinstance(self._order, NextSpeaker), "only such an order leaves a choice"
+        with record_calls() as calls:
+            name = await self._order.choose(self._floor())
+        if not calls:
+            return [name], None
+        turn = Turn(speaker="selector", role="narrator", round=self._round, text=name, calls=tuple(calls))
+        return [name], Spoken(turn, narrate(name, "selector"))
 
     def _floor(self) -> Floor:
         descriptions = {name: seat.agent.description for name, seat in self._debaters.items()}
@@ -254,17 +295,22 @@ class Debate(Conversation, Component[DebateConfig]):
         except KeyError:
             raise ConfigError(f"the speaking order names '{name}', who does not take part") from None
 
-    def _instruct(self, seat: Seat, round: int) -> str | None:
-        text = self._instructions(Cue(seat.name, seat.role, round)) if self._instructions else None
+    def _instruct(self, seat: Seat) -> str | None:
+        # An agent whose turn was cancelled has read its instruction already.
+        if self._instructions is None or seat.name in self._instructed:
+            return None
+        text = self._instructions(Cue(seat.name, seat.role, self._round))
+        self._instructed.add(seat.name)
         if text:
             seat.inbox.append(narrate(text))
         return text
 
-    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
+    async def _turn(self, seat: Seat, token: CancellationToken, hold: bool) -> Spoken:
         """One turn, with the reply type that this debate's policy gives it."""
+        round = self._round
         speaks_again = round < self.rounds and seat.role != "chair" and not isinstance(self._order, NextSpeaker)
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
-        return await self._speak(seat, round, token, reply_type, speaks_again)
+        return await self._speak(seat, round, token, reply_type, speaks_again, hold)
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader
@@ -286,24 +332,31 @@ class Debate(Conversation, Component[DebateConfig]):
             elif open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn):
                 inbox.append(quoted if self._fence is True or seat.role == self._fence else message)
 
-    def _deliver_blind_turns(self) -> None:
-        for seat in self._seats:
-            seat.deliver_waiting()
-
     async def reset(self) -> None:
         await super().reset()
         self._thread, self._previous = [], None
+        self._round, self._step = 1, 0
+        self._instructed.clear()
 
     async def save_state(self) -> Mapping[str, Any]:
-        state = await super().save_state()
-        if not isinstance(self._order, NextSpeaker):
-            return state
-        return {**state, _SELECTOR: {"messages": save_messages(self._thread), "previous": self._previous}}
+        # Only who chooses the next speaker reads the whole thread again.
+        thread = self._thread if isinstance(self._order, NextSpeaker) else []
+        position = {
+            "messages": save_messages(thread, self._message_types),
+            "previous": self._previous,
+            "round": self._round,
+            "step": self._step,
+            "instructed": sorted(self._instructed),
+        }
+        return {**await super().save_state(), _POSITION: position}
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
-        await super().load_state({name: saved for name, saved in state.items() if name != _SELECTOR})
-        read = state.get(_SELECTOR, {"messages": [], "previous": None})
-        self._thread, self._previous = load_messages(read["messages"]), read["previous"]
+        await super().load_state({name: saved for name, saved in state.items() if name != _POSITION})
+        position = state.get(_POSITION, {})
+        self._thread = load_messages(position.get("messages", ()), self._message_types)
+        self._previous = position.get("previous")
+        self._round, self._step = position.get("round", 1), position.get("step", 0)
+        self._instructed = set(position.get("instructed", ()))
 
     def _to_config(self) -> DebateConfig:
         return DebateConfig(
@@ -321,6 +374,8 @@ class Debate(Conversation, Component[DebateConfig]):
             fence=self._fence,
             ballots=list(self._ballots),
             heard=self._heard,
+            max_turns=self._max_turns,
+            emit_team_events=self._emit_team_events,
         )
 
     @classmethod
@@ -339,6 +394,8 @@ class Debate(Conversation, Component[DebateConfig]):
             fence=config.fence,
             ballots=config.ballots,
             heard=config.heard,
+            max_turns=config.max_turns,
+            emit_team_events=config.emit_team_events,
             **loaded_arguments(config),
         )._loaded()
 

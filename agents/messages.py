@@ -10,10 +10,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, MessageFactory, TextMessage
+from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, MessageFactory, StructuredMessage, TextMessage
 from autogen_core import CancellationToken
+from autogen_core.models import UserMessage
+from pydantic import BaseModel
 
 from parley.agents.models.wire import NARRATOR
 from parley.agents.transcripts import Turn
@@ -35,25 +38,37 @@ def narrate(text: str, source: str = NARRATOR) -> TextMessage:
     return TextMessage(id=new_message_id(), content=text, source=source)
 
 
+@lru_cache(maxsize=64)
+def typed_message(content: type[BaseModel]) -> type[StructuredMessage[Any]]:
+    """AutoGen's type of message for content of a type. Kept: pydantic takes milliseconds to make one."""
+    return StructuredMessage[content]  # type: ignore[valid-type]
+
+
+def as_read(message: BaseChatMessage) -> UserMessage:
+    """A message as personas read it: a typed reply as it was written, where AutoGen gives its content as JSON."""
+    if isinstance(message, StructuredMessage) and message.format_string is not None:
+        return UserMessage(content=message.to_model_text(), source=message.source)
+    return message.to_model_message()
+
+
 def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
     """A message that no agent said, as a turn of the transcript."""
     return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
 
 
-def save_messages(messages: Iterable[Event]) -> list[Mapping[str, Any]]:
-    """Messages as JSON: those of a type that is not AutoGen's own as plain text, events of such a type not at all."""
-    known, saved = MessageFactory(), list[Mapping[str, Any]]()
+def save_messages(messages: Iterable[Event], known: MessageFactory) -> list[Mapping[str, Any]]:
+    """Messages as JSON: those of a type that is not known as plain text, events of such a type not at all."""
+    saved: list[Mapping[str, Any]] = []
     for message in messages:
         if known.is_registered(type(message)) and not isinstance(message, TextMessage):
-            saved.append(message.dump())
+            saved.append({**message.dump(), "type": type(message).__name__})
         elif isinstance(message, BaseChatMessage):
             saved.append({"source": message.source, "content": message.to_model_text()})
     return saved
 
 
-def load_messages(saved: Iterable[Mapping[str, Any]]) -> list[Event]:
+def load_messages(saved: Iterable[Mapping[str, Any]], known: MessageFactory) -> list[Event]:
     """The messages that were saved."""
-    known = MessageFactory()
     return [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
 
 

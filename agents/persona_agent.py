@@ -40,7 +40,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from parley.agents.ballots import SilentBallot, cast
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
-from parley.agents.messages import Emit, Event, new_message_id, stream_events
+from parley.agents.messages import Emit, Event, as_read, new_message_id, stream_events, typed_message
 from parley.agents.models.registry import as_client
 from parley.agents.models.request import SHARED
 from parley.agents.models.wire import NARRATOR
@@ -190,7 +190,8 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        return (TextMessage, HandoffMessage) if self.handoffs else (TextMessage,)
+        typed = (typed_message(self.reply_type),) if self.reply_type is not None else ()
+        return (*typed, TextMessage, *((HandoffMessage,) if self.handoffs else ()))
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         return await self.speak(messages, cancellation_token)
@@ -225,7 +226,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         for message in messages:
             if isinstance(message, HandoffMessage):
                 await self._remember(*message.context)
-            await self._remember(message.to_model_message())
+            await self._remember(as_read(message))
         inner: list[Event] = []
 
         def note(event: Event) -> None:
@@ -256,9 +257,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         own_message = UserMessage if self.placement == "last" else AssistantMessage
         await self._remember(own_message(content=reply.raw, source=self._name))
         return PersonaResponse(
-            chat_message=TextMessage(
-                id=message_id, content=reply.raw, source=self._name, models_usage=reply.usage, metadata={}
-            ),
+            chat_message=self._message(reply, message_id),
             inner_messages=inner,
             verdict=reply.value,
             expected=reply.expected,
@@ -266,6 +265,20 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             thought=reply.thought,
             cut=reply.cut,
         )
+
+    def _message(self, reply: StructuredReply[BaseModel], message_id: str) -> BaseChatMessage:
+        """The reply as AutoGen's agents send it: a `StructuredMessage` if it was parsed as a type."""
+        header: dict[str, Any] = {
+            "id": message_id,
+            "source": self._name,
+            "models_usage": reply.usage,
+            "metadata": {},
+        }
+        if reply.value is None:
+            return TextMessage(content=reply.raw, **header)
+        # The others read the reply as it was written: its format string is the text itself, with nothing to fill in.
+        written = reply.raw.replace("{", "{{").replace("}", "}}")
+        return typed_message(type(reply.value))(content=reply.value, format_string=written, **header)
 
     async def cast(self, ballot: SilentBallot, token: CancellationToken) -> PersonaResponse:
         """A silent ballot, on the question alone: it is neither part of what the agent remembers nor adds to it.

@@ -39,6 +39,8 @@ class Spoken(NamedTuple):
     message: BaseChatMessage
     inner: Sequence[Event] = ()
     """Tool calls, messages of an inner team and the like, which termination conditions get too."""
+    held: Sequence[Event] = ()
+    """What a stream still has to show before the message: it was held back while another agent was shown."""
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ def _as_persona_response(
             chat_message=message, inner_messages=response.inner_messages, thought=thought, cut=cut
         )
     message = response.chat_message
-    if isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
+    if response.verdict is None and isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
         response = replace(response, verdict=message.content, parse_status="ok")
     if reply_type is None or isinstance(response.verdict, reply_type) or response.parse_status not in (None, "ok"):
         return response
