@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
 from parley.analysis.reporting.forest import Estimate, Forest, estimates
+from parley.analysis.stats.multiplicity import holm
 
 NET_WINS = "wins minus losses per comparison"
 
@@ -145,5 +147,10 @@ def _primary(
             lines += estimates(table.loc[[row.Index]], _pair, p="p_adjusted", group=group, units=units)
             continue
         own = own[own["by"] == row.conclusion.removesuffix("s differ")].rename(columns={"name": "who"})
-        lines += estimates(own, lambda one: f"{_pair(one)} · {one.who}", n="clusters", group=group, units=units)
+        # Holm's correction within the contrast, and Bonferroni's over the contrasts.
+        adjusted = (len(table) * np.array(holm(own["p"], "judges").adjusted)).clip(max=1.0)
+        own = own.assign(p_adjusted=adjusted)
+        lines += estimates(
+            own, lambda one: f"{_pair(one)} · {one.who}", p="p_adjusted", n="clusters", group=group, units=units
+        )
     return tuple(lines)

@@ -27,12 +27,16 @@ class Estimate:
         value: The estimate.
         low: Lower end of the interval; None without an interval.
         high: Upper end.
-        p: The p-value, adjusted where the plot's family is; None without a test.
+        p: The p-value, corrected in the family that the line belongs to. Where the plot has a reference value, a line
+            without one is never the headline.
         group: A heading that lines share, such as an identity category or a model.
         n: How many units or rows are behind it.
         units: The facets of the units behind it, and their values, as the viewer filters them:
             {"identity": ("female", "male")}.
-        secondary: Whether it only stands beside the others, and is never the finding.
+        secondary: Whether it only stands beside the primary lines, and is never the headline. Secondary lines are a
+            family of their own.
+        simultaneous: The interval that holds for all primary lines at once, for the headline, which is chosen among
+            them; None: `low` and `high`.
     """
 
     label: str
@@ -44,6 +48,7 @@ class Estimate:
     n: int | None = None
     units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secondary: bool = False
+    simultaneous: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,8 @@ def estimates(
     n: str | None = "n",
     group: Callable[[Any], str] = lambda row: "",
     units: Callable[[Any], Mapping[str, tuple[str, ...]]] = lambda row: {},
+    secondary: Callable[[Any], bool] = lambda row: False,
+    simultaneous: tuple[str, str] | None = None,
 ) -> tuple[Estimate, ...]:
     """The rows of a table as lines of a forest plot. Rows without a value are left out.
 
@@ -93,26 +100,34 @@ def estimates(
         n: Column of counts.
         group: The heading that a row stands under.
         units: The facets of the units behind a row.
+        secondary: Whether a row only stands beside the primary ones.
+        simultaneous: Columns of the ends of the intervals that hold for all primary lines at once.
     """
     lines = []
     for row in rows.itertuples():
         if not math.isfinite(getattr(row, value)):
             continue
-        low, high = (float(getattr(row, end)) for end in ends)
-        bounded = math.isfinite(low) and math.isfinite(high)
+        low, high = _bounded(row, ends) or (None, None)
         lines.append(
             Estimate(
                 label=label(row),
                 value=float(getattr(row, value)),
-                low=low if bounded else None,
-                high=high if bounded else None,
+                low=low,
+                high=high,
                 p=_known(getattr(row, p)) if p else None,
                 group=group(row),
                 n=int(getattr(row, n)) if n else None,
                 units=units(row),
+                secondary=secondary(row),
+                simultaneous=_bounded(row, simultaneous),
             )
         )
     return tuple(lines)
+
+
+def _bounded(row: Any, ends: tuple[str, str] | None) -> tuple[float, float] | None:
+    low, high = (float(getattr(row, end)) for end in ends) if ends else (math.nan, math.nan)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _known(number: float) -> float | None:
@@ -124,12 +139,13 @@ def filled(forests: Iterable[Forest]) -> tuple[Forest, ...]:
     return tuple(forest for forest in forests if forest.estimates)
 
 
-def in_numbers(line: Estimate, forest: Forest) -> str:
+def in_numbers(line: Estimate, forest: Forest, *, simultaneous: bool = False) -> str:
     """An estimate with its interval: "+0.73 (+0.41 to +1.05)", "62% (18% to 93%)"; never "-0.00".
 
     Args:
         line: The estimate.
         forest: The plot that it is in, which says how numbers are shown.
+        simultaneous: Whether to give the interval that holds for all primary lines at once, where there is one.
     """
     difference = forest.reference == 0
     factor, unit = (100, "%") if forest.scale == "share" else (1, "")
@@ -142,42 +158,7 @@ def in_numbers(line: Estimate, forest: Forest) -> str:
 
     if line.low is None or line.high is None:
         return f"{shown(line.value)} (no interval)"
+    if simultaneous and line.simultaneous is not None:
+        low, high = line.simultaneous
+        return f"{shown(line.value)} (simultaneous 95% interval {shown(low)} to {shown(high)})"
     return f"{shown(line.value)} ({shown(line.low)} to {shown(line.high)})"
-
-
-def finding(forest: Forest) -> str:
-    """What the plot shows in one line: the largest effect that was shown, or that none was.
-
-    An estimate without an interval is never named: it shows nothing yet.
-
-    Args:
-        forest: The plot.
-    """
-    lines = [line for line in forest.estimates if line.low is not None and line.high is not None]
-    lines = [line for line in lines if not line.secondary] or lines
-    if not lines:
-        return f"{forest.question} Not known yet: the data are too few for an interval."
-    if forest.reference is None:
-        first = lines[0]
-        return f"{forest.question} {_place(first)} {in_numbers(first, forest)}."
-    shown = [line for line in lines if _is_shown(line, forest.reference)]
-    if not shown:
-        reference = f"{100 * forest.reference:g}%" if forest.scale == "share" else f"{forest.reference:g}"
-        if tests := sum(line.p is not None for line in lines):
-            none = "the test is not significant" if tests == 1 else f"none of {tests} tests is significant"
-        else:
-            none = f"{'the' if len(lines) == 1 else 'every'} interval includes {reference}"
-        return f"{forest.question} Not shown: {none}."
-    largest = max(shown, key=lambda line: abs(line.value - float(forest.reference or 0)))
-    others = f", the largest of {len(shown)} shown" if len(shown) > 1 else ""
-    return f"{forest.question} {_place(largest)} {in_numbers(largest, forest)}{others}."
-
-
-def _place(line: Estimate) -> str:
-    return f"{line.group}: {line.label}" if line.group else f"{line.label}:"
-
-
-def _is_shown(line: Estimate, reference: float) -> bool:
-    if line.p is not None:
-        return line.p <= LEVEL
-    return not float(line.low or 0.0) <= reference <= float(line.high or 0.0)

@@ -19,8 +19,9 @@ from urllib.parse import quote
 import pandas as pd
 
 from parley.analysis.reporting.figures import as_svg, save
-from parley.analysis.reporting.forest import Forest, finding
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.forest_figure import INCHES, Width, draw_forest
+from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.methods import methods, references
 from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
 from parley.base.text import plural
@@ -145,7 +146,7 @@ def latex(table: Table, warning: str = "") -> str:
 
 
 def html(report: Report, pictures: Mapping[str, bytes]) -> str:
-    """The page: the finding, the plot of the main question, few sentences; the rest is folded.
+    """The page: the headline, the plot of the main question, few sentences; the rest is folded.
 
     Args:
         report: What to show.
@@ -158,8 +159,8 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     figures += [_figure(report, figure, pictures) for figure in report.figures if figure.name in pictures]
     return page.substitute(
         title=escape(report.title),
-        heading=f'<p class="study">{escape(report.title)}</p><h1>{escape(report.finding)}</h1>'
-        if first
+        heading=f'<p class="study">{escape(report.title)}</p><h1>{escape(report.headline.text)}</h1>'
+        if report.headline
         else f"<h1>{escape(report.title)}</h1>",
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
         main=_forest(report, first, pictures) if first and _shown(first, pictures) else "",
@@ -193,7 +194,7 @@ def _forest(report: Report, forest: Forest, pictures: Mapping[str, bytes]) -> st
     """The plot; a narrow screen gets it at the width of a single column, if it was drawn so."""
     narrow, wide = (pictures.get(f"{forest.name} {size}") for size in ("single", "double"))
     source = f'<source media="(max-width: 640px)" srcset="{_data(narrow)}">' if narrow and wide else ""
-    image = f'<img alt="{escape(finding(forest))}" src="{_data(wide or narrow or b"")}">'
+    image = f'<img alt="{escape(headline(forest).text)}" src="{_data(wide or narrow or b"")}">'
     table = next((table for table in report.tables if table.name == forest.table), None)
     link = f"<figcaption>{_csv_link(table)}</figcaption>" if table else ""
     return f'<figure id="forest-{escape(forest.name)}"><picture>{source}{image}</picture>{link}</figure>'

@@ -16,12 +16,15 @@ from typing import Any, TypeAlias
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.forest import Forest, finding
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.headline import Headline, headline
 
 SIMULATED = "SIMULATED"
 Directions: TypeAlias = Mapping[str, Mapping[str, Mapping[Any, Sequence[str]]]]
 """By base and category: the identities that the documented stereotype favours, and the others it compares them with."""
-_NEGATIVE_ZERO = re.compile(r"(?<![\w.])-(0(?:\.0+)?)(?![\d.]\d|\d)")
+_NEGATIVE_ZERO = re.compile(r"(?<![\w.])[-−](0(?:\.0+)?)(?![\d.]\d|\d)")
+_MINUS = re.compile(r"(?<![^\s(])-(?=\.?\d)")
+"""A hyphen before a number, at the beginning of a word: gpt-4 and 2026-11-17 keep theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +144,8 @@ class Report:
             answers the study's main question.
         runs: The runs that this was made from: file, study, models, seed, versions, counts.
         settings: Bootstrap and permutation settings, such as draws and seed.
+        blocked: What keeps the main question without an answer, as fewer than six bases do. It stands in the
+            headline in the answer's place.
     """
 
     title: str
@@ -151,9 +156,10 @@ class Report:
     forests: tuple[Forest, ...] = ()
     runs: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
+    blocked: str = ""
 
     def __post_init__(self) -> None:
-        words = tuple(_NEGATIVE_ZERO.sub(r"\1", line) for line in self.words)
+        words = tuple(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line)) for line in self.words)
         object.__setattr__(self, "words", words)
 
     @property
@@ -162,11 +168,11 @@ class Report:
         return " ".join(line for line in self.cautions if SIMULATED in line)
 
     @property
-    def finding(self) -> str:
-        """The main question and its answer in one line; "" without a forest plot."""
+    def headline(self) -> Headline | None:
+        """The main question and its answer; None without a forest plot."""
         if not self.forests:
-            return ""
-        return (f"{SIMULATED}. " if self.simulated else "") + finding(self.forests[0])
+            return None
+        return headline(self.forests[0], blocked=self.blocked, prefix=f"{SIMULATED}. " if self.simulated else "")
 
     def table(self, name: str) -> pd.DataFrame:
         """The frame of the table with this name."""
@@ -177,7 +183,7 @@ class Report:
         return {
             "title": self.title,
             "runs": [json_values(run) for run in self.runs],
-            "finding": self.finding,
+            "headline": json_values(self.headline.data()) if self.headline else None,
             "cautions": list(self.cautions),
             "summary": list(self.words),
             "settings": json_values(self.settings),

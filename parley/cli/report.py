@@ -135,8 +135,8 @@ def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = Fa
 def _print(report: Report) -> None:
     console = Console()
     console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
-    if report.finding:
-        console.print(f"[bold]{escape(visible(report.finding))}[/bold]", highlight=False)
+    if report.headline:
+        console.print(f"[bold]{escape(visible(report.headline.text))}[/bold]", highlight=False)
     for run in report.runs:
         units = run["units"]
         cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.2f}"

@@ -181,7 +181,7 @@ async def get_headline(request: web.Request) -> web.Response:
     def work() -> dict[str, Any]:
         found = state.run(name).headline(state.reporter, first=not brief)
         if brief:
-            return {key: found.get(key) for key in ("largest", "unavailable", "pending", "cautions")}
+            return {key: found.get(key) for key in ("headline", "unavailable", "pending", "cautions")}
         return found
 
     return await respond(work)

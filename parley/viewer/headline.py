@@ -23,10 +23,9 @@ MAX_VERDICTS = 4_000_000
 
 
 def headline(file: RunFile) -> dict[str, Any]:
-    """What the run's page shows: the finding, cautions, sentences, forest plots, figures with their captions.
+    """What the run's page shows: the headline, cautions, sentences, forest plots, figures with their captions.
 
-    `largest` is the largest estimate of the main question, for the list of runs. Figures have their picture, as SVG.
-    Without a report, `unavailable` gives the reason.
+    Figures have their picture, as SVG. Without a report, `unavailable` gives the reason.
     """
     page: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
     if file.counts()["done"] == 0:
@@ -46,18 +45,13 @@ def headline(file: RunFile) -> dict[str, Any]:
     except (ParleyError, ValueError) as error:
         return {**page, "unavailable": str(error)}
 
-    plots = [json_values(asdict(forest)) for forest in report.forests if forest.estimates]
-    page |= {
-        "finding": report.finding,
+    return {
+        "headline": json_values(report.headline.data()) if report.headline else None,
         "cautions": list(report.cautions),
         "sentences": list(report.words),
-        "forests": plots,
+        "forests": [json_values(asdict(forest)) for forest in report.forests if forest.estimates],
+        "figures": _pictures(report),
     }
-    page["figures"] = _pictures(report)
-    page["largest"] = next(
-        filter(None, (largest_estimate(plot) for plot in plots if plot["reference"] is not None)), None
-    )
-    return page
 
 
 def comparison(path: Path, other: Path) -> dict[str, Any]:
@@ -92,23 +86,3 @@ def _pictures(report: Report) -> list[dict[str, str]]:
         {"name": figure.name, "caption": figure.caption, "svg": as_svg(figure.draw(), stamp).decode()}
         for figure in report.figures
     ]
-
-
-def largest_estimate(forest: dict[str, Any]) -> dict[str, Any] | None:
-    """The line of the runs page: the estimate furthest from the reference, of those with an interval.
-
-    A difference without one, as from a run that was stopped early, may be anything.
-    """
-    known = [line for line in forest["estimates"] if line["low"] is not None and line["high"] is not None]
-    known = [line for line in known if not line["secondary"]] or known
-    if not known:
-        return None
-    line = max(known, key=lambda line: abs(line["value"] - forest["reference"]))
-    return {
-        **{key: line[key] for key in ("label", "value", "low", "high", "p")},
-        "axis": forest["axis"],
-        "scale": forest["scale"],
-        "reference": forest["reference"],
-        "question": forest["question"],
-        "count": len(forest["estimates"]),
-    }

@@ -20,8 +20,8 @@ from markdown_it import MarkdownIt
 
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
-from parley.analysis.reporting.forest import finding
 from parley.analysis.reporting.forest_figure import draw_forest
+from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.methods import methods
 from parley.analysis.reporting.render import html, latex, markdown, write
 from parley.analysis.reporting.report import (
@@ -124,7 +124,7 @@ def test_the_page_forbids_itself_to_load_or_run_anything(page: Page) -> None:
 def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page, report: Report) -> None:
     images = page.all("img")
     assert [image["alt"] for image in images] == [
-        *map(finding, report.forests),
+        *(headline(forest).text for forest in report.forests),
         *(figure.caption for figure in report.figures),
     ]
     assert (len(report.forests), len(report.figures)) == (5, 7)
@@ -140,10 +140,11 @@ def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page,
 
 def test_the_page_begins_with_the_finding_and_folds_its_tables(page: Page, report: Report) -> None:
     """Two scenarios give no interval, so no difference is headlined."""
-    assert report.finding == (
+    assert report.headline is not None
+    assert report.headline.text == (
         "SIMULATED. Do scores depend on the identity? Not known yet: the data are too few for an interval."
     )
-    assert page.text.index(report.finding) < page.text.index(report.words[0])
+    assert page.text.index(report.headline.text) < page.text.index(report.words[0])
     assert len(page.all("details")) == len([table for table in report.tables if len(table.frame)]) + 3
     assert "random seed 3" in page.text, "the methods paragraph"
     assert "@article{wu2023autogen," in page.text

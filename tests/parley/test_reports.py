@@ -108,7 +108,7 @@ def test_a_report_is_one_object_with_the_promised_keys(
 
     assert (result.status, result.err) == (0, "")
     assert strict(result.out) == data, "the same from Python and from the command line"
-    assert set(data) == {"title", "runs", "cautions", "summary", "settings", "finding", "forests", *MALIBU, *MORE}
+    assert set(data) == {"title", "runs", "cautions", "summary", "settings", "headline", "forests", *MALIBU, *MORE}
     for key, columns in MALIBU.items():
         assert data[key], key
         assert {tuple(row) for row in data[key]} == {tuple(columns.split())}, key
@@ -418,7 +418,8 @@ def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parle
     assert first.startswith("gender: the panel's models differ on 'female' against 'male'"), first
     (named,) = report.table("primary")["model"]
     assert named == "sim/judge?female=+1, sim/judge?female=-1", "those who spoke, not the run's default"
-    assert "female − male · sim/judge?female=" in report.finding
+    assert report.headline is not None
+    assert "female − male · sim/judge?female=" in report.headline.answer
 
 
 def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley, place: Path) -> None:

@@ -171,7 +171,7 @@ def test_a_run_that_is_missing_or_stopped_early_says_so(tmp_path, viewer, chromi
     page.goto(address)
     early = page.locator("tr[data-run='early.sqlite']")
     expect(early).to_contain_text("1 of 29")
-    expect(early.locator(".finding")).to_have_text("–")
+    expect(early.locator(".finding")).to_contain_text("Not known yet")
     page.goto(address + "run?run=gone.sqlite")
     expect(page.get_by_role("alert")).to_contain_text("there is no run 'gone.sqlite'")
     expect(page.locator("main")).not_to_contain_text("computed")

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from parley.viewer import reporter
-from parley.viewer.headline import largest_estimate
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reporter import FAILED, Reporter
 
@@ -82,26 +81,3 @@ def test_a_report_that_ends_the_process_is_said_to_have_failed(tmp_path, build, 
     assert run.headline(reports, first=True)["unavailable"] == FAILED
     reports.close()
     run.close()
-
-
-def line(label: str, value: float, low: float | None, high: float | None) -> dict[str, object]:
-    return {"label": label, "value": value, "low": low, "high": high, "p": None, "secondary": False}
-
-
-def test_an_estimate_without_an_interval_is_no_headline() -> None:
-    plot = {
-        "reference": 0.0,
-        "axis": "points",
-        "scale": "points",
-        "question": "?",
-        "estimates": [line("a − b", 3.0, None, None)],
-    }
-    assert largest_estimate(plot) is None, "as of a run that was stopped early"
-    plot["estimates"] = [line("a − b", 3.0, None, None), line("a − c", -0.5, -0.9, -0.1), line("b − c", 0.4, 0.1, 0.7)]
-    found = largest_estimate(plot)
-    assert found is not None
-    assert (found["label"], found["count"]) == ("a − c", 3)
-    plot["estimates"][1]["secondary"] = True
-    found = largest_estimate(plot)
-    assert found is not None
-    assert found["label"] == "b − c", "a loop's own scorer is no headline"

@@ -1,4 +1,4 @@
-// The first tab of a run: cautions, the main finding, a forest plot for each question, what else the report says, figures.
+// The first tab of a run: cautions, the headline, a forest plot for each question, what else the report says, figures.
 import { get } from "./api.js";
 import { embedded, fill, h } from "./dom.js";
 import { forestPlot } from "./forest.js";
@@ -41,7 +41,7 @@ export async function showFindings(box, run) {
   const pictures = figures.map((figure) => picture(run, figure));
   fill(box, cautions(found.cautions || []),
     empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
-    found.finding ? h("p", { class: "lead" }, found.finding) : "",
+    found.headline ? h("p", { class: "lead" }, found.headline.text) : "",
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
       h("div", { class: "plots" }, forests.map((plot) => forestPlot(plot, (line) => unitParams(run, line))),
         !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),

@@ -1,7 +1,7 @@
 // Forest plots: the estimates that answer one question on a shared axis, each a link to the units behind it.
 import { h, link, number, percent, pValue, signed, svg } from "./dom.js";
 
-const LEVEL = 0.05; // below it an adjusted p-value is marked by colour; without one, an interval without the reference
+const LEVEL = 0.05; // a corrected p-value that is not above it is marked by colour
 
 // Round numbers from min to max, about `count` of them.
 export function ticks(min, max, count = 5) {
@@ -21,14 +21,14 @@ function axisOf(plot) {
   let [min, max] = [Math.min(...ends), Math.max(...ends)];
   const margin = (max - min || Math.abs(max) || 1) * 0.06;
   [min, max] = [min - margin, max + margin];
-  if (plot.scale === "share") [min, max] = [Math.max(0, min), Math.min(1, max)];
+  if (plot.scale === "share" && plot.reference !== 0) [min, max] = [Math.max(0, min), Math.min(1, max)];
   const marks = ticks(min, max);
   return { x: (value) => (100 * (value - min)) / (max - min), marks, digits: decimals(marks.length > 1 ? marks[1] - marks[0] : 1) };
 }
 
 function formats(plot, digits) {
   const withSign = plot.reference === 0;
-  if (plot.scale === "share") return { value: (value) => (withSign && value > 0 ? "+" : "") + percent(value), tick: percent };
+  if (plot.scale === "share") return { value: withSign ? (value) => `${signed(100 * value, 1)}%` : percent, tick: percent };
   return { value: (value) => (withSign ? signed : number)(value), tick: (value) => number(value, digits) };
 }
 
@@ -44,7 +44,7 @@ export function forestPlot(plot, unitsOf) {
     const heading = line.group && line.group !== group ? h("tr", { class: "group" }, h("th", { colspan: tested ? 5 : 4, scope: "rowgroup" }, h("bdi", {}, line.group))) : null;
     group = line.group;
     const sure = line.low !== null && line.high !== null;
-    const apart = line.p !== null ? line.p < LEVEL : sure && plot.reference !== null && (line.low > plot.reference || line.high < plot.reference);
+    const apart = line.p !== null && line.p <= LEVEL;
     const bar = svg("svg", { class: `bar ${apart ? "apart" : ""}`, "aria-hidden": "true" },
       grid.map((mark) => svg("line", { x1: `${x(mark.at)}%`, x2: `${x(mark.at)}%`, y1: "0", y2: "100%", class: mark.class })),
       sure ? svg("line", { x1: `${x(line.low)}%`, x2: `${x(line.high)}%`, y1: "50%", y2: "50%", class: "span" }) : null,

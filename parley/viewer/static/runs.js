@@ -1,6 +1,6 @@
 // All runs of the folder, as a table that can be sorted; chosen runs can be compared.
 import { get } from "./api.js";
-import { age, bytes, dateTime, fill, go, h, integer, link, money, number, percent, pValue, plural, signed, unique } from "./dom.js";
+import { age, bytes, dateTime, fill, go, h, integer, link, money, plural, unique } from "./dom.js";
 import { breadcrumbs, button, errorBox, loading, setTitle, shortcuts } from "./widgets.js";
 
 const AT_ONCE = 4; // requests
@@ -9,7 +9,7 @@ const COLUMNS = [
   { key: "study", label: "study", value: (run) => run.study },
   { key: "model", label: "model", value: (run) => run.models?.join(", ") },
   { key: "units", label: "units", value: (run) => run.units?.done, numeric: true },
-  { key: "finding", label: "largest estimate (95% CI)", value: (run) => (run.found?.largest ? Math.abs(run.found.largest.value - run.found.largest.reference) : null), numeric: true },
+  { key: "finding", label: "headline", value: (run) => run.found?.headline?.distance, numeric: true },
   { key: "cost", label: "cost", value: (run) => run.cost, numeric: true },
   { key: "started", label: "age", value: (run) => run.started, numeric: true },
   { key: "state", label: "state", value: (run) => run.state },
@@ -145,11 +145,7 @@ export function runsPage(main, params) {
 
 function finding(found) {
   if (!found || found.pending) return h("span", { class: "muted" }, "computing…");
-  const { largest, unavailable } = found;
-  if (!largest) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
-  const format = largest.scale === "share" ? percent : largest.reference === 0 ? signed : number;
-  const many = largest.count > 1 ? `The largest of ${largest.count} is partly chance: see the others on the run's page.` : "";
-  const what = ` ${largest.axis.split(/ \(|,/)[0]}`;
-  return h("span", { title: [largest.question, `${largest.axis}.`, many].filter(Boolean).join(" ") }, h("bdi", {}, largest.label), " ", h("b", {}, format(largest.value)),
-    h("span", { class: "muted" }, `${what} (${format(largest.low)} to ${format(largest.high)})`, largest.p === null ? "" : ` p ${largest.p < 0.0001 ? "" : "= "}${pValue(largest.p)}`));
+  const { headline, unavailable } = found;
+  if (!headline) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
+  return h("span", { class: headline.status === "shown" ? "" : "muted", title: headline.question }, h("bdi", {}, headline.answer));
 }

@@ -1,0 +1,66 @@
+"""One rule for headlines: planned lines with a corrected p-value, the largest of those that are shown, or none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from parley.analysis.reporting.forest import Estimate, Forest
+from parley.analysis.reporting.headline import headline
+from parley.analysis.reporting.report import Report
+
+SMALL = Estimate("a − b", 0.4, 0.1, 0.7, p=0.04)
+LARGE = Estimate("b − c", -0.5, -0.9, -0.1, p=0.01)
+UNSURE = Estimate("a − c", 0.9, -0.3, 2.1, p=0.3)
+
+
+def plot(*lines: Estimate, reference: float | None = 0.0) -> Forest:
+    return Forest("plot", "Do they differ?", "points", lines, reference=reference)
+
+
+def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_tested() -> None:
+    found = headline(plot(SMALL, LARGE, UNSURE))
+    assert found.text == (
+        "Do they differ? b − c: −0.50 (−0.90 to −0.10), p = 0.01 corrected for 3 tests; the largest of 2 shown."
+    )
+    assert (found.status, found.line, found.distance, found.tests, found.shown) == ("shown", LARGE, 0.5, 3, 2)
+
+
+def test_none_shown_says_how_many_were_tested() -> None:
+    assert headline(plot(UNSURE)).answer == "Not shown: the test is not significant."
+    found = headline(plot(*[UNSURE] * 14))
+    assert (found.answer, found.line) == ("Not shown: none of 14 tests is significant.", None)
+
+
+def test_a_line_without_a_test_or_an_interval_is_never_named() -> None:
+    untested = replace(LARGE, p=None)
+    assert headline(plot(untested, UNSURE)).answer == "Not shown: the test is not significant."
+    assert headline(plot(untested)).status == "too few"
+    assert headline(plot(replace(LARGE, low=None, high=None))).status == "too few", "as of a run that stopped early"
+
+
+def test_a_secondary_line_is_never_named() -> None:
+    found = headline(plot(UNSURE, replace(LARGE, secondary=True)))
+    assert (found.answer, found.tests) == ("Not shown: the test is not significant.", 1)
+
+
+def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for_all() -> None:
+    found = headline(plot(replace(LARGE, simultaneous=(-1.0, -0.02)), SMALL))
+    assert found.answer.startswith("b − c: −0.50 (simultaneous 95% interval −1.00 to −0.02), p = 0.01")
+
+
+def test_without_a_reference_the_first_line_is_described() -> None:
+    found = headline(plot(replace(UNSURE, p=None), SMALL, reference=None))
+    assert (found.status, found.answer) == ("described", "a − c: 0.90 (−0.30 to 2.10).")
+
+
+def test_what_blocks_stands_in_place_of_the_answer_and_every_reader_gets_the_same_object() -> None:
+    report = Report("r", forests=(plot(LARGE),), blocked="Not decided: four bases.", cautions=("m is SIMULATED.",))
+    assert report.headline is not None
+    assert report.headline.text == "SIMULATED. Do they differ? Not decided: four bases."
+    assert report.data()["headline"]["text"] == report.headline.text
+    assert Report("r").headline is None
+
+
+def test_sentences_have_minus_signs_and_no_negative_zero() -> None:
+    words = Report("r", ("gpt-4: -0.30 (-0.50 to -0.10), -0.00, on 2026-11-17 (−0.0 before).",)).words
+    assert words == ("gpt-4: −0.30 (−0.50 to −0.10), 0.00, on 2026-11-17 (0.0 before).",)
