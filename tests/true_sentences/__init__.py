@@ -1,0 +1,76 @@
+"""How often are the sentences of a report false? Simulators that know the truth, one `Cell` a sentence and setting.
+
+They are written from what a sentence claims, not from the code that prints it. Each simulates data of which the truth
+is known, has the product analyse them, and says whether the sentence came out wrong.
+
+    python -m tests.true_sentences --simulations 400       # writes tests/TRUE_SENTENCES.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A sentence in one setting, and how often it may fail.
+
+    Args:
+        sentence: What is claimed, or what the interval is of.
+        setting: What is true in the simulated data.
+        trial: Simulates one study and says whether the sentence failed; None where it rightly said nothing.
+        limit: The largest share of failures that is acceptable.
+        before: What was measured before the sentence was corrected.
+        share: Of the simulations asked for, where a trial is slow.
+    """
+
+    sentence: str
+    setting: str
+    trial: Callable[[np.random.Generator], bool | None]
+    limit: float
+    before: str = ""
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How often a cell's sentence failed.
+
+    Args:
+        failures: Studies in which it did.
+        spoken: Studies in which it was said.
+        studies: All simulated studies.
+    """
+
+    failures: int
+    spoken: int
+    studies: int
+
+    @property
+    def rate(self) -> float:
+        return self.failures / self.spoken if self.spoken else 0.0
+
+    def above(self, limit: float, doubt: float = 1e-3) -> bool:
+        """Whether so many failures would hardly occur if the rate were the limit."""
+        return bool(stats.binom.sf(self.failures - 1, self.spoken, limit) < doubt)
+
+
+def measure(cell: Cell, simulations: int, seed: int = 0) -> Outcome:
+    """Simulate a cell's study this often, every time with a generator of its own."""
+    studies = max(1, round(simulations * cell.share))
+    drawn = [cell.trial(np.random.default_rng([seed, study])) for study in range(studies)]
+    spoken = [failed for failed in drawn if failed is not None]
+    return Outcome(sum(spoken), len(spoken), studies)
+
+
+def all_cells() -> list[Cell]:
+    """The cells of all modules of this folder, in the order of their names."""
+    from importlib import import_module
+    from pathlib import Path
+
+    names = sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py"))
+    return [cell for name in names for cell in import_module(f"{__name__}.{name}").CELLS]
