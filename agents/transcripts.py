@@ -7,13 +7,14 @@ AutoGen agent with a Parley client is recorded.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel
 
@@ -58,19 +59,43 @@ class Call(NamedTuple):
     """Whether the reply ended because it reached its limit of tokens."""
 
 
+class ToolCall(Protocol):
+    """What is recorded of a call of a tool; AutoGen's `FunctionCall` is one."""
+
+    name: str
+    arguments: str
+
+
+def tool_calls_as_text(calls: Iterable[ToolCall]) -> str:
+    """A reply that calls tools instead of speaking, as `Call.reply` has it."""
+    return json.dumps([{"tool": call.name, "arguments": call.arguments} for call in calls], ensure_ascii=False)
+
+
+def tool_calls_in(reply: str) -> list[tuple[str, str]]:
+    """The names and arguments of the tools that a recorded reply calls; none if it is speech."""
+    if not reply.startswith('[{"tool": '):
+        return []
+    try:
+        return [(str(call["tool"]), str(call["arguments"])) for call in json.loads(reply)]
+    except (ValueError, KeyError, TypeError):  # speech that only begins like it
+        return []
+
+
 # A context variable and not wrapped clients: an `AssistantAgent` of the user's with one of our clients is recorded too.
 _RECORDED: ContextVar[list[Call] | None] = ContextVar("parley_recorded", default=None)
 
 
 class record_calls:
-    """Collect the calls made inside; an enclosing `record_calls` gets them too."""
+    """Collect the calls made inside, in a new list or `into` this one; an enclosing `record_calls` gets them too."""
 
     # A class with slots: `contextmanager` takes up to 10 µs more, at every turn.
     __slots__ = ("_calls", "_outer", "_token")
 
+    def __init__(self, into: list[Call] | None = None) -> None:
+        self._calls: list[Call] = [] if into is None else into
+
     def __enter__(self) -> list[Call]:
         self._outer = _RECORDED.get()
-        self._calls: list[Call] = []
         self._token = _RECORDED.set(self._calls)
         return self._calls
 

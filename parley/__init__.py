@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 from parley.base.lazy import import_on_first_use
 
 if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, which `parley --version` does not need
+    from parley import agents, judging, runs
     from parley.agents import Critique, Debate, Models, Persona, Transcript, Turn, ask
     from parley.jobs.toxicity import detox, detox_async
+    from parley.runs import frames
     from parley.runs.job import Options, run, run_async
     from parley.runs.recording import record, record_async
 else:
@@ -34,11 +36,15 @@ __all__ = [
     "Transcript",
     "Turn",
     "__version__",
+    "agents",
     "ask",
     "detox",
     "detox_async",
+    "frames",
+    "judging",
     "record",
     "record_async",
     "run",
     "run_async",
+    "runs",
 ]

@@ -261,6 +261,12 @@ def test_the_study_of_the_docs_runs(tmp_path: Path) -> None:
     assert '"done": 2' in done.stdout
 
 
+@pytest.mark.parametrize("used", ["parley.frames.turns", "parley.runs.frames.verdicts", "parley.agents.Debate"])
+def test_import_parley_is_enough(used: str) -> None:
+    done = subprocess.run([sys.executable, "-c", f"import parley; {used}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.imports", "parley.reports", "parley.runs"])
 def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
     """`import_on_first_use` reads the names from the block for the type checker, so this tests how it reads them."""

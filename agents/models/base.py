@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import random
 import time
 from abc import abstractmethod
@@ -42,7 +41,7 @@ from parley.agents.models.request import (
 from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, connections_with
-from parley.agents.transcripts import Call, PromptMessage, seed_from
+from parley.agents.transcripts import Call, PromptMessage, seed_from, tool_calls_as_text
 from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.base.home import say
 
@@ -416,11 +415,10 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     ) -> Call:
         usage = reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, reply.cached_tokens or 0, reply.written_tokens)
-        text = reply.content if isinstance(reply.content, str) else json.dumps([str(c) for c in reply.content])
         return Call(
             model=self.name,
             prompt=prompt,
-            reply=text,
+            reply=reply.content if isinstance(reply.content, str) else tool_calls_as_text(reply.content),
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             latency=latency,

@@ -6,6 +6,7 @@
         __getattr__, __dir__ = import_on_first_use(__name__)
 
 The block for the type checker is the table, so each name is written once, and a wrong one is found by the type checker.
+A module of the package itself may be one of them (`from parley import runs`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def import_on_first_use(package: str) -> tuple[Callable[[str], Any], Callable[[]
         module = _heavy_names(package).get(name)
         if module is None:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        return getattr(import_module(module), name)
+        return import_module(f"{package}.{name}") if module == package else getattr(import_module(module), name)
 
     def __dir__() -> list[str]:
         return sorted(sys.modules[package].__all__)

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
+from parley.agents.transcripts import tool_calls_in
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible, without_surrogates
 from parley.cli.shared import AddParser, newest_run, newest_runs
@@ -117,12 +118,13 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
             turn[key] = json.loads(turn[key]) if turn[key] else None
         names, calls = file.rows(
             "SELECT model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, cached_tokens, "
-            "thought_tokens "
+            "thought_tokens, (SELECT text FROM texts WHERE id = reply) AS reply "
             "FROM calls WHERE unit = ? AND seq = ? ORDER BY nth",
             (unit, turn["seq"]),
         )
         turn["calls"] = [dict(zip(names, call, strict=True)) for call in calls]
         for call in turn["calls"]:
+            call["tools"] = tool_calls_in(call.pop("reply") or "")
             pieces = json.loads(call.pop("prompt"))
             if with_prompts:
                 call["prompt"] = [
@@ -156,6 +158,8 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]], *, with_thoughts: 
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
                 say(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")
+            for tool, arguments in call["tools"]:
+                say(f"  calls {tool}({arguments})", "dim")
         if turn["thought"]:
             length = plural(len(turn["thought"]), "character")
             say(turn["thought"] if with_thoughts else f"thought: {length}; --thoughts shows them", "dim italic")

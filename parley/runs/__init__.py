@@ -24,6 +24,7 @@ from parley.runs.rows import Progress, Record, Rows, Tally, to_rows
 from parley.runs.store import Replies, RunFile
 
 if TYPE_CHECKING:  # imported when first used: these load AutoGen, and what reads a run file does not need it
+    from parley.runs import frames
     from parley.runs.engine import Engine, Result
     from parley.runs.executor import Executor, InProcess, RunControl
 else:
@@ -47,6 +48,7 @@ __all__ = [
     "Tally",
     "describe",
     "explain_damage",
+    "frames",
     "measure",
     "pack",
     "refuse_empty",

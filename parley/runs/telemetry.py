@@ -9,20 +9,18 @@ they are off; these exist only with `--trace`.
 
 from __future__ import annotations
 
-import json
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
 from parley.agents import Call, Models, observe_calls
+from parley.agents.tracing import chat_span, with_content
 from parley.base.errors import ConfigError
 from parley.judging import Outcome, Study, Unit
 
 MISSING = "tracing needs OpenTelemetry's SDK: pip install 'parley-autogen[otel]'"
-CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 @contextmanager
@@ -68,7 +66,7 @@ def _spans() -> Iterator[Spans]:
     own = not hasattr(provider, "add_span_processor")
     if own:
         provider = _provider()
-    spans = Spans(provider.get_tracer("parley"), with_content=os.environ.get(CONTENT, "").lower() == "true")
+    spans = Spans(provider.get_tracer("parley"), with_content=with_content())
     try:
         with observe_calls(spans.call):
             yield spans
@@ -111,30 +109,8 @@ class Spans:
         self.tracer, self.with_content = tracer, with_content
 
     def call(self, call: Call) -> None:
-        """Create the span of a call that has just ended."""
-        from opentelemetry.trace import SpanKind
-
-        plain = call.model.partition("?")[0]
-        provider, _, model = plain.partition("/")
-        attributes: dict[str, Any] = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": provider,
-            "gen_ai.request.model": model,
-            "gen_ai.usage.input_tokens": call.prompt_tokens,
-            "gen_ai.usage.output_tokens": call.completion_tokens,
-            "parley.cached": call.cached,
-            "parley.attempts": call.attempts,
-        }
-        if call.cost is not None:
-            attributes["parley.cost"] = call.cost
-        if self.with_content:
-            prompt = [_message(piece.role, piece.text) for piece in call.prompt]
-            attributes["gen_ai.input.messages"] = json.dumps(prompt, ensure_ascii=False)
-            attributes["gen_ai.output.messages"] = json.dumps([_message("assistant", call.reply)], ensure_ascii=False)
-        end = time.time_ns()
-        start = end - round(call.latency * 1e9)
-        span = self.tracer.start_span(f"chat {model}", kind=SpanKind.CLIENT, attributes=attributes, start_time=start)
-        span.end(end)
+        """Send the span of a call that has just ended."""
+        chat_span(self.tracer, call, messages=self.with_content)
 
     def of(self, study: Study) -> Study:
         """A copy of the study that creates a span per unit. A wrapper would not be an instance of its class."""
@@ -161,7 +137,3 @@ class Spans:
                 # The message may quote a server's reply; the type's name cannot.
                 span.set_status(StatusCode.ERROR, str(error) if self.with_content else type(error).__name__)
                 raise
-
-
-def _message(role: str, text: str) -> dict[str, Any]:
-    return {"role": role, "parts": [{"type": "text", "content": text}]}

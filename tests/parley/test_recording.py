@@ -12,13 +12,15 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
-from autogen_core.models import ModelFamily, ModelInfo
+from autogen_core import FunctionCall
+from autogen_core.models import CreateResult, ModelFamily, ModelInfo, RequestUsage
 from autogen_ext.models.openai import OpenAIChatCompletionClient
+from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
 import parley
-from parley import Debate, Options, Persona
-from parley.agents import ConfigError, Critique, Transcript, by_model, model
+from parley import Debate, Options, Persona, record
+from parley.agents import ConfigError, Critique, PersonaAgent, Transcript, by_model, model
 from parley.judging import Verdict
 from parley.runs import PlanChanged, frames
 
@@ -212,3 +214,19 @@ async def test_in_a_notebook() -> None:
     with pytest.raises(ConfigError, match=r"use await parley\.record_async"):
         parley.record(pair(), TASKS, out="team.sqlite")
     assert (await parley.record_async(pair(), TASKS, out="team.sqlite")).complete
+
+
+def test_the_commands_show_a_handoffs_tool_call(parley: Callable[..., Any]) -> None:
+    calls = [FunctionCall(id="c1", name="transfer_to_ben", arguments='{"why": "buses"}')]
+    reply = CreateResult(
+        finish_reason="function_calls",
+        content=calls,
+        usage=RequestUsage(prompt_tokens=9, completion_tokens=3),
+        cached=False,
+    )
+    ada = PersonaAgent(Persona("Ada", "You are Ada."), ReplayChatCompletionClient([reply], INFO), handoffs=["ben"])
+    record(ada, TASKS[:1], out="handoff.sqlite")
+    shown = parley("show", "handoff.sqlite").out
+    assert 'calls transfer_to_ben({"why": "buses"})' in shown
+    (call,) = json.loads(parley("show", "handoff.sqlite", "--json").out)["turns"][-1]["calls"]
+    assert call["tools"] == [["transfer_to_ben", '{"why": "buses"}']]
