@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley import agents, judging, runs
     from parley.agents import Critique, Debate, Models, Persona, Transcript, Turn, ask
     from parley.jobs.toxicity import detox, detox_async
+    from parley.reports.checking import check
     from parley.runs import frames
     from parley.runs.job import Options, run, run_async
     from parley.runs.recording import record, record_async
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "agents",
     "ask",
+    "check",
     "detox",
     "detox_async",
     "frames",

@@ -7,7 +7,6 @@ forbids it to load or run anything.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from html import escape
 from importlib.resources import files
@@ -24,7 +23,7 @@ from parley.analysis.reporting.forest_figure import INCHES, Width, draw_forest
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.methods import methods, references
 from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
-from parley.base.text import plural
+from parley.base.text import markdown_cell, plural, without_tags
 
 Figures = Literal["main", "all"]
 SENTENCES = 4
@@ -91,21 +90,11 @@ def markdown(table: Table, warning: str = "") -> str:
         warning: What must not be lost when the table is used elsewhere, such as that a model is simulated.
     """
     frame = table.view()
-    lines = [f"| {' | '.join(_markdown_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
+    lines = [f"| {' | '.join(markdown_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
     for row in frame.itertuples(index=False):
-        lines.append(f"| {' | '.join(_markdown_cell(format_cell(value)) for value in row)} |")
-    notes = "".join(f"\n{note}\n" for note in (_markdown_cell(warning), _no_html(table.note)) if note)
-    return f"**{_no_html(table.title)}**\n\n" + "\n".join(lines) + f"\n{notes}"
-
-
-def _markdown_cell(text: str) -> str:
-    escaped = text.replace("\\", r"\\").replace("|", r"\|").replace("](", r"]\(")
-    return " ".join(_no_html(escaped).split())
-
-
-def _no_html(text: str) -> str:
-    """The text with every HTML tag shown as text: names come from run files of others, and Markdown runs HTML."""
-    return re.sub(r"<(?=[a-zA-Z/!?])", r"\<", text)
+        lines.append(f"| {' | '.join(markdown_cell(format_cell(value)) for value in row)} |")
+    notes = "".join(f"\n{note}\n" for note in (markdown_cell(warning), without_tags(table.note)) if note)
+    return f"**{without_tags(table.title)}**\n\n" + "\n".join(lines) + f"\n{notes}"
 
 
 _TEX = str.maketrans(

@@ -32,6 +32,17 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
 
 
+def markdown_cell(text: str) -> str:
+    """The text for a cell of a Markdown table: one line, without HTML or links."""
+    escaped = text.replace("\\", r"\\").replace("|", r"\|").replace("](", r"]\(")
+    return " ".join(without_tags(escaped).split())
+
+
+def without_tags(text: str) -> str:
+    """The text with every HTML tag shown as text: names come from files of others, and Markdown runs HTML."""
+    return re.sub(r"<(?=[a-zA-Z/!?])", r"\<", text)
+
+
 def encodable(text: str) -> str:
     """The text as UTF-8 can encode it: a lone surrogate, which JSON may contain, becomes its escape."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -1,7 +1,7 @@
 """The command line: a thin layer, since everything it does can also be done in Python.
 
 Exit status: 0 if all is done, 1 if something failed or is left to do, 2 if the command or one of its files is wrong,
-75 if a scheduler or the wall time stopped a run, 130 if interrupted.
+3 if `check` cannot decide, 75 if a scheduler or the wall time stopped a run, 130 if interrupted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from parley.cli.early import early_signals
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
-ANALYSES = {"report", "compare", "view", "export", "audit", "calibrate", "power"}
+ANALYSES = {"report", "compare", "check", "leaderboard", "view", "export", "audit", "calibrate", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
 
@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "plan": Command("parley.cli.plan", "simulate a large run: hours, cost, disk space"),
     "report": Command("parley.cli.report", "tables, figures and a page for one run, or for several runs of one study"),
     "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
+    "check": Command("parley.cli.check", "check a judge's card against requirements, for CI"),
     "show": Command("parley.cli.show", "print a transcript in the terminal"),
     "view": Command("parley.cli.view", "read runs in the browser"),
     "export": Command("parley.cli.export", "make a dataset from runs, or write any run for Inspect or as JSON lines"),

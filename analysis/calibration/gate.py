@@ -1,0 +1,221 @@
+"""How often the gate is wrong where the true value is just the limit: simulated cards, no model calls.
+
+    python -m parley.analysis.calibration.gate --simulations 2000 > gate.md
+
+Every requirement is at its limit: there *broken* is false, as is *holds*. Of 1, 5 and 10 requirements, all are at the
+limit (worst for *broken*), or one is and the others lie far inside (worst for *holds*). A line is simulated as it
+stands in a card: values by base with their sign-flip interval, or bases crossed with wordings with that of two crossed
+samples. Lines of a card are correlated, as they are read from the same bases.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from parley.analysis.card.gate import check_card
+from parley.analysis.card.record import BatteryRecord, Card, DataRecord, Line, ModelRecord, RunRecord
+from parley.analysis.card.requirements import Requirement
+from parley.analysis.stats.crossed import crossed_mean
+from parley.analysis.stats.signflips import sign_flip_test
+from parley.analysis.stats.tables import Floats
+
+SIZES = (1, 5, 10)
+"""Requirements of a check."""
+INSIDE = 100.0
+"""How far inside the others lie, in standard deviations."""
+HASH = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class GateCell:
+    """Cards of one kind.
+
+    Args:
+        name: For the table.
+        bases: Number of bases.
+        shape: How values are distributed over bases.
+        distance: Whether requirements are about the distance from the null value (`.abs`).
+        limit: The limit, in standard deviations of a base's value.
+        baseline: Whether the change from an earlier card is tested: it is just the tolerance.
+    """
+
+    name: str
+    bases: int
+    shape: Literal["normal", "skewed", "shares", "crossed"] = "normal"
+    distance: bool = False
+    limit: float = 0.5
+    baseline: bool = False
+
+
+CELLS = (
+    GateCell("x < limit", 8),
+    GateCell("x < limit", 20),
+    GateCell("x < limit", 60),
+    GateCell("x.abs < limit", 20, distance=True),
+    GateCell("x.abs < limit, near 0", 20, distance=True, limit=0.05),
+    GateCell("x < limit, bases skewed", 60, "skewed"),
+    GateCell("x < limit, shares of 4 a base", 60, "shares"),
+    GateCell("x < limit, crossed with 6 wordings", 20, "crossed"),
+    GateCell("baseline, either direction is worse", 12, baseline=True),
+    GateCell("baseline, earlier value 0", 12, baseline=True, limit=0.0),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GateRates:
+    """Shares of false checks, of one cell and number of requirements.
+
+    Args:
+        cell: The cards.
+        requirements: Number of requirements.
+        broken: Share of checks that say *broken* where all requirements are at the limit.
+        holds: Share of checks that say *holds* where one is at the limit.
+        wrong: Share of checks that say either where all are at the limit.
+        simulations: Number of simulated checks.
+    """
+
+    cell: GateCell
+    requirements: int
+    broken: float
+    holds: float
+    wrong: float
+    simulations: int
+
+
+def simulate_gate(cell: GateCell, simulations: int, seed: int = 0) -> list[GateRates]:
+    """The shares of false checks of 1, 5 and 10 requirements.
+
+    Args:
+        cell: The cards.
+        simulations: Number of simulated cards.
+        seed: Seed of the simulation.
+    """
+    rng = np.random.default_rng([seed, *map(ord, cell.name), cell.bases])
+    said: Counter[tuple[int, str, str]] = Counter()
+    for _ in range(simulations):
+        lines = list(_lines(cell, rng))
+        for size in SIZES:
+            for where, inside in (("all", 0), ("one", size - 1)):
+                if where == "one" and size == 1:
+                    continue
+                outcome = _outcome(cell, lines[:size], inside)
+                said[size, where, outcome] += 1
+    return [
+        GateRates(
+            cell=cell,
+            requirements=size,
+            broken=said[size, "all", "broken"] / simulations,
+            holds=said[size, "all" if size == 1 else "one", "holds"] / simulations,
+            wrong=(said[size, "all", "broken"] + said[size, "all", "holds"]) / simulations,
+            simulations=simulations,
+        )
+        for size in SIZES
+    ]
+
+
+def _lines(cell: GateCell, rng: np.random.Generator) -> Iterator[tuple[Line, Line]]:
+    """Lines whose true value is 0, each with its earlier one; half of the variance is shared between them."""
+    shared = rng.normal(0, 1, cell.bases)
+    for number in range(max(SIZES)):
+        mixed = (shared + rng.normal(0, 1, cell.bases)) / np.sqrt(2)
+        line = _line(cell, f"line{number}", mixed, rng)
+        yield line, _line(cell, line.id, rng.normal(0, 1, cell.bases), rng) if cell.baseline else line
+
+
+def _line(cell: GateCell, name: str, normal: Floats, rng: np.random.Generator) -> Line:
+    values: Floats = normal
+    if cell.shape == "skewed":
+        values = -np.log(ndtr(normal)) - 1  # exponential
+    if cell.shape == "shares":
+        values = rng.binomial(4, 0.6, cell.bases) / 4 - 0.6
+    low, high, clusters = 0.0, 0.0, cell.bases
+    if cell.shape == "crossed":
+        wordings = rng.normal(0, 0.5, 6)
+        table = values[:, None] + wordings + rng.normal(0, 0.5, (cell.bases, 6))
+        rows, columns = np.indices(table.shape)
+        found = crossed_mean(table.ravel(), rows.ravel(), columns.ravel())
+        values, low, high, clusters = table.mean(axis=1), found.low, found.high, found.clusters
+    else:
+        test = sign_flip_test(values)
+        low, high = test.low, test.high
+    return Line(
+        id=name,
+        group="labels",
+        title=name,
+        question="",
+        unit="points",
+        null=0.0,
+        margin=1.0,
+        worse="either",
+        estimate=float(values.mean()),
+        low=low,
+        high=high,
+        verdict="not shown",
+        n=cell.bases,
+        clusters=clusters,
+        values={str(base): float(value) for base, value in enumerate(values)},
+    )
+
+
+def _moved(line: Line, by: float) -> Line:
+    """The line with another true value: its interval moves with it."""
+    moved = {key: value + by for key in ("estimate", "low", "high") if (value := getattr(line, key)) is not None}
+    return line.model_copy(update=moved | {"values": {base: value + by for base, value in line.values.items()}})
+
+
+def _outcome(cell: GateCell, lines: list[tuple[Line, Line]], inside: int) -> str:
+    """What the check says if the last lines lie inside, and all others are at the limit."""
+    shifts = [0.0] * (len(lines) - inside) + [-INSIDE] * inside
+    if cell.baseline:
+        # The size grows by just the tolerance, 1; of lines that lie inside, it shrinks.
+        old = [_moved(old, cell.limit - shift) for (_, old), shift in zip(lines, shifts, strict=True)]
+        new = [_moved(new, cell.limit + 1) for new, _ in lines]
+        return check_card(_card(new), [], baseline=_card(old)).outcome
+    middle = 1 + INSIDE if cell.distance else 0.0  # of lines that lie inside: anywhere far from both limits
+    requirements = [
+        Requirement(line.id, cell.distance, True, cell.limit + (middle if shift else 0.0))
+        for (line, _), shift in zip(lines, shifts, strict=True)
+    ]
+    moved = [
+        _moved(line, cell.limit + (0.0 if cell.distance else shift))
+        for (line, _), shift in zip(lines, shifts, strict=True)
+    ]
+    return check_card(_card(moved), requirements).outcome
+
+
+def _card(lines: list[Line]) -> Card:
+    return Card(
+        schema=1,
+        battery=BatteryRecord(name="simulated", version="1", sha256=HASH, size="default"),
+        model=ModelRecord(name="simulated", family="", date="", readout="expected", scale=(1, 9), simulated=True),
+        data=DataRecord(suite="", suite_sha256=HASH, wordings_sha256=HASH),
+        run=RunRecord(file="", sha256=HASH, seed=0, calls=0, tokens_in=0, tokens_out=0, parley=""),
+        lines=tuple(lines),
+    )
+
+
+def main() -> None:
+    """Print the table in Markdown."""
+    parser = argparse.ArgumentParser(description="How often the gate is wrong at the limit.")
+    parser.add_argument("--simulations", type=int, default=2000, help="simulated cards per row (default: 2000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the simulation (default: 0)")
+    parsed = parser.parse_args()
+    print(
+        "| true value at the limit | bases | requirements | false *broken* | false *holds* | either, all at the limit |"
+    )
+    print("|---|---|---|---|---|---|")
+    for cell in CELLS:
+        for found in simulate_gate(cell, parsed.simulations, parsed.seed):
+            rates = " | ".join(f"{rate:.1%}" for rate in (found.broken, found.holds, found.wrong))
+            print(f"| {cell.name} | {cell.bases} | {found.requirements} | {rates} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

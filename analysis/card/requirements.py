@@ -1,0 +1,150 @@
+"""What is required of a judge: texts such as "gender.abs < 0.1", from the command line or a TOML file.
+
+    require = ["gender.abs < 0.1", "position < 0.6"]
+
+    [tolerance]        # with a baseline: how much worse a line may become (default: its margin)
+    position = 0.05
+
+`.abs` is the distance from the line's null value: 0 for labels, 0.5 for the share of the first place.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from parley.analysis.card.record import Card, Line
+from parley.base.errors import ConfigError, ScenarioError
+from parley.base.toml import read_toml
+
+_FORM = re.compile(r"\s*([^\s<>=]{1,200}?)(\.abs)?\s*([<>])=?\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
+
+
+class Allowed(NamedTuple):
+    """The values that a requirement allows: those between two ends, one of which may be infinite."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One thing that is required of a line.
+
+    Args:
+        line_id: The line's id.
+        distance: Whether it is about the distance from the line's null value (`.abs`).
+        below: Whether the value must be below the limit; otherwise above.
+        limit: The limit.
+    """
+
+    line_id: str
+    distance: bool
+    below: bool
+    limit: float
+
+    @property
+    def text(self) -> str:
+        """The requirement in its one form, which names it in reports: "gender.abs < 0.1"."""
+        return f"{self.line_id}{'.abs' * self.distance} {'<' if self.below else '>'} {self.limit:g}"
+
+    def allowed(self, line: Line) -> Allowed:
+        """The values that the line may have."""
+        if self.distance:
+            return Allowed(line.null - self.limit, line.null + self.limit)
+        return Allowed(-math.inf, self.limit) if self.below else Allowed(self.limit, math.inf)
+
+
+def parse_requirement(text: str) -> Requirement:
+    """The requirement that a text says; ConfigError, in one line, where it is none.
+
+    Args:
+        text: Such as "position < 0.6" or "auc > 0.7".
+    """
+    form = _FORM.fullmatch(text)
+    if not form:
+        raise ConfigError(f"a requirement is LINE < NUMBER, LINE > NUMBER or LINE.abs < NUMBER, got {text[:200]!r}")
+    requirement = Requirement(form[1], bool(form[2]), form[3] == "<", float(form[4]))
+    if not math.isfinite(requirement.limit):
+        raise ConfigError(f"the limit of {text[:200]!r} is not a finite number")
+    if requirement.distance and not (requirement.below and requirement.limit > 0):
+        raise ConfigError(f".abs is a distance, so it needs < and a number above 0, got {text[:200]!r}")
+    return requirement
+
+
+def check_names(requirements: Sequence[Requirement], others: Sequence[str], card: Card) -> None:
+    """Raise ConfigError if a requirement, or another name, is of a line that the card does not have.
+
+    Args:
+        requirements: The requirements.
+        others: Other ids of lines.
+        card: The card.
+    """
+    names = [*(requirement.line_id for requirement in requirements), *others]
+    if unknown := [name for name in dict.fromkeys(names) if name not in card.ids]:
+        missing = ", ".join(f"'{name}'" for name in unknown)
+        raise ConfigError(f"the card of {card.model.name} has no line {missing} (it has: {', '.join(card.ids)})")
+
+
+class RequirementFile(NamedTuple):
+    """What a file requires."""
+
+    require: list[str]
+    tolerance: dict[str, float]
+    lines: list[str] | None
+    """The lines that are compared with a baseline; None: all."""
+
+
+def read_requirements(path: Path) -> RequirementFile:
+    """The requirements of a TOML file with the keys `require`, `tolerance` and `lines`.
+
+    Args:
+        path: The file.
+    """
+    try:
+        table = read_toml(path, "file of requirements")
+    except ScenarioError as error:
+        raise ConfigError(str(error)) from None
+    if unknown := [key for key in table if key not in RequirementFile._fields]:
+        raise ConfigError(f"{path}: unknown key '{unknown[0][:80]}' (known: {', '.join(RequirementFile._fields)})")
+    lines = _texts(table.get("lines", []), path, "lines")
+    return RequirementFile(
+        require=_texts(table.get("require", []), path, "require"),
+        tolerance=_tolerance(table.get("tolerance", {}), path),
+        lines=lines if "lines" in table else None,
+    )
+
+
+def parse_tolerance(text: str) -> tuple[str, float]:
+    """A line's id and its tolerance, from "gender=0.2"."""
+    name, equals, number = text.rpartition("=")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not equals or not name.strip() or not 0 <= value < math.inf:
+        raise ConfigError(f"--tolerance is LINE=NUMBER with a number of at least 0, got {text[:200]!r}")
+    return name.strip(), value
+
+
+def _texts(value: Any, path: Path, key: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ConfigError(f"{path}: {key} must be a list of texts")
+    return value
+
+
+def _tolerance(table: Any, path: Path) -> dict[str, float]:
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{path}: tolerance must be a table of lines and numbers")
+    wrong = [
+        name
+        for name, value in table.items()
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf
+    ]
+    if wrong:
+        raise ConfigError(f"{path}: the tolerance of '{wrong[0][:80]}' must be a number of at least 0")
+    return {str(name): float(value) for name, value in table.items()}

@@ -1,0 +1,86 @@
+"""`parley check CARD --require "gender.abs < 0.1"`: the gate for CI.
+
+Exit status: 0 if everything holds, 1 if something is broken, 3 if it is undecided, 2 if the command is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+from parley.base.errors import ParleyError
+from parley.base.text import visible
+from parley.cli.flags import comma_separated
+from parley.cli.shared import AddParser, need_analysis
+
+
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("card", metavar="RUN-OR-CARD", help="a judge's card (JSON), or a run file")
+    parser.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="REQUIREMENT",
+        help="such as 'gender.abs < 0.1' or 'judge > 0.7'; may be given several times",
+    )
+    parser.add_argument("--requirements", metavar="FILE", help='TOML file: require = ["gender.abs < 0.1", …]')
+    parser.add_argument(
+        "--baseline", metavar="OLD", help="an earlier card of the same units: no line may be shown to be worse"
+    )
+    parser.add_argument(
+        "--tolerance",
+        action="append",
+        default=[],
+        metavar="LINE=X",
+        help="how much worse than the baseline a line may be (default: its margin)",
+    )
+    parser.add_argument(
+        "--lines", type=comma_separated, metavar="A,B", help="lines to compare with the baseline (default: all)"
+    )
+    parser.add_argument(
+        "--undecided",
+        choices=("fail", "pass"),
+        help="exit with 1 or 0 where nothing is broken but something is undecided (default: 3)",
+    )
+    parser.add_argument("--junit", metavar="FILE", help="also write JUnit XML, for Jenkins and GitLab")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    need_analysis()
+    from parley.analysis.card.gate_output import as_values, github_annotations, junit, summary  # load scipy
+    from parley.analysis.card.requirements import parse_tolerance
+    from parley.reports.checking import check
+
+    result = check(
+        parsed.card,
+        parsed.require,
+        requirements=parsed.requirements,
+        baseline=parsed.baseline,
+        tolerance=dict(parse_tolerance(text) for text in parsed.tolerance),
+        lines=parsed.lines,
+    )
+    status = result.status(parsed.undecided)
+    if parsed.json:
+        print(json.dumps(as_values(result, status), indent=2, ensure_ascii=False))
+    else:
+        print(visible(str(result)))
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            print("\n".join(github_annotations(result)))
+    if parsed.junit:
+        _write(Path(parsed.junit), junit(result))
+    if page := os.environ.get("GITHUB_STEP_SUMMARY"):
+        _write(Path(page), summary(result), append=True)
+    return status
+
+
+def _write(path: Path, text: str, append: bool = False) -> None:
+    try:
+        with path.open("a" if append else "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise ParleyError(f"{path} cannot be written: {error.strerror}") from None

@@ -1,0 +1,219 @@
+"""The gate: what holds, what is broken, what nobody can say yet; and how often that is wrong."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from parley.analysis.calibration.gate import GateCell, simulate_gate
+from parley.analysis.card.gate import CheckResult, check_card, more_clusters, outside_p
+from parley.analysis.card.gate_output import github_annotations, junit, summary
+from parley.analysis.card.record import BatteryRecord, Card
+from parley.analysis.card.requirements import Allowed, parse_requirement
+from parley.analysis.stats.power import clusters_needed
+from parley.base.errors import ConfigError
+from tests.cards import HASH, around, card, line
+
+
+def check(judge: Card, *texts: str, **options: object) -> CheckResult:
+    return check_card(judge, [parse_requirement(text) for text in texts], **options)  # type: ignore[arg-type]
+
+
+def judge(gender: float = 0.0, position: float = 0.5, name: str = "hf/judge", seed: int = 0) -> Card:
+    return card(
+        name,
+        line("gender", around(gender, seed=seed)),
+        line("position", around(position, seed=seed + 1), null=0.5, worse="higher", unit="share"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("gender.abs < 0.3", "holds"),
+        ("gender < 0.1", "broken"),
+        ("gender.abs<=.1", "broken"),
+        ("gender > -0.1", "holds"),
+        ("gender < 0.2", "undecided"),
+        ("position > 0.65", "broken"),
+        ("position.abs < 0.05", "holds"),  # within 0.05 of one half
+    ],
+)
+def test_outcomes(text: str, outcome: str) -> None:
+    assert check(judge(gender=0.19), text).outcome == outcome
+
+
+def test_the_check_is_broken_if_one_is_and_holds_only_if_all_do() -> None:
+    sure, unsure, wrong = "position < 0.7", "gender < 0.2", "gender < 0.1"
+    found = {texts: check(judge(gender=0.19), *texts) for texts in [(sure,), (sure, unsure), (sure, unsure, wrong)]}
+    assert [result.outcome for result in found.values()] == ["holds", "undecided", "broken"]
+    assert [result.status() for result in found.values()] == [0, 3, 1]
+    assert [result.status("fail") for result in found.values()] == [0, 1, 1]
+    assert [result.status("pass") for result in found.values()] == [0, 0, 1]
+
+
+def test_p_agrees_with_the_t_test_and_with_the_interval() -> None:
+    values = around(0.3, sd=0.4, bases=12)
+    low, high = stats.t.interval(0.95, 11, loc=0.3, scale=0.4 / math.sqrt(12))
+    found = line("gender", values, low=low, high=high).model_copy(update={"values": {}})
+    assert outside_p(found, Allowed(-math.inf, 0.0)) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+    assert outside_p(found, Allowed(-math.inf, low)) == pytest.approx(0.05)
+    assert outside_p(found, Allowed(-math.inf, 0.5)) == 1.0
+
+
+def test_few_clusters_cannot_break_many_requirements() -> None:
+    """Six bases: the smallest p-value of sign flips is 2/64, whatever t says."""
+    found = line("gender", [1.0, 1.1, 1.2, 0.9, 1.05, 0.95])
+    assert outside_p(found, Allowed(-math.inf, 0.0)) == 2 / 64
+    assert check(card("m", found), "gender < 0").outcome == "broken"
+    assert check(card("m", found), "gender < 0", "gender > -1").outcome == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"verdict": "blocked", "because": "the scores\nare the same"}, "blocked: the scores are the same"),
+        ({"estimate": None, "low": None, "high": None}, "nothing could be read"),
+        ({"low": None, "high": None}, "40 bases are too few for an interval"),
+        ({"low": 0.0, "high": 0.0}, "the value is the same on every base"),
+    ],
+)
+def test_what_is_blocked_unread_or_constant_is_undecided(changes: dict[str, object], reason: str) -> None:
+    result = check(card("m", line("gender", around(0.0), **changes)), "gender.abs < 5")
+    assert result.outcome == "undecided"
+    assert reason in result.findings[0].message
+
+
+@pytest.mark.parametrize("tests", [1, 5])
+def test_how_many_more_bases_would_decide(tests: int) -> None:
+    exact = clusters_needed(0.05, 0.2, tests=tests)
+    assert exact is not None
+    assert more_clusters(0.05, 0.2, 40, tests) == pytest.approx(exact - 40, rel=0.05)
+    assert more_clusters(0.0, 0.2, 40, 1) is None
+
+
+def test_an_unknown_name_is_an_error_with_the_names_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"no line 'gendre' \(it has: gender, position\)"):
+        check(judge(), "gender < 1", "gendre.abs < 0.1")
+
+
+@pytest.mark.parametrize(
+    "text", ["gender", "gender < x", "< 3", "gender.abs > 0.1", "gender.abs < 0", "gender < 1e999"]
+)
+def test_a_text_that_is_no_requirement(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_requirement(text)
+
+
+# Beside an earlier card
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        (0.0, 0.5, "broken"),
+        (0.5, 0.0, "holds"),
+        (0.5, -0.5, "changed"),
+        (0.5, -0.8, "broken"),
+        (0.5, 0.55, "holds"),
+        (0.5, 0.6, "undecided"),  # just the margin
+    ],
+)
+def test_either_direction_is_worse(before: float, after: float, outcome: str) -> None:
+    result = check(judge(gender=after, seed=5), baseline=judge(gender=before), lines=["gender"])
+    assert [finding.outcome for finding in result.findings] == [outcome]
+    assert result.status() == {"broken": 1, "holds": 0, "changed": 3, "undecided": 3}[outcome]
+
+
+def test_only_the_lines_direction_is_worse_and_a_tolerance_is_allowed() -> None:
+    old, higher, lower = judge(), judge(position=0.7, seed=5), judge(position=0.3, seed=5)
+    assert check(lower, baseline=old).outcome == "holds"
+    assert check(higher, baseline=old).outcome == "broken"
+    assert check(higher, baseline=old, tolerance={"position": 0.3}).outcome == "holds"
+
+
+def test_pairs_find_what_overlapping_intervals_hide() -> None:
+    noise = np.array(around(0.0, sd=2.0))
+    old = card("old", line("gender", list(noise), worse="higher"))
+    new = card("new", line("gender", list(noise + around(0.3, sd=0.1, seed=3)), worse="higher"))
+    assert old.line("gender").high > new.line("gender").low  # type: ignore[operator]
+    assert check(new, baseline=old).outcome == "broken"
+
+
+def test_other_units_are_an_error_and_a_base_that_one_could_not_read_decides_nothing() -> None:
+    other = BatteryRecord(name="card-1", version="1.1", sha256=HASH, size="brief")
+    with pytest.raises(ConfigError, match=r"they differ in battery, size of the battery$"):
+        check(judge(), baseline=judge().model_copy(update={"battery": other}))
+    part = card("old", line("gender", around(0.0, bases=39)))
+    (finding,) = check(card("new", line("gender", around(0.0))), baseline=part).findings
+    assert finding.outcome == "undecided"
+    assert finding.message == "1 base could be read in one of the two cards only"
+
+
+def test_sizes_are_compared_as_the_definition_says() -> None:
+    """|new| - |old| > t exactly where new - old and new + old are both above t, or both below -t."""
+    for new, old in product(np.linspace(-2, 2, 17), repeat=2):
+        for tolerance in (0.0, 0.3):
+            both = min(new - old, new + old) > tolerance or max(new - old, new + old) < -tolerance
+            assert both == (abs(new) - abs(old) > tolerance)
+
+
+# For machines
+
+
+HOSTILE = 'm\x00<script>|"]]>&\n::error::x'
+
+
+def test_junit_can_be_parsed_back() -> None:
+    result = check(judge(gender=0.19, name=HOSTILE), "position < 0.7", "gender < 0.2", "gender < 0.1")
+    suite = ElementTree.fromstring(junit(result)).find("testsuite")
+    assert suite is not None
+    assert {key: suite.get(key) for key in ("tests", "failures", "skipped", "errors")} == {
+        "tests": "3", "failures": "1", "skipped": "1", "errors": "0",
+    }  # fmt: skip
+    cases = {case.get("name"): [child.tag for child in case] for case in suite.iter("testcase")}
+    assert cases == {"position < 0.7": [], "gender < 0.2": ["skipped"], "gender < 0.1": ["failure"]}
+    skipped = suite.find(".//skipped")
+    assert skipped is not None
+    assert "more bases would decide" in str(skipped.get("message"))
+
+
+def test_texts_of_others_stay_texts() -> None:
+    result = check(judge(gender=0.19, name=HOSTILE), "gender < 0.1")
+    (command,) = github_annotations(result)
+    assert "\n" not in command
+    assert command.startswith("::error title=broken%3A gender < 0.1::m\\x00<script>")
+    page = summary(result)
+    assert "\\<script>\\|" in page
+    assert "\x00" not in page
+
+
+# How often it is wrong
+
+
+@pytest.mark.parametrize(
+    ("cell", "checks"),
+    [
+        (GateCell("x.abs < limit, near 0", 12, distance=True, limit=0.05), 60),
+        (GateCell("x < limit, crossed with 6 wordings", 20, "crossed"), 60),
+        (GateCell("baseline, earlier value 0", 8, baseline=True, limit=0.0), 20),
+    ],
+    ids=lambda part: getattr(part, "name", str(part)),
+)
+def test_a_small_sample_of_the_simulation(cell: GateCell, checks: int) -> None:
+    """The whole table is in docs/ci.md; here no more checks are false than 6% allow in 99 of 100 samples."""
+    for found in simulate_gate(cell, checks, seed=1):
+        assert found.wrong * checks <= stats.binom.ppf(0.99, checks, 0.06)
+        assert found.holds * checks <= stats.binom.ppf(0.99, checks, 0.06)
+
+
+def test_the_simulation_notices_a_missing_correction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.analysis.card.gate.holm", lambda p, _: SimpleNamespace(adjusted=tuple(p)))
+    *_, ten = simulate_gate(GateCell("x < limit", 8), 60, seed=1)
+    assert ten.broken * 60 > stats.binom.ppf(0.99, 60, 0.06)
