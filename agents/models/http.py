@@ -13,14 +13,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TypedDict, TypeVar
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
 from parley.agents.models.base import MAX_WAIT_SECONDS, Client
-from parley.base.address import is_loopback, without_password
-from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.base.address import proxy_for
+from parley.base.errors import AuthError, BadRequest, ModelError, QuotaSpent, RateLimited, ServerFault
 
 MAX_BYTES = 32 * 2**20
 """About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
@@ -37,27 +36,6 @@ class TooLong(aiohttp.ClientError):
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__(f"the response is larger than {max_bytes:,} bytes")
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for an address: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, unless NO_PROXY
-    excludes it; ConfigError if it is of a kind that is not supported."""
-    address = URL(url)
-    # A proxy cannot reach a server on this machine, which most users forget to exclude.
-    if is_loopback(url) or proxy_bypass(address.host_port_subcomponent or ""):
-        return None
-    proxies = getproxies()
-    proxy = proxies.get(address.scheme) or proxies.get("all")
-    if not proxy:
-        return None
-    scheme, found, _ = proxy.partition("://")
-    if found and scheme.lower() != "http":
-        # Calls past the proxy would go where the user's network may not let them, or where they should not go.
-        raise ConfigError(
-            f"the proxy for {address.host} is {without_password(proxy)}, and only proxies that begin with http:// are "
-            f"supported; set {address.scheme.upper()}_PROXY to such a one, or name the host in NO_PROXY"
-        )
-    return proxy if found else f"http://{proxy}"
 
 
 class ProxyArguments(TypedDict):

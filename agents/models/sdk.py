@@ -15,11 +15,11 @@ from autogen_core.models import ModelFamily, ModelInfo
 from pydantic import Field
 
 from parley.agents.models.batches import BatchEndpoint
-from parley.agents.models.http import proxy_for, status_error
+from parley.agents.models.http import status_error
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.agents.models.streaming import StreamingClient
-from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
+from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, proxy_for, require_https
 from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
 MAX_TURNS = 1000

@@ -1,4 +1,4 @@
-"""Base URLs of models, scorers and search services, and the rule for where a key may be sent.
+"""Base URLs of models, scorers and search services, the proxies to them, and the rule for where a key may be sent.
 
 A base URL is stored in the run file, so it must contain no secret. A key is never sent over plain http to another
 machine unless the user allows it. What is made to be shared has no addresses: see `redaction`.
@@ -10,6 +10,7 @@ import os
 from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from pydantic import AfterValidator
 
@@ -57,6 +58,27 @@ def without_password(address: str) -> str:
     if not found:
         scheme, rest = "", address
     return f"{scheme}{found}…@{rest.rpartition('@')[2]}" if "@" in rest else address
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for an address: HTTPS_PROXY or HTTP_PROXY, else ALL_PROXY, unless NO_PROXY
+    excludes it; ConfigError if it is of a kind that is not supported."""
+    address = urlsplit(url)
+    # A proxy cannot reach a server on this machine, which most users forget to exclude.
+    if is_loopback(url) or proxy_bypass(address.netloc.rpartition("@")[2]):
+        return None
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all")
+    if not proxy:
+        return None
+    scheme, found, _ = proxy.partition("://")
+    if found and scheme.lower() != "http":
+        # Calls past the proxy would go where the user's network may not let them, or where they should not go.
+        raise ConfigError(
+            f"the proxy for {address.hostname} is {without_password(proxy)}, and only proxies that begin with http:// "
+            f"are supported; set {address.scheme.upper()}_PROXY to such a one, or name the host in NO_PROXY"
+        )
+    return proxy if found else f"http://{proxy}"
 
 
 def require_https(name: str, url: str, hint: str = "") -> None:

@@ -238,11 +238,14 @@ class RunFile:
         return Replies(statuses, cut, whole)
 
     def lost_verdicts(self) -> dict[str, int]:
-        """The parse statuses of all verdicts, if none of them could be read; else empty."""
-        readable = "SELECT EXISTS (SELECT 1 FROM verdicts WHERE status IN ('ok', 'repaired'))"
+        """The parse statuses of all verdicts, if none of them could be read; else empty.
+
+        A coordinator's are left out: they are rules of ours, which can be applied to a refusal too.
+        """
+        readable = "SELECT EXISTS (SELECT 1 FROM verdicts WHERE status IN ('ok', 'repaired') AND role != 'coordinator')"
         if next(self._rows(readable))[0]:
             return {}
-        return dict(self._rows("SELECT status, count(*) FROM verdicts GROUP BY 1"))
+        return dict(self._rows("SELECT status, count(*) FROM verdicts WHERE role != 'coordinator' GROUP BY 1"))
 
     def prompt_cache_use(self) -> tuple[int, int] | None:
         """Prompt tokens found in servers' prompt caches, and all prompt tokens, of calls whose server reports it.

@@ -24,8 +24,9 @@ import pytest
 from autogen_core.models import UserMessage
 
 from parley.agents import Client, model
+from parley.agents.models.catalogue import download
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.http import proxy_for
+from parley.base.address import proxy_for
 from parley.base.errors import ConfigError, ModelError, ServerFault
 from tests.vendors.vllm import Standin
 
@@ -333,6 +334,22 @@ async def test_a_proxy_with_and_without_a_password(
         assert [await ask(client), await ask(client)] == ["Yes.", "Yes."]
         await client.close()
     assert proxy.asked[0] == b"POST http://models.invalid/v1/chat/completions HTTP/1.1"
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "all_proxy"])
+async def test_weights_are_downloaded_through_the_same_proxy(no_proxies: pytest.MonkeyPatch, variable: str) -> None:
+    def fetch(url: str) -> bytes:
+        return b"".join(download(url))
+
+    async with proxied(Scripted(OK), "p@ss/w:rd") as proxy:
+        no_proxies.setenv(variable, proxy.url)
+        assert await asyncio.to_thread(fetch, "http://models.invalid/weights") == COMPLETION
+    assert proxy.asked == [b"GET http://models.invalid/weights HTTP/1.1"]
+    async with serving(Scripted(OK)) as url:  # a server on this machine is reached without it
+        assert await asyncio.to_thread(fetch, f"{url}/weights") == COMPLETION
+    no_proxies.setenv(variable, "socks5://proxy:1080")
+    with pytest.raises(ConfigError, match=r"the proxy for models.invalid is socks5://proxy:1080, and only"):
+        fetch("http://models.invalid/weights")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

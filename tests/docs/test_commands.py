@@ -38,7 +38,7 @@ PLACEHOLDERS = {"--model": DEFAULT, "--data": "BBQ/data"}
 
 SMALLER = {
     "--topics": "3", "--limit": "4", "--prompts": "2", "--completions": "1", "--per-base": "1",
-    "--simulations": "20", "--effect": "0.9",
+    "--simulations": "20", "--effect": "0.9", "--responses": "3", "--workers": "2",
 }  # fmt: skip
 """Smaller values for flags that make a run long."""
 ADDED = {
@@ -48,6 +48,7 @@ ADDED = {
         "--identities",
         "gender",
     ],
+    ("run", "malibu", "--suite", "wide"): ["--scenarios", "astronomy-planet-dip", "--identities", "gender"],
     ("calibrate",): ["--simulations", "20"],
     ("report",): ["--draws", "50", "--no-files"],
 }

@@ -2,7 +2,7 @@
 
     python -m tests.vendors --to benchmarks/VENDORS.md
     python -m tests.vendors --only bbq,openai
-    python -m tests.vendors --part forms --all
+    python -m tests.vendors --part forms
 
 Ends with status 1 if anything ended otherwise than it should; the faults are listed below the table.
 """
@@ -15,9 +15,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.vendors.attacks import FORMS_OF_THOUGHT
 from tests.vendors.base import KINDS, standins
-from tests.vendors.table import Cell, Ending, run, set_keys, studies, try_out
+from tests.vendors.table import Cell, set_keys, studies, try_forms, try_out
 
 Cells = Mapping[tuple[str, str, str], Cell]
 LEGEND = """\
@@ -39,7 +38,8 @@ FORMS_LEGEND = """\
 
 Every answer has a thought in front of it that looks like an answer with other scores, in a form that some model or chat
 template uses (`tests/vendors/attacks.py`, `agents/models/marks.py`). `read`: the run has the verdicts of the plain
-answers. The studies take turns, so that each meets every vendor; `--all` runs every study in every cell."""
+answers, for every study. The answers of a run take the forms in turn, so that each form stands before typed answers and
+before texts of every study that has them."""
 
 
 def fill_table(only: list[str], report: bool) -> dict[tuple[str, str, str], Cell]:
@@ -71,22 +71,17 @@ def lines(cells: Cells) -> Iterator[str]:
             yield f"| {study} | {kind} | {' | '.join(words)} |"
 
 
-def fill_forms(only: list[str], every: bool, report: bool) -> dict[tuple[str, str, str], Cell]:
-    """Cells by form, vendor and study; a study in turn for each, or `every` one."""
+def fill_forms(only: list[str], report: bool) -> dict[tuple[str, str, str], Cell]:
+    """Cells by form, vendor and study."""
     vendors, trials = standins(), studies()
     names = sorted({name for name in vendors if name in only} or set(vendors))
     wanted = [trial for trial in trials if any(word in trial.name for word in only)] or trials
-    plain: dict[tuple[str, str], Ending] = {}
     cells: dict[tuple[str, str, str], Cell] = {}
-    for number, form in enumerate(FORMS_OF_THOUGHT):
-        for place, name in enumerate(names):
-            for trial in wanted if every else [wanted[(number + place) % len(wanted)]]:
-                if (name, trial.name) not in plain:
-                    plain[name, trial.name] = run(trial, vendors[name], "plain")
-                cell = try_out(trial, vendors[name], "plain", plain[name, trial.name], form)
-                cells[form, name, trial.name] = cell
-        if report:
-            print(f"\r{form:<50}", end="", file=sys.stderr, flush=True)
+    for trial in wanted:
+        for name in names:
+            cells |= {(form, name, trial.name): cell for form, cell in try_forms(trial, vendors[name]).items()}
+            if report:
+                print(f"\r{trial.name:<20}{name:<20}", end="", file=sys.stderr, flush=True)
     return cells
 
 
@@ -107,19 +102,18 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only these studies and vendors: A,B")
     parser.add_argument("--to", type=Path, help="write the table to this file")
     parser.add_argument("--part", choices=("kinds", "forms"), help="only the table of kinds of replies, or of thoughts")
-    parser.add_argument("--all", action="store_true", help="every study with every form of thought, which takes hours")
     parsed = parser.parse_args()
     set_keys()
     began = time.monotonic()
     only = [word for word in parsed.only.split(",") if word]
     report = sys.stderr.isatty()
     cells = fill_table(only, report) if parsed.part != "forms" else {}
-    forms = fill_forms(only, parsed.all, report) if parsed.part != "kinds" else {}
+    forms = fill_forms(only, report) if parsed.part != "kinds" else {}
     faults = [(key, fault) for key, cell in [*cells.items(), *forms.items()] for fault in cell.faults]
     parts = ["# Studies and vendors", "", LEGEND, "", *(lines(cells) if cells else ()), ""]
     if forms:
         parts += [FORMS_LEGEND, "", *form_lines(forms), ""]
-    runs = f"{len(cells) + len(forms):,} runs, {len(faults)} faults"
+    runs = f"{len(cells):,} runs and {len(forms):,} cells of form, vendor and study, {len(faults)} faults"
     text = "\n".join([*parts, f"{runs} (`python -m tests.vendors`)."])
     print(text)
     for key, fault in faults:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from parley.cli import main
 from tests.chaos.studies import Trial, topics, trials
 from tests.conftest import File
+from tests.vendors.attacks import FormsInTurn
 from tests.vendors.base import KEY, Kind, StrictServer, standins
 
 SECRET = "A thought that nobody hears"
@@ -93,10 +94,10 @@ def _empty_folder() -> Iterator[Path]:
                 os.environ["PARLEY_HOME"] = home
 
 
-def run(trial: Trial, vendor: type[StrictServer], kind: Kind, form: str | None = None) -> Ending:
+def run(trial: Trial, vendor: type[StrictServer], kind: Kind, forms: FormsInTurn | None = None) -> Ending:
     """Run the study against the vendor's stand-in."""
     printed = io.StringIO()
-    with _empty_folder() as folder, vendor(kind, form=form) as server:
+    with _empty_folder() as folder, vendor(kind, forms=forms) as server:
         trial.prepare(folder)
         command = [*trial.command(server.name("retries=1")), "--no-cache", "--out", "a.sqlite"]
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
@@ -140,7 +141,7 @@ def _faults(server: StrictServer, file: File) -> Iterator[str]:
 
 
 def try_out(
-    trial: Trial, vendor: type[StrictServer], kind: Kind, plain: Ending | None = None, form: str | None = None
+    trial: Trial, vendor: type[StrictServer], kind: Kind, plain: Ending | None = None, forms: FormsInTurn | None = None
 ) -> Cell:
     """Run the study and judge how it ended.
 
@@ -149,11 +150,22 @@ def try_out(
         vendor: the stand-in.
         kind: how the model replies.
         plain: how the run with plain replies ended, for kinds that must give the same verdicts.
-        form: a form of thought in front of every plain answer.
+        forms: the forms of thought in front of the plain answers.
     """
-    ending = run(trial, vendor, kind, form)
+    ending = run(trial, vendor, kind, forms)
     word, fault = _judge(ending, vendor, kind, plain)
     return Cell(word=word, faults=(*ending.faults, *filter(None, [fault])), ending=ending)
+
+
+def try_forms(trial: Trial, vendor: type[StrictServer]) -> dict[str, Cell]:
+    """One cell for every form of thought. The answers of a run take the forms in turn, in as many runs as that needs;
+    only where one of these ends badly does each form get a run of its own, to tell which it was."""
+    plain, forms, cells = run(trial, vendor, "plain"), FormsInTurn(), list[Cell]()
+    while not forms.done:
+        cells.append(try_out(trial, vendor, "plain", plain, forms))
+    if any(cell.faults for cell in cells):
+        return {name: try_out(trial, vendor, "plain", plain, FormsInTurn([name])) for name in forms.names}
+    return dict.fromkeys(forms.names, cells[0])
 
 
 def _judge(ending: Ending, vendor: type[StrictServer], kind: Kind, plain: Ending | None) -> tuple[str, str]:

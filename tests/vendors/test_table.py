@@ -6,8 +6,9 @@ import random
 
 import pytest
 
+from tests.vendors.attacks import FORMS_OF_THOUGHT, FormsInTurn
 from tests.vendors.base import KINDS, standins
-from tests.vendors.table import studies, try_out
+from tests.vendors.table import studies, try_forms, try_out
 
 SEED = 23
 # The Anthropic SDK warns about models near their end of life; which ones depends on its version.
@@ -34,6 +35,22 @@ def test_a_study_ends_as_it_should_whatever_the_replies(study: str, vendor: str)
         plain = plain or cell.ending
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("vendor", sorted(standins()))
+def test_no_form_of_thought_is_taken_for_the_answer(vendor: str) -> None:
+    """Every form, in every study that there is."""
+    for trial in studies():
+        cells = try_forms(trial, standins()[vendor])
+        assert cells.keys() == FORMS_OF_THOUGHT.keys()
+        assert {form: cell.faults for form, cell in cells.items() if cell.faults} == {}, trial.name
+
+
+@pytest.mark.parametrize(("study", "vendor"), drawn()[:3])
+def test_forms_of_thought_are_not_taken_for_the_answer_in_a_sample(study: str, vendor: str) -> None:
+    trial = next(trial for trial in studies() if trial.name == study)
+    assert [cell.faults for cell in try_forms(trial, standins()[vendor]).values() if cell.faults] == []
+
+
 def test_a_wrong_score_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """If thoughts were part of the content, as they once were, the table would show it."""
     from parley.agents import structured
@@ -44,8 +61,17 @@ def test_a_wrong_score_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     server = standins()["server"]
     plain = try_out(trial, server, "plain").ending
     assert try_out(trial, server, "thinking", plain).word == "read"
-    assert try_out(trial, server, "plain", plain, "harmony").word == "read"
+    assert try_out(trial, server, "plain", plain, FormsInTurn(["harmony"])).word == "read"
     assert try_out(trial, server, "filtered", plain).word == ("none" if server.marks_refusals else "read")
     for module in (reply, structured):
         monkeypatch.setattr(module, "split_thought", lambda text, **_: Split("", text))
     assert try_out(trial, server, "thinking", plain).faults != ()
+    assert try_out(trial, server, "plain", plain, FormsInTurn(["harmony"])).faults != ()
+
+
+def test_rules_about_refusals_do_not_hide_that_every_score_was_refused() -> None:
+    """The statements of a debate are texts, and rules about them find the refusals: no reply of the referee is read."""
+    trial = next(trial for trial in studies() if trial.name == "rldf")
+    cell = try_out(trial, standins()["server"], "refused")
+    assert (cell.word, cell.faults) == ("none", ())
+    assert "none of 8 replies could be read (8 refused)" in cell.ending.said
