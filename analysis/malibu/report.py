@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from parley.analysis.malibu.agreement import agreement_section, changed_minds_section, parsing_section
 from parley.analysis.malibu.aligned import aligned_section
+from parley.analysis.malibu.as_the_paper import beside
 from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.by_judge import unread_judges
 from parley.analysis.malibu.components import components_section
@@ -126,4 +127,5 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         forests=filled(forests(frames, data.cluster_noun, data.scale())),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
+        beside=tuple(beside(frames)),
     )

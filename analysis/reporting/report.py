@@ -146,6 +146,7 @@ class Report:
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What keeps the main question without an answer, as fewer than six bases do. It stands in the
             headline in the answer's place.
+        beside: Sentences that stand below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
     """
 
     title: str
@@ -157,6 +158,7 @@ class Report:
     runs: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     blocked: str = ""
+    beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         words = tuple(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line)) for line in self.words)

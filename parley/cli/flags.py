@@ -235,3 +235,34 @@ def split_config(
         {key: value for key, value in table.items() if key in study.model_fields},
         {key: value for key, value in table.items() if key in options.model_fields},
     )
+
+
+def changed_settings(schema: type[BaseModel], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a stored config that are not the defaults.
+
+    Args:
+        schema: The config's model.
+        config: The settings as JSON values.
+    """
+    usual = {
+        key: info.get_default(call_default_factory=True) for key, info in schema.model_fields.items() if key in config
+    }
+    return {key: config[key] for key, default in usual.items() if config[key] not in (None, default)}
+
+
+def as_flags(config: Mapping[str, Any]) -> list[str]:
+    """Settings as one would type them.
+
+    Args:
+        config: The settings as JSON values.
+    """
+    flags: list[str] = []
+    for key, value in config.items():
+        name = key.replace("_", "-")
+        if isinstance(value, bool):
+            flags.append(f"--{name}" if value else f"--no-{name}")
+        elif isinstance(value, list):
+            flags += [f"--{name}", ",".join(map(str, value))]
+        else:
+            flags += [f"--{name}", str(value)]
+    return flags

@@ -1,4 +1,4 @@
-"""`parley report RUN…`: tables and sentences in the terminal; a page, tables and figures as files."""
+"""`parley report RUN…`: the first screen in the terminal, or all of it; a page, tables and figures as files."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def add_to(add_parser: AddParser) -> None:
         help="width of forest plots: one column of a journal, 3.5 inches, or two, 7.2 (default: double)",
     )
     parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
+    parser.add_argument("--all", action="store_true", help="print every sentence and the main tables")
     parser.add_argument("--json", action="store_true", help="print one JSON object; no files unless --out is given")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
@@ -82,7 +83,9 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         return show(
             report,
             folder if files else None,
+            paths=paths,
             as_json=parsed.json,
+            everything=parsed.all,
             figures=parsed.figures,
             formats=_formats(parsed.formats),
             width=parsed.width,
@@ -101,16 +104,28 @@ def print_report(paths: Sequence[Path], study: str | None = None) -> int:
     need_analysis()
     from parley.reports import make_report  # loads pandas and matplotlib
 
-    return show(make_report(paths, study=study), paths[0].parent / f"{run_stem(paths[0])}-report", as_json=False)
+    folder = paths[0].parent / f"{run_stem(paths[0])}-report"
+    return show(make_report(paths, study=study), folder, paths=paths, as_json=False)
 
 
-def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = False, **drawing: Any) -> int:
+def show(
+    report: Report,
+    folder: Path | None,
+    *,
+    paths: Sequence[Path] = (),
+    as_json: bool,
+    everything: bool = False,
+    quiet: bool = False,
+    **drawing: Any,
+) -> int:
     """Write and print a report.
 
     Args:
         report: What to show.
         folder: Where its files go; None: no files.
+        paths: The run files, for the quotes and commands of the first screen; without any, everything is printed.
         as_json: Print it as one JSON object.
+        everything: Print all sentences and the main tables, not the first screen.
         quiet: Print nothing but where the files are.
         drawing: Which figures to draw, and how: those of `render.write`.
     """
@@ -125,14 +140,19 @@ def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = Fa
     if as_json:
         print(json.dumps(report.data(), indent=2, ensure_ascii=False))
         return 0
+    if paths and not quiet and not everything:
+        from parley.cli.first_screen import print_first_screen
+
+        print_first_screen(report, paths, page, Console())
+        return 0
     if not quiet:
-        _print(report)
+        _print_all(report)
     if page is not None:
         print(f"page: {page}    tables and figures: {page.parent}")
     return 0
 
 
-def _print(report: Report) -> None:
+def _print_all(report: Report) -> None:
     console = Console()
     console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
     if report.headline:

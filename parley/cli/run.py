@@ -207,11 +207,11 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
 def _dry_run(job: Job, *, as_json: bool) -> int:
     jobs = [job.prerequisite, job] if job.prerequisite else [job]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
-    costs = [_estimated_cost(part) for part in jobs]
+    costs = [estimated_cost(part) for part in jobs]
     batch = job.options.executor == "batch"
     cost = None if None in costs else sum(part or 0.0 for part in costs)
     cached = 0.0 if batch else sum(_cached_tokens(part) for part in jobs)  # providers promise no cache for batches
-    cached_costs = costs if batch else [_estimated_cost(part, cached=True) for part in jobs]
+    cached_costs = costs if batch else [estimated_cost(part, cached=True) for part in jobs]
     cost_if_cached = None if None in cached_costs else sum(part or 0.0 for part in cached_costs)
     plan = {
         "study": job.study.name,
@@ -272,7 +272,7 @@ def _cached_tokens_at(job: Job, client: type[Client]) -> float:
     return billed / len(job.study.models())
 
 
-def _estimated_cost(job: Job, *, cached: bool = False) -> float | None:
+def estimated_cost(job: Job, *, cached: bool = False) -> float | None:
     """The expected cost in US dollars; None if a price is not known.
 
     The models of a study are taken to share its tokens evenly. With `cached`, all prefixes that can be cached are

@@ -242,7 +242,7 @@ def test_its_file_may_have_any_name(start: Callable[..., Any], place: Path) -> N
     result = start("run", "analysis.py:Own", *QUICK[2:], "--model", "sim/judge", "--report").end()
 
     assert result.status == 0, result.err
-    assert "Phase 1: mean scores" in result.out
+    assert "Do scores depend on the identity?" in result.out
 
 
 def test_a_fault_in_its_code_fails_only_its_unit(parley: Callable[..., Any], place: Path, run_file: Any) -> None:

@@ -146,7 +146,7 @@ def test_a_score_that_nothing_can_be_computed_from(parley: Parley, prepared: Pat
 
 def test_markup_in_a_models_name_is_shown_as_it_is(parley: Parley, prepared: Path) -> None:
     run = changed(prepared / "injection.sqlite", lambda facets: facets.update(model="[/bold]x[red]"))
-    result = parley("report", run, *FEW)
+    result = parley("report", run, "--all", *FEW)
     assert (result.status, result.err) == (0, "")
     assert "[/bold]x[red], response open" in result.out
 

@@ -176,7 +176,8 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
     (place / "b.sqlite").write_bytes(run.read_bytes())
 
     result = parley(
-        "report", "b.sqlite", *FEW, "--seed", 6, "--figures", "all", "--formats", "svg", "--width", "single"
+        *("report", "b.sqlite", *FEW, "--seed", 6, "--all"),
+        *("--figures", "all", "--formats", "svg", "--width", "single"),
     )
 
     assert result.status == 0
@@ -349,7 +350,7 @@ def test_a_users_own_study_gets_the_generic_report(parley: Parley, place: Path) 
 def test_the_terminal_shows_each_mean_with_its_interval(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(TASTES.replace('{"topic": topic}', '{"topic": topic, "identity": "Ada"}'))
     assert parley(*OWN_PANEL).status == 0
-    result = parley("report", "panel.sqlite", *FEW).out
+    result = parley("report", "panel.sqlite", "--all", *FEW).out
     assert "-9.71 to 15.71" in result, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
 
 

@@ -67,7 +67,7 @@ def test_any_kind_of_run_is_reported(parley: Parley, runs: dict[str, Path], name
 
 
 def test_replies_that_could_not_be_parsed_are_dashes(parley: Parley, runs: dict[str, Path]) -> None:
-    result = parley("report", runs["unread"], "--no-files", *FEW)
+    result = parley("report", runs["unread"], "--no-files", "--all", *FEW)
     assert "replies gave no verdict" in result.out
     row = next(line for line in result.out.splitlines() if line.strip().startswith("female"))
     assert set(row.split()[1:]) == {"–"}

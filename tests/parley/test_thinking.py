@@ -93,7 +93,7 @@ def test_cut_replies_are_counted_shown_and_cautioned(parley: Parley, server: Any
     assert cut == 18, "nine units of two rounds"
     assert "18 replies were cut at the limit of tokens" in result.out
     assert " · cut" in parley("show", "a.sqlite").out
-    report = " ".join(parley("report", "a.sqlite", "--no-files", "--draws", "20").out.split())
+    report = " ".join(parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20").out.split())
     assert "18 of 72 replies (25%) reached the limit of tokens and were cut there: raise --max-tokens" in report
 
 

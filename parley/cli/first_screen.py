@@ -1,0 +1,159 @@
+"""The first screen of a report in the terminal: at most 28 lines, and what to type next.
+
+What invalidates stands first, then what was asked and its answer, then what it cost. Everything else is on the page, in
+the viewer, and printed by `--all` and `--json`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from parley.base.errors import ParleyError
+from parley.base.text import plural, visible
+from parley.cli.flags import as_flags, changed_settings
+from parley.cli.run import estimated_cost
+from parley.cli.shared import newest_runs
+from parley.cli.terminal_forest import forest_lines, marks_for
+from parley.reports.quotes import Quote, quotes
+from parley.runs.job import Job, Options
+from parley.runs.studies import STUDIES, find_study
+
+if TYPE_CHECKING:
+    from parley.analysis.reporting.report import Report
+
+MOST_LINES = 28
+CAUTION_LINES = 3
+LEAST_ROWS = 3
+"""Lines of the plot that are shown, however long the rest is."""
+WIDEST = 110
+"""Longer lines are hard to read."""
+REAL_MODEL = "openai/gpt-6-luna"
+"""What the last command runs on: the cheapest model of the price list that many people have a key for."""
+SMALL = ("sim/", "local/", "hf/")
+"""Providers of models that are for trying things out."""
+
+
+def print_first_screen(report: Report, paths: Sequence[Path], page: Path | None, console: Console) -> None:
+    """Print a report's first screen.
+
+    Args:
+        report: What to show.
+        paths: The run files it was made from.
+        page: The page that has the rest; None if none was written.
+        console: Where to print.
+    """
+    width = min(console.width, WIDEST)
+    said = quotes(paths[0])
+    above = [Text(visible(report.title), style="bold"), *_cautions(report.cautions, width), *_answer(report, width)]
+    below = [
+        *(Text(line) for words in report.beside for line in _wrapped(words, width)),
+        *(_quoted(quote, width) for quote in said),
+        *_cost(report, page),
+        *_next_commands(report, paths, said, width),
+    ]
+    rows = max(LEAST_ROWS, MOST_LINES - len(above) - len(below) - 1)
+    plot = forest_lines(report.forests[0], width, marks_for(console), rows) if report.forests else []
+    for line in (*above, *plot, *below):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(visible(text), width, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _cautions(cautions: Sequence[str], width: int) -> Iterator[Text]:
+    """The cautions in their order, as far as three lines go; the last line says how many are left out."""
+    lines: list[str] = []
+    for number, caution in enumerate(cautions):
+        left = len(cautions) - number - 1
+        room = CAUTION_LINES - len(lines) - (1 if left else 0)
+        wrapped = _wrapped(f"Caution: {caution}", width, "  ")
+        if room < 1:
+            lines.append(f"  and {plural(left + 1, 'more caution')}: parley report --all")
+            break
+        if len(wrapped) > room:
+            wrapped = [*wrapped[: room - 1], textwrap.shorten(" ".join(wrapped[room - 1 :]), width, placeholder=" …")]
+        lines += wrapped
+    for line in lines:
+        yield Text(line, style="yellow")
+
+
+def _answer(report: Report, width: int) -> Iterator[Text]:
+    """The question, and its answer in one sentence."""
+    headline = report.headline
+    if headline is None:
+        for words in report.words[:3]:
+            yield from (Text(line) for line in _wrapped(words, width))
+        return
+    yield from (Text(line, style="bold") for line in _wrapped(headline.prefix + headline.question, width))
+    yield from (Text(line, style="bold") for line in _wrapped(headline.answer, width))
+
+
+def _quoted(quote: Quote, width: int) -> Text:
+    line = textwrap.shorten(visible(f"{quote.speaker}: “{quote.text}”"), width, placeholder=" …”")
+    return Text(line, style="italic")
+
+
+def _cost(report: Report, page: Path | None) -> Iterator[Text]:
+    """What the runs cost, and where the rest stands."""
+    runs = report.runs  # none in the report of a user's own study
+    done, failed, planned = (sum(run["units"][key] for run in runs) for key in ("done", "failed", "planned"))
+    costs = [run["cost"] for run in runs]
+    parts = [plural(done, "unit"), *([f"{failed} failed"] if failed else [])]
+    parts += [f"{planned:,} not yet run"] if planned else []
+    parts += [plural(sum(run["calls"] for run in runs), "call"), plural(sum(run["tokens"] for run in runs), "token")]
+    parts += ["cost unknown" if None in costs else f"${sum(costs):.2f}"]
+    uses = [use for run in runs if (use := run.get("prompt_cache")) and use["prompt_tokens"]]
+    if uses:
+        share = sum(use["cached_tokens"] for use in uses) / sum(use["prompt_tokens"] for use in uses)
+        parts += [f"{share:.0%} of prompt tokens were in the server's cache"]
+    if runs:
+        yield Text(f"It took {', '.join(parts)}.", style="dim")
+    if page is not None:
+        yield Text(visible(f"page: {page}"), style="dim")
+
+
+def _next_commands(report: Report, paths: Sequence[Path], said: Sequence[Quote], width: int) -> Iterator[Text]:
+    """Three commands to go on: the viewer, a conversation, and a run on a real model with its price."""
+    # The newest run need not be named: the lines are shorter, and easier to type.
+    run = [] if newest_runs()[:1] == [paths[0]] else [str(paths[0])]
+    unit = [said[0].unit] if said else []
+    commands = [
+        (["parley", "view", *run], "read it in the browser"),
+        (["parley", "show", *run, *unit], "the whole debate" if said else "a conversation"),
+        _on_a_real_model(report) or (["parley", "report", *run, "--all"], "every table and sentence"),
+    ]
+    typed = [visible(shlex.join(words)) for words, _ in commands]
+    for command, (_, about) in zip(typed, commands, strict=True):
+        room = width - len(about) - 4
+        gap = " " * max(2, min(max(map(len, typed)), room) - len(command) + 2)
+        yield Text.assemble("  ", (command, "bold cyan"), gap, (about, "dim"))
+
+
+def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
+    """The command that runs the study on a model that people use, with its estimated price; None after such a run.
+
+    MALIBU is then run on every base. Other studies keep the settings of this run.
+    """
+    if not report.runs:
+        return None
+    run = report.runs[0]
+    study = str(run["study"])
+    if study not in STUDIES or not all(str(name).startswith(SMALL) for name in run["models"]):
+        return None
+    schema = find_study(study).Config
+    config = {"suite": "wide"} if study == "malibu" else changed_settings(schema, run["config"])
+    config["model"] = REAL_MODEL
+    try:
+        cost = estimated_cost(Job.make(study, config, Options()))
+    except ParleyError:  # the data were moved
+        return None
+    about = f"on a real model, about ${max(cost, 0.01):.2f}" if cost else "on a real model"
+    return ["parley", "run", study, *as_flags(config)], about

@@ -1,0 +1,105 @@
+"""A forest plot in the terminal: one line per estimate, its interval as a bar, in Unicode or plain ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from parley.analysis.reporting.forest import LEVEL, Estimate, Forest, in_numbers
+from parley.base.text import plural, visible
+
+LABEL_WIDTH = 36
+BAR_WIDTHS = 12, 44
+"""The narrowest and the widest plot, in characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """The characters that a plot is drawn with."""
+
+    bar: str
+    point: str
+    reference: str
+    cut: str
+
+
+BLOCKS = Marks(bar="━", point="█", reference="│", cut="…")
+ASCII = Marks(bar="-", point="#", reference="|", cut="~")
+
+
+def marks_for(console: Console) -> Marks:
+    """Blocks in a terminal that has them and may have colours; elsewhere ASCII, which every reader can show."""
+    plain = console.no_color or not console.is_terminal or not (console.encoding or "").lower().startswith("utf")
+    return ASCII if plain else BLOCKS
+
+
+def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Text]:
+    """The plot: a line per estimate, and the axis.
+
+    Args:
+        forest: What is drawn.
+        width: Of the terminal, in characters.
+        marks: What it is drawn with.
+        rows: The most estimates that are shown, the primary ones first; the axis says how many are left out.
+    """
+    chosen = sorted(forest.estimates, key=lambda line: line.secondary)[:rows]
+    labels = [_cut(visible(f"{line.group}: {line.label}" if line.group else line.label), marks) for line in chosen]
+    numbers = [visible(in_numbers(line, forest)) for line in chosen]
+    before, after = max(map(len, labels)), max(map(len, numbers))
+    narrowest, widest = BAR_WIDTHS
+    axis = Axis.around(chosen, forest.reference, max(narrowest, min(widest, width - before - after - 5)))
+    lines = [
+        Text.assemble(f"  {label:<{before}} ", (axis.bar(line, marks), _style(line)), f"  {number}")
+        for line, label, number in zip(chosen, labels, numbers, strict=True)
+    ]
+    left_out = len(forest.estimates) - len(chosen)
+    more = f"; {plural(left_out, 'more line')} on the page" if left_out else ""
+    name = _cut(visible(forest.axis), marks, max(narrowest, width - 2 - len(more)))
+    return [*lines, Text(f"  {name}{more}", style="dim")]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The values that a plot spans, and its width in characters."""
+
+    low: float
+    high: float
+    reference: float | None
+    width: int
+
+    @classmethod
+    def around(cls, lines: Sequence[Estimate], reference: float | None, width: int) -> Axis:
+        """The axis that has room for all ends, and for the value that means "no difference"."""
+        values = [end for line in lines for end in (line.value, line.low, line.high) if end is not None]
+        values += [] if reference is None else [reference]
+        low, high = min(values), max(values)
+        return cls(low, high if high > low else low + 1.0, reference, width)
+
+    def place(self, value: float) -> int:
+        """The column of a value."""
+        return round((value - self.low) / (self.high - self.low) * (self.width - 1))
+
+    def bar(self, line: Estimate, marks: Marks) -> str:
+        """An estimate and its interval; without an interval the point alone."""
+        cells = [" "] * self.width
+        if line.low is not None and line.high is not None:
+            for column in range(self.place(line.low), self.place(line.high) + 1):
+                cells[column] = marks.bar
+        if self.reference is not None:
+            cells[self.place(self.reference)] = marks.reference
+        cells[self.place(line.value)] = marks.point
+        return "".join(cells)
+
+
+def _cut(text: str, marks: Marks, most: int = LABEL_WIDTH) -> str:
+    return text if len(text) <= most else text[: most - 1] + marks.cut
+
+
+def _style(line: Estimate) -> str:
+    """Green where an effect is shown, dim where a line only stands beside the others."""
+    if line.secondary:
+        return "dim"
+    return "bold green" if line.p is not None and line.p <= LEVEL else "cyan"

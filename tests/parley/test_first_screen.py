@@ -1,0 +1,69 @@
+"""What a report prints first: at most 28 lines, the answer with its interval and a plot, and three commands."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from parley.analysis.reporting.forest import Estimate, Forest
+from parley.analysis.reporting.report import Report
+from parley.cli.first_screen import MOST_LINES, print_first_screen
+from parley.cli.terminal_forest import ASCII, BLOCKS, Axis, forest_lines
+
+Parley = Callable[..., Any]
+FOREST = Forest(
+    "gaps",
+    "Do labels move scores?",
+    "points",
+    (Estimate("a − b", 0.5, 0.25, 0.75, p=0.01), Estimate("a − c", -0.25, -0.5, 0.0, p=0.2)),
+)
+
+
+def test_a_bar_spans_its_interval_and_the_reference_stands_in_every_line() -> None:
+    axis = Axis.around(FOREST.estimates, 0.0, 11)  # from -0.5 to 0.75: 8 columns a point
+    assert axis.bar(FOREST.estimates[0], ASCII) == "    | --#--"
+    assert axis.bar(FOREST.estimates[1], ASCII) == "--#-|      "
+    assert axis.bar(Estimate("no interval", 0.5), BLOCKS) == "    │   █  "
+
+
+def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first() -> None:
+    beside = Estimate("beside", 9.0, 8.0, 10.0, secondary=True)
+    *lines, axis = forest_lines(Forest("f", "?", "points", (beside, *FOREST.estimates)), 80, ASCII, rows=2)
+    assert [line.plain.split("  ")[1].strip()[:5] for line in lines] == ["a − b", "a − c"]
+    assert axis.plain == "  points; 1 more line on the page"
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.cli.first_screen.quotes", lambda path: [])
+    many = Forest("f", "Do labels move scores?", "points", tuple(FOREST.estimates[0] for _ in range(50)))
+    report = Report("a run", cautions=("This invalidates. " * 20, "This too. " * 9, "And this."), forests=(many,))
+    told = io.StringIO()
+    print_first_screen(report, [Path("a.sqlite")], None, Console(file=told, width=width))
+    lines = told.getvalue().splitlines()
+    assert len(lines) <= MOST_LINES
+    assert max(map(len, lines)) <= width
+    assert lines[1].startswith("Caution: This invalidates.")
+    assert sum("aution" in line for line in lines) <= 3
+    assert "Do labels move scores?" in lines[4]
+    assert not any(mark in told.getvalue() for mark in "━█│\x1b"), "a pipe gets plain text"
+
+
+def test_a_terminal_gets_blocks_and_colours_unless_they_are_unwanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.cli.first_screen.quotes", lambda path: [])
+    for unwanted in (False, True):
+        told = io.StringIO()
+        screen = Console(
+            file=told, width=80, force_terminal=True, no_color=unwanted, _environ={"TERM": "xterm-256color"}
+        )
+        monkeypatch.setattr(type(screen), "encoding", "utf-8")
+        print_first_screen(Report("a run", forests=(FOREST,)), [Path("a.sqlite")], None, screen)
+        assert ("█" in told.getvalue()) is not unwanted
+        assert ("\x1b[1;32m" in told.getvalue()) is not unwanted
