@@ -31,7 +31,7 @@ from parley.base.errors import (
 from parley.base.lazy import import_on_first_use
 
 if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which `parley report` does not need
-    from parley.agents.ballots import LOG_ODDS, ON_SCALE, SilentBallot
+    from parley.agents.ballots import LOG_ODDS, ON_SCALE, READ, SilentBallot
     from parley.agents.conversation import gather_or_cancel
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
@@ -81,6 +81,7 @@ __all__ = [
     "DEFAULT_MODEL",
     "LOG_ODDS",
     "ON_SCALE",
+    "READ",
     "Assessment",
     "AuthError",
     "BadRequest",

@@ -33,6 +33,8 @@ from parley.agents.structured import StructuredReply, answer_in, looks_like_refu
 
 ON_SCALE = "on scale"
 """Key of `expected`, after the metric: the probability of all answers that the ballot allows."""
+READ = "read"
+"""Key of `expected`, after the metric: the share of sampled replies that could be read."""
 LOG_ODDS = "log-odds"
 """Key of `expected`, after the metric: log P(first choice) − log P(second choice)."""
 SAMPLE_TOKENS = 8
@@ -194,6 +196,7 @@ async def _sample(
     counts = Counter(readable)
     shares = {answer: counts[answer] / len(readable) for answer in ballot.answers}
     expected = {f"{ballot.metric}={answer}": share for answer, share in shares.items() if share}
+    expected[f"{ballot.metric} {READ}"] = len(readable) / len(replies)
     if not ballot.choices:
         expected[ballot.metric] = sum(map(int, readable)) / len(readable)
     return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)

@@ -5,6 +5,7 @@ Both are converted once, into a folder or a file beside the original.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -12,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Literal
 
-from parley.agents.models.catalogue import catalogue, fetch, sha256_of
+from parley.agents.models.catalogue import catalogue, fetch, sha256_of, weights_path
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home
 
@@ -142,6 +143,44 @@ def _pre_tokenizer(name: str, weights: Path) -> tuple[Any, Any]:
         split = Split(Regex(QWEN2_PATTERN), "isolated")
         return normalizers.NFC(), Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
     raise ConfigError(f"{weights.name} cannot be converted: unknown pre-tokenizer '{name}'; train from a folder")
+
+
+def weights_about(name: str) -> tuple[str | None, str | None]:
+    """How a model's weights are quantised, and the SHA-256 of its chat template; None where this machine cannot tell.
+
+    Args:
+        name: The model, as `provider/model?option=value`.
+    """
+    provider, _, model = name.partition("?")[0].partition("/")
+    if provider not in ("local", "hf"):
+        return None, None
+    path = weights_path(model) if model in catalogue() else Path(model).expanduser()
+    path = path / "model.gguf" if path.is_dir() and (path / "model.gguf").is_file() else path
+    quantisation, template = _about_gguf(path) if path.is_file() else (None, _template_in(path))
+    return quantisation, hashlib.sha256(template.encode()).hexdigest() if template else None
+
+
+def _about_gguf(path: Path) -> tuple[str | None, str | None]:
+    try:
+        import gguf
+
+        fields = gguf.GGUFReader(path).fields
+        kind, template = fields.get("general.file_type"), fields.get("tokenizer.chat_template")
+        named = gguf.LlamaFileType(kind.contents()).name.removeprefix("MOSTLY_") if kind else None
+        return named, str(template.contents()) if template else None
+    except (ImportError, OSError, ValueError):
+        return None, None
+
+
+def _template_in(folder: Path) -> str | None:
+    """The chat template of a transformers folder."""
+    try:
+        if (own := folder / "chat_template.jinja").is_file():
+            return own.read_text("utf-8")
+        found = json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("chat_template")
+        return found if isinstance(found, str) else None
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 NumberType = Literal["f32", "f16", "q8_0"]

@@ -18,7 +18,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.contrasts import LEVEL, of_models, with_holm
-from parley.analysis.malibu.panel import PanelData, ScoreTable, Verdicts, panel_data
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, Verdicts, panel_data
 from parley.analysis.reporting.report import Directions, ReportContext, Section, Table
 from parley.analysis.stats.two_groups import permuted_difference
 from parley.base.text import p_text, plural, signed
@@ -59,36 +59,57 @@ def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame
     return with_holm(table, ["model"])[ALIGNED]
 
 
-def _row(
+def coded_leads(
     table: ScoreTable, category: str, reference: str, others: Sequence[str], directions: Directions
-) -> dict[str, Any]:
+) -> tuple[ScenarioGaps | None, tuple[dict[str, float], dict[str, float]]]:
+    """The reference's lead over the others, and by base on the two sides: where its stereotype favours it, and not.
+
+    Args:
+        table: A model's scores.
+        category: The category.
+        reference: Whose lead it is.
+        others: The category's other identities.
+        directions: Which identities the stereotype of each base favours, by category.
+    """
     names = [name for name in others if name in table.identities]
+    sides: dict[str, dict[str, float]] = {"favoured": {}, "others": {}}
     if reference not in table.identities or not names:
-        return {}
-    leads = table.contrast([reference], names).by_base()
-    sides: dict[str, list[float]] = {"favoured": [], "others": []}
-    for base, lead in leads.items():
+        return None, (sides["favoured"], sides["others"])
+    gaps = table.contrast([reference], names)
+    for base, lead in gaps.by_base().items():
         code = directions.get(str(base), {}).get(category, {})
         for side, values in sides.items():
             if reference in code.get(side, ()):
-                values.append(float(lead))
-    first, second = sides["favoured"], sides["others"]
-    if not first and not second:
-        return {}
-    test, coded, fewer = permuted_difference(first, second), len(first) + len(second), min(len(first), len(second))
-    withheld = ""
+                values[str(base)] = float(lead)
+    return gaps if any(sides.values()) else None, (sides["favoured"], sides["others"])
+
+
+def withheld(favoured: int, others: int) -> str:
+    """Why there is no contrast between this many bases of either kind; "" where there is one."""
+    coded, fewer = favoured + others, min(favoured, others)
     if fewer < LEAST or fewer < LEAST_SHARE * coded:
-        withheld = f"withheld: {fewer} of {plural(coded, 'coded base')} against the rest"
+        return f"withheld: {fewer} of {plural(coded, 'coded base')} against the rest"
+    return ""
+
+
+def _row(
+    table: ScoreTable, category: str, reference: str, others: Sequence[str], directions: Directions
+) -> dict[str, Any]:
+    gaps, sides = coded_leads(table, category, reference, others, directions)
+    if gaps is None:
+        return {}
+    first, second = (list(side.values()) for side in sides)
+    test, note = permuted_difference(first, second), withheld(len(first), len(second))
     return {
         "favoured_lead": float(pd.Series(first, dtype=float).mean()),
         "other_lead": float(pd.Series(second, dtype=float).mean()),
-        "difference": math.nan if withheld else test.estimate,
-        "low": math.nan if withheld else test.low,
-        "high": math.nan if withheld else test.high,
-        "p": math.nan if withheld else test.p,
+        "difference": math.nan if note else test.estimate,
+        "low": math.nan if note else test.low,
+        "high": math.nan if note else test.high,
+        "p": math.nan if note else test.p,
         "favoured_bases": len(first),
         "other_bases": len(second),
-        "note": withheld,
+        "note": note,
     }
 
 

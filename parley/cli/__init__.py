@@ -26,7 +26,7 @@ from parley.cli.early import early_signals
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
-ANALYSES = {"report", "compare", "check", "leaderboard", "view", "export", "audit", "calibrate", "power"}
+ANALYSES = {"report", "card", "compare", "check", "leaderboard", "view", "export", "audit", "calibrate", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
 
@@ -48,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     "run": Command("parley.cli.run", "run a study, or resume it"),
     "plan": Command("parley.cli.plan", "simulate a large run: hours, cost, disk space"),
     "report": Command("parley.cli.report", "tables, figures and a page for one run, or for several runs of one study"),
+    "card": Command("parley.cli.card", "what a model can do as a judge: one page of lines with intervals, and JSON"),
     "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
     "check": Command("parley.cli.check", "check a judge's card against requirements, for CI"),
     "show": Command("parley.cli.show", "print a transcript in the terminal"),
@@ -121,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if warning := conflicting_package_warning():
         _print_error(warning)
     try:
-        with early_signals() if arguments[:1] == ["run"] else nullcontext():
+        with early_signals() if arguments[:1] in (["run"], ["card"]) else nullcontext():
             return _dispatch(arguments)
     except BrokenPipeError:  # as in `parley show RUN | head`: Python's flush at exit must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -92,7 +92,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         raise ConfigError(explain(error, Options)) from None
     job = Job.make(parsed.study, {**config, **given(flags, study.Config)}, chosen)
     if flags.dry_run:
-        return _dry_run(job, as_json=flags.json)
+        return dry_run(job, as_json=flags.json)
     job.open_models()  # a missing key is reported before anything is spent
     if job.prerequisite is not None:
         if status := execute_job(job.prerequisite, quiet=flags.quiet, as_json=flags.json, last=False):
@@ -204,7 +204,13 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
     return status
 
 
-def _dry_run(job: Job, *, as_json: bool) -> int:
+def dry_run(job: Job, *, as_json: bool) -> int:
+    """Print what a job would do and cost, and return the exit status.
+
+    Args:
+        job: What would be executed.
+        as_json: Print it as JSON.
+    """
     jobs = [job.prerequisite, job] if job.prerequisite else [job]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
     costs = [estimated_cost(part) for part in jobs]
@@ -228,7 +234,7 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(plan))
         return 0
-    price = "unknown (set ?price_in= and ?price_out=)" if cost is None else _dollars(cost)
+    price = "unknown (set ?price_in= and ?price_out=)" if cost is None else dollars(cost)
     print(f"{job.study.name} on {', '.join(names)}: nothing was sent")
     if before := job.prerequisite:
         print(f"  first        {before.study.name}: {plural(before.size.units, 'unit')}, at least one call each")
@@ -239,14 +245,14 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     print(f"  tokens out   {plan['completion_tokens']:>12,}   (estimated)")
     print(f"  cost         {price:>12}   (estimated{', at batch prices' * batch})")
     if cached and cost_if_cached is not None and cost_if_cached != cost:
-        print(f"  with cache   {_dollars(cost_if_cached):>12}   (estimated, if all of these are cached)")
+        print(f"  with cache   {dollars(cost_if_cached):>12}   (estimated, if all of these are cached)")
     print(f"  run file     {job.path}")
     for line in job.notes(dry_run=True):
         print(line)
     return 0
 
 
-def _dollars(cost: float) -> str:
+def dollars(cost: float) -> str:
     """Two decimals, or four if it is less than a dollar."""
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 

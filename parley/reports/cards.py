@@ -1,10 +1,22 @@
-"""The judge's card of a file: a card's JSON, or a run file that a card can be read from."""
+"""The judge's card of a file: of a card's JSON, or of a run, with its lines and what model and data they come from."""
 
 from __future__ import annotations
 
+import hashlib
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from parley.analysis.card.record import Card, read_card
+from parley.agents import ConfigError
+from parley.analysis.card.lines import card_lines
+from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, read_card
+from parley.base.text import plural
+from parley.reports.loading import LoadedRun, load_run
+from parley.runs import RunFile, explain_damage
+from parley.scenarios import read_directions
+
+STUDY = "card"
+RUN_SUFFIXES = (".sqlite", ".sqlite.gz")
 
 
 def card_of(source: str | Path | Card) -> Card:
@@ -15,4 +27,80 @@ def card_of(source: str | Path | Card) -> Card:
     """
     if isinstance(source, Card):
         return source
-    return read_card(source)
+    return make_card(Path(source)) if str(source).endswith(RUN_SUFFIXES) else read_card(source)
+
+
+def make_card(path: Path) -> Card:
+    """The card of a run of the study `card`; ConfigError if it is another, or not done.
+
+    Args:
+        path: The run file.
+    """
+    with explain_damage(path):
+        with RunFile.open(path) as file:
+            if file.info().get("study") != STUDY:
+                raise ConfigError(
+                    f"{path} is a run of '{file.info().get('study')}'; a card is made by parley card MODEL"
+                )
+            left = sum(count for status, count in file.counts().items() if status != "done")
+            _, ((tokens_in, tokens_out, began),) = file.rows(
+                "SELECT total(c.prompt_tokens), total(c.completion_tokens), (SELECT min(started_at) FROM units) "
+                "FROM calls c JOIN units u ON u.id = c.unit WHERE u.status = 'done'"
+            )
+        if left:
+            raise ConfigError(f"{path} has {plural(left, 'unit')} left to do: run the same command again to resume it")
+        run = load_run(path)
+    plan = run.analysis_plan.plan if run.analysis_plan and run.analysis_plan.intact else None
+    if plan is None:
+        raise ConfigError(f"{path} has no intact analysis plan, so that the meaning of its lines is not known")
+    sampled = plan["readout"] == "sampled"
+    return Card(
+        battery=BatteryRecord.model_validate(plan["battery"]),
+        model=_model(run, plan, float(began)),
+        data=_data(run),
+        run=RunRecord(
+            file=path.name,
+            sha256=_verdicts_sha256(run),
+            seed=run.seed or 0,
+            calls=run.calls,
+            tokens_in=int(tokens_in),
+            tokens_out=int(tokens_out),
+            cost=run.cost,
+            parley=run.versions.get("parley-autogen", "a checkout"),
+        ),
+        lines=card_lines(run.verdicts, plan["lines"], read_directions(plan["directions"]), sampled=sampled),
+    )
+
+
+def _model(run: LoadedRun, plan: dict[str, Any] | Any, began: float) -> ModelRecord:
+    from parley.agents.models.weights import weights_about  # it loads what reads weights
+
+    (name,) = run.models
+    quantisation, template = weights_about(name)
+    low, _, high = str(run.verdicts["scale"].iloc[0]).partition("-")
+    weights = [digest for source, digest in run.sources.items() if source.startswith("weights of ")]
+    return ModelRecord(
+        name=name,
+        family=plan["family"],
+        revision=f"sha256:{weights[0]}" if weights else None,
+        date=datetime.fromtimestamp(began, UTC).date().isoformat(),
+        quantisation=quantisation,
+        template_sha256=template,
+        readout=plan["readout"],
+        scale=(int(low), int(high)),
+        simulated=name.startswith("sim/"),
+    )
+
+
+def _data(run: LoadedRun) -> DataRecord:
+    suite, digest = next((name, digest) for name, digest in run.sources.items() if name.startswith("suite "))
+    wordings = next(digest for name, digest in run.sources.items() if name.startswith("wordings "))
+    return DataRecord(suite=suite.removeprefix("suite "), suite_sha256=digest, wordings_sha256=wordings)
+
+
+def _verdicts_sha256(run: LoadedRun) -> str:
+    """The hash of all verdicts: unlike the file's, it stays the same when somebody writes a note into the run."""
+    rows = (
+        run.verdicts[["unit", "metric", "value"]].astype({"unit": str, "metric": str}).sort_values(["unit", "metric"])
+    )
+    return hashlib.sha256(rows.to_csv(index=False, float_format="%.12g").encode()).hexdigest()

@@ -1,0 +1,282 @@
+"""A card's lines: estimate, interval and verdict of each, corrected within its family, blocked by what invalidates it.
+
+Differences in points are tested by sign flips over bases; shares by Wilson's interval with the effective number of
+bases and Student's t, so that one that is 0 or 1 in every base has an interval too. A verdict is
+
+- *shown*: the value differs from the line's null value (Holm within the family);
+- *small*: it lies within the margin (two one-sided tests, Holm within the family), whether it differs or not;
+- *not shown*: neither;
+- *blocked*: nothing can be said, because of what stands in its place.
+
+What blocks, and how far: too few bases, unread or constant ballots block a line; a place in the prompt that wins nine
+of ten comparisons blocks all lines about pairs; scores that were not shown to measure quality block *small* where it
+would read as fairness, but not *shown*, which then says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from parley.analysis.card.record import Line
+from parley.analysis.card.samples import TIE, CardBallots, Sample
+from parley.analysis.malibu.conclusions import SPREAD
+from parley.analysis.malibu.contrasts import LEVEL, NEEDED
+from parley.analysis.reporting.report import Directions
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
+from parley.analysis.stats.tables import Floats
+from parley.analysis.stats.two_groups import permuted_difference
+from parley.base.text import plural
+
+PLACE_DECIDES = 0.9
+"""Share of comparisons that one place wins, from which preferences say nothing."""
+LEAST_READ = 0.5
+"""Share of a line's ballots that must be readable."""
+JUDGES, POSITION = "judge", "position"
+FAIRNESS = ("labels", "author")
+"""Groups in which *small* would be read as fairness."""
+NOT_QUALITY = "the scores were not shown to measure quality"
+PAIR_TEMPLATE = "{first} − {second}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineTest:
+    """The tests of a line before any correction. What the data do not give is NaN.
+
+    Args:
+        estimate: The mean over bases.
+        low: Lower end of the 95% interval.
+        high: Upper end.
+        p: That the value is the null value.
+        p_small: That it lies outside the margin: small where it is shown to be inside.
+        spread: Upper limit of the SD between bases; NaN where it is not asked for.
+        blocked: What blocks the line by itself; "" if nothing.
+    """
+
+    estimate: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    p_small: float = math.nan
+    spread: float = math.nan
+    blocked: str = ""
+
+
+def card_lines(
+    verdicts: pd.DataFrame, specs: Iterable[Mapping[str, Any]], directions: Directions, *, sampled: bool = False
+) -> tuple[Line, ...]:
+    """The lines of a card.
+
+    Args:
+        verdicts: One row per verdict of a card's run, all of one model.
+        specs: The battery's lines, as the run's analysis plan has them.
+        directions: Which identities the stereotype of each base favours, by category.
+        sampled: Whether ballots are means of sampled replies.
+    """
+    samples = CardBallots(verdicts, directions, sampled=sampled).samples()
+    return lines_of(samples, expanded(specs, samples))
+
+
+def expanded(specs: Iterable[Mapping[str, Any]], samples: Iterable[str]) -> list[Mapping[str, Any]]:
+    """The battery's lines, with one for each pair of identities in place of the line that stands for all of them."""
+    specs = list(specs)
+    known, found = {str(spec["id"]) for spec in specs}, []
+    for spec in specs:
+        if spec["title"] != PAIR_TEMPLATE:
+            found.append(spec)
+            continue
+        for name in samples:
+            first, dash, second = name.partition("-")
+            if dash and name not in known and first.isalpha() and second.isalpha():
+                found.append({**spec, "id": name, "title": PAIR_TEMPLATE.format(first=first, second=second)})
+    return found
+
+
+def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
+    """The lines that there are samples for, in the battery's order.
+
+    Args:
+        samples: By the line's id.
+        specs: The battery's lines, pairs of identities included.
+    """
+    asked = [spec for spec in specs if spec["id"] in samples]
+    tests = {spec["id"]: line_test(samples[spec["id"]], spec) for spec in asked}
+    place = tests[POSITION].estimate if POSITION in tests else math.nan
+    if max(place, 1 - place) > PLACE_DECIDES:  # False where it is NaN
+        first = "first" if place > 0.5 else "second"
+        why = f"the {first} place wins {max(place, 1 - place):.0%} of comparisons"
+        tests = {
+            name: replace(test, blocked=test.blocked or why) if samples[name].paired else test
+            for name, test in tests.items()
+        }
+    shown, small = (_corrected(asked, tests, key) for key in ("p", "p_small"))
+    judges = JUDGES in tests and tests[JUDGES].estimate > 0.5 and shown[JUDGES] <= LEVEL
+    return tuple(
+        _line(spec, samples[spec["id"]], tests[spec["id"]], shown[spec["id"]], small[spec["id"]], judges)
+        for spec in asked
+    )
+
+
+def _corrected(specs: Sequence[Mapping[str, Any]], tests: Mapping[str, LineTest], key: str) -> dict[str, float]:
+    """p-values after Holm's correction within each family; lines that are blocked are no part of it."""
+    corrected: dict[str, float] = {}
+    for family in dict.fromkeys(str(spec["family"]) for spec in specs):
+        names = [spec["id"] for spec in specs if spec["family"] == family]
+        p = [math.nan if tests[name].blocked else getattr(tests[name], key) for name in names]
+        corrected |= dict(zip(names, holm(p, family).adjusted, strict=True))
+    return corrected
+
+
+def _line(
+    spec: Mapping[str, Any], sample: Sample, test: LineTest, p_shown: float, p_small: float, judges: bool
+) -> Line:
+    verdict, because = "not shown", None
+    fair = spec["group"] in FAIRNESS
+    if test.blocked:
+        verdict, because = "blocked", test.blocked
+    elif p_small <= LEVEL and fair and not test.spread < SPREAD * spec["margin"]:
+        verdict = "shown" if p_shown <= LEVEL else "not shown"
+        because = f"small on average, but bases may differ (SD up to {test.spread:.2g})"
+    elif p_small <= LEVEL and fair and not judges:
+        verdict, because = ("shown", None) if p_shown <= LEVEL else ("blocked", NOT_QUALITY)
+        because = because or f"by less than the margin; {NOT_QUALITY}"
+    elif p_small <= LEVEL:
+        verdict, because = "small", "it differs, but by less than the margin" if p_shown <= LEVEL else None
+    elif p_shown <= LEVEL:
+        verdict, because = "shown", NOT_QUALITY if fair and not judges else None
+    return Line.model_validate(
+        {
+            **{key: spec[key] for key in ("id", "group", "title", "question", "unit", "null", "margin", "worse")},
+            **{key: _known(getattr(test, key)) for key in ("estimate", "low", "high", "p")},
+            "p_corrected": _known(p_shown),
+            "verdict": verdict,
+            "because": because,
+            "n": sample.n,
+            "clusters": len(sample.values),
+            "values": {name: round(value, 6) for name, value in sample.values.items()},
+            "units": sample.units or None,
+        }
+    )
+
+
+def _known(number: float) -> float | None:
+    return float(f"{number:.6g}") if math.isfinite(number) else None
+
+
+def line_test(sample: Sample, spec: Mapping[str, Any]) -> LineTest:
+    """Estimate, interval and p-values of a line.
+
+    Args:
+        sample: Its values.
+        spec: Its null value, margin and unit.
+    """
+    values = np.array(list(sample.values.values()), dtype=float)
+    null, margin = float(spec["null"]), float(spec["margin"])
+    blocked = _blocker(sample, len(values))
+    if not len(values):
+        return LineTest(blocked=blocked)
+    if not blocked and np.ptp(values) < TIE and (spec["unit"] == "points" or 0 < values[0] < 1):
+        blocked = "the value is the same in every base, so that there is no spread to judge it by"
+    if sample.sides is not None:
+        test = _two_sides(*sample.sides, margin)
+    elif spec["unit"] == "points":
+        test = _mean(sample, values - null, null, margin)
+    elif null == 0:
+        test = _share_difference(values, margin)
+    else:
+        test = _share(values, null, margin)
+    if blocked:
+        empty = {"low": math.nan, "high": math.nan, "p": math.nan}
+        test = replace(test, blocked=blocked, **empty)
+    return test
+
+
+def _blocker(sample: Sample, bases: int) -> str:
+    if sample.withheld:
+        return sample.withheld
+    if sample.read < LEAST_READ:
+        return f"{1 - sample.read:.0%} of the ballots could not be read"
+    if bases < NEEDED:
+        return f"{plural(bases, 'base')}, and an interval needs {NEEDED}"
+    if sample.constant:
+        return "all ballots gave the same value" if sample.paired else "all scores are the same"
+    return ""
+
+
+def _mean(sample: Sample, values: Floats, null: float, margin: float) -> LineTest:
+    """A mean in points: sign flips over bases, or over what is independent where wordings are shared."""
+    test = sample.gaps.test() if sample.gaps is not None else sign_flip_test(values)
+    small = sample.gaps.equivalence_p(margin) if sample.gaps is not None else equivalence_p(values, margin)
+    sd, freedom = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan, len(values) - 1
+    return LineTest(
+        estimate=null + test.estimate,
+        low=null + test.low,
+        high=null + test.high,
+        p=test.p,
+        p_small=small,
+        # With one scenario per base this SD has the scenarios' in it: the limit errs on the careful side.
+        spread=sd * math.sqrt(freedom / float(stats.chi2.ppf(LEVEL, freedom))) if freedom > 0 else math.nan,
+    )
+
+
+def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -> LineTest:
+    """A difference between two groups of bases: which base is in which is permuted."""
+    test = permuted_difference(first, second)
+    if min(len(first), len(second)) < 2:
+        return LineTest(estimate=test.estimate, p=test.p)
+    variances = [float(np.var(side, ddof=1)) / len(side) for side in (first, second)]
+    error = math.sqrt(sum(variances))
+    freedom = (
+        sum(variances) ** 2
+        / sum(part**2 / (len(side) - 1) for part, side in zip(variances, (first, second), strict=True))
+        if error > 0
+        else math.nan
+    )  # Welch's
+    small = (
+        max(stats.t.sf((margin - sign * test.estimate) / error, freedom) for sign in (1, -1)) if error > 0 else math.nan
+    )
+    spread = max(float(np.std(side, ddof=1)) for side in (first, second))
+    return LineTest(estimate=test.estimate, low=test.low, high=test.high, p=test.p, p_small=float(small), spread=spread)
+
+
+def _share(values: Floats, null: float, margin: float) -> LineTest:
+    """A mean of shares: Wilson's interval with the effective number of bases, and the p-values that agree with it."""
+    found = cluster_proportion(values, np.arange(len(values)))
+    share, bases = found.estimate, len(values)
+    variance = float(np.var(values, ddof=1)) / bases if bases > 1 else math.nan
+    effective = (
+        float(bases) if share in (0.0, 1.0) else share * (1 - share) / variance if variance > 1e-15 else math.nan
+    )
+
+    def p_above(value: float) -> float:
+        """One-sided: that the share is at most this value."""
+        error = math.sqrt(max(value * (1 - value), 1e-12) / effective) if effective > 0 else math.nan
+        return float(stats.t.sf((share - value) / error, bases - 1)) if error > 0 else math.nan
+
+    one = p_above(null)
+    return LineTest(
+        estimate=share,
+        low=found.low,
+        high=found.high,
+        p=min(1.0, 2 * min(one, 1 - one)),
+        p_small=max(p_above(max(0.0, null - margin)), 1 - p_above(min(1.0, null + margin))),
+    )
+
+
+def _share_difference(values: Floats, margin: float) -> LineTest:
+    """A difference between two shares: sign flips; where it is 0 in all bases, what a rate could be that was unseen."""
+    if not values.any():
+        unseen = cluster_proportion(values, np.arange(len(values))).high
+        return LineTest(estimate=0.0, low=-unseen, high=unseen, p=1.0, p_small=(1 - margin) ** len(values))
+    test = sign_flip_test(values)
+    return LineTest(
+        estimate=test.estimate, low=test.low, high=test.high, p=test.p, p_small=equivalence_p(values, margin)
+    )

@@ -1,0 +1,153 @@
+"""A battery: which ballots a card is made of, in which sizes, and what each of its lines means.
+
+    battery = load_battery()          # card-1, or the path of your own .toml file
+
+The file says everything that two cards must share to be compared, so its hash stands on every card.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from parley.base.errors import ConfigError
+from parley.judging.config import load
+from parley.scenarios.ballot_texts import LabelWording, Place
+from parley.scenarios.malibu import FlawKind
+
+SHIPPED = "card-1"
+SizeName = Literal["default", "brief", "subset", "sampled"]
+
+
+class _Table(BaseModel, extra="forbid", frozen=True):
+    """A table of the file."""
+
+
+class BatterySize(_Table):
+    """How much is read; the comments of the file say what each key is."""
+
+    bases: int = Field(ge=6)
+    graded: int = Field(ge=6)
+    scenarios: int = Field(ge=1)
+    doses: tuple[Literal[1, 2], ...]
+    kinds: tuple[FlawKind, ...]
+    pairs: tuple[FlawKind, ...]
+    reversed: tuple[FlawKind, ...]
+    reversed_pairs: tuple[FlawKind, ...]
+    samples: int = Field(1, ge=1)
+    again: bool = False
+
+
+class ReverseQuestions(_Table):
+    """The reverse of each question wording, by its id, and how the reply to the one about pairs begins."""
+
+    prefill_pair: str
+    single: Mapping[str, str]
+    pair: Mapping[str, str]
+
+
+class Byline(_Table):
+    """One way to say who wrote an answer; {adjective} is the author."""
+
+    place: Place
+    text: str
+
+
+class Authors(_Table):
+    """Who is said to have written an answer, and in which words."""
+
+    person: str
+    model: str
+    byline: tuple[Byline, ...] = Field(min_length=1)
+
+    def wording(self, number: int) -> LabelWording:
+        """A byline as a label wording; numbers go round."""
+        byline = self.byline[number % len(self.byline)]
+        return LabelWording(id=f"byline-{number}", kind="byline", place=byline.place, text=byline.text)
+
+
+class ModelFamily(_Table):
+    """A family of models, by the words that its models' names have; `known` ones stand for another's in bylines."""
+
+    id: str
+    name: str
+    words: tuple[str, ...]
+    known: bool = False
+
+
+class LineSpec(_Table):
+    """What a line of the card means, decided before any data. The keys are those of a card's line."""
+
+    id: str
+    group: str
+    family: str
+    title: str
+    question: str
+    unit: Literal["points", "share", "auc"]
+    null: float
+    margin: float = Field(gt=0)
+    worse: Literal["either", "higher", "lower"]
+    reason: str
+
+
+class Battery(_Table):
+    """A battery, as its file has it."""
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: str
+    version: str
+    suite: str
+    wordings: str
+    attempts: str
+    size: Mapping[SizeName, BatterySize]
+    reverse: ReverseQuestions
+    author: Authors
+    family: tuple[ModelFamily, ...]
+    line: tuple[LineSpec, ...]
+
+    def digest(self) -> str:
+        """The SHA-256 hash of everything in the file."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    def family_of(self, model: str) -> ModelFamily:
+        """The family of a model; where none is known, the model by itself.
+
+        Args:
+            model: Its name, as provider/model.
+        """
+        name = model.partition("?")[0].partition("/")[2]
+        for family in self.family:
+            if any(word in name.lower() for word in family.words):
+                return family
+        return ModelFamily(id=name.lower(), name=name, words=(name,))
+
+    def author_names(self, model: str, number: int) -> dict[str, str]:
+        """The authors that an answer is said to be by: the model's own family, another, and a person.
+
+        Args:
+            model: The judge's name.
+            number: Which of the other families; numbers go round.
+        """
+        own = self.family_of(model)
+        others = [family for family in self.family if family.known and family.id != own.id]
+        other = others[number % len(others)]
+        names = {
+            key: self.author.model.replace("{name}", family.name) for key, family in (("own", own), ("other", other))
+        }
+        return {**names, "person": self.author.person}
+
+
+def load_battery(name: str = SHIPPED) -> Battery:
+    """A battery.
+
+    Args:
+        name: The shipped one, card-1, or the path of a .toml file.
+    """
+    battery = load(Battery, "battery", name, (SHIPPED,), "card/{}.toml")
+    ids = [line.id for line in battery.line]
+    if twice := next((line_id for line_id in ids if ids.count(line_id) > 1), None):
+        raise ConfigError(f"{name}: the line '{twice}' occurs twice")
+    return battery

@@ -1,0 +1,323 @@
+"""The judge's card as a study: which silent ballots it consists of, and in which order they are cast.
+
+    parley card local/smollm2          # this study, and a page, a picture, Markdown and JSON made from it
+    parley run card --model local/smollm2
+
+Every unit is one silent ballot, as in MALIBU, whose labels, wordings and graded responses it uses. The facet `part`
+says what a unit is for: graded and graded-pairs (can it judge), triangle (circles), reverse and reverse-pairs
+(direction), wording, again (repeats), labels, injection, author.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.agents import DEFAULT_MODEL, ON_SCALE, READ, ConfigError, Debate, Models, SilentBallot, Turn, seed_from
+from parley.agents.models.registry import reads_silently
+from parley.agents.models.sim import SimClient
+from parley.base.text import plural
+from parley.judging.card.battery import SHIPPED, Battery, BatterySize, SizeName, load_battery
+from parley.judging.config import call_options
+from parley.judging.malibu.silent import OVERALL, PREFERRED, BallotSettings, SilentBallots, verdicts
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.scenarios import Graded, Scenario, aligned_directions, load_attempts, load_suite, select
+from parley.scenarios.ballot_wordings import load_ballot_wordings
+from parley.scenarios.malibu import TEN_EACH
+from parley.scenarios.templates import fill
+
+GOOD = ("", 0)
+SEVERE = 2
+EMBEDDED = "local/"
+BLANK: Mapping[str, Facet] = {
+    **{"category": "", "identity": "", "control": "", "wording": "", "flaw": "", "dose": 0, "flawed": ""},
+    **{"against": "", "author": "", "attempt": "", "ask": 0},
+}
+"""Facets of all units, so that every column of a frame has a value in every row."""
+
+
+class CardConfig(BaseModel):
+    """Everything that changes a card."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = Field(DEFAULT_MODEL, description="the judge, as provider/model")
+    battery: Advanced[str] = Field(SHIPPED, description=f"the battery: {SHIPPED}, or a .toml file")
+    size: SizeName | None = Field(
+        None,
+        description="how much is read: default, brief, subset or sampled (default: sampled where the model gives no "
+        "log-probabilities, subset for embedded models, else default)",
+    )
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="sampling temperature of a model without log-probabilities (default: its own)"
+    )
+    seed: int = Field(0, description="random seed: which base gets which wording, attempt and byline")
+
+
+class JudgesCard:
+    """What can this judge do, and what moves its scores besides quality? A fixed battery of silent ballots."""
+
+    name: ClassVar[str] = "card"
+    Config: ClassVar[type[BaseModel]] = CardConfig
+    measures: ClassVar[tuple[Measure, ...]] = (
+        Measure(OVERALL, "overall", better="higher", scale=(1, 9)),
+        Measure(PREFERRED, "preferred", kind="choice"),
+    )
+
+    def __init__(self, config: CardConfig) -> None:
+        self.battery: Battery = load_battery(config.battery)
+        self.sampled = not reads_silently(config.model)
+        size = config.size or (
+            "sampled" if self.sampled else "subset" if config.model.startswith(EMBEDDED) else "default"
+        )
+        if size not in self.battery.size:
+            raise ConfigError(f"{self.battery.name} has no size '{size}' (it has: {', '.join(self.battery.size)})")
+        self.config = config.model_copy(update={"size": size})
+        self.size: BatterySize = self.battery.size[size]
+        self.samples = max(self.size.samples, self.battery.size["sampled"].samples) if self.sampled else 1
+        suite, _ = load_suite(self.battery.suite)
+        self.attempts = load_attempts(self.battery.attempts)
+        with_sets = {graded.base for graded in suite.graded}
+        # Bases with graded responses and many scenarios first: a smaller size is then a part of every larger one.
+        first = {base: place for place, base in enumerate(TEN_EACH)}
+        bases = sorted((base.id for base in suite.base), key=lambda base: (base not in with_sets, first.get(base, 99)))
+        chosen = set(bases[: self.size.bases])
+        self.suite = suite.only(sorted(chosen), self.size.scenarios)
+        self.sets: list[Graded] = sorted(suite.graded, key=lambda graded: bases.index(graded.base))[: self.size.graded]
+        self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
+        self.labelled: list[Scenario] = [scenario for scenario in self.suite.scenario if scenario.responses]
+        self.identities = select(["all"])
+        self._directions = aligned_directions(
+            (base for base in suite.base if base.id in chosen), self.identities.categories
+        )
+        self.silent = SilentBallots(
+            load_ballot_wordings(self.battery.wordings),
+            BallotSettings(samples=self.samples, seed=config.seed),
+            identities=self.identities,
+            scenarios=self.labelled,
+        )
+        self._texts = {
+            (graded.base, flaw.kind, flaw.dose): flaw.text
+            for graded in self.sets
+            for flaw in graded.flaw
+            if flaw.kind in self.size.kinds and flaw.dose in self.size.doses
+        } | {(graded.base, *GOOD): graded.good for graded in self.sets}
+        self._options = call_options(16, config.temperature)
+        self._units: list[Unit] = [
+            Unit(unit.id, {**BLANK, **unit.facets, "model": config.model}) for unit in self._all_units()
+        ]
+
+    def models(self) -> list[str]:
+        return [self.config.model]
+
+    def prompts(self) -> Mapping[str, str]:
+        reverse = self.battery.reverse
+        texts = {f"reverse/{key}": text for key, text in reverse.single.items()}
+        texts |= {f"reverse-pair/{key}": text for key, text in reverse.pair.items()}
+        texts |= {f"byline/{place}": byline.text for place, byline in enumerate(self.battery.author.byline)}
+        return {**self.silent.prompts(), **texts, "persona/Judge": self.silent.judge.about}
+
+    def sources(self) -> Mapping[str, str]:
+        return {
+            f"battery {self.battery.name} {self.battery.version}": self.battery.digest(),
+            f"suite {self.suite.name} {self.suite.version}": self.suite.digest(),
+            f"graded responses of {self.suite.name} {self.suite.version}": self.suite.model_copy(
+                update={"graded": tuple(self.sets)}
+            ).graded_digest(),
+            f"attempts {self.attempts.name} {self.attempts.version}": self.attempts.digest(),
+            **self.silent.sources(),
+        }
+
+    def analysis_plan(self) -> Mapping[str, Any]:
+        """The battery's lines with their null values and margins, before the first ballot."""
+        return {
+            "battery": {
+                "name": self.battery.name,
+                "version": self.battery.version,
+                "sha256": self.battery.digest(),
+                "size": self.config.size,
+            },
+            "family": self.battery.family_of(self.config.model).id,
+            "readout": "sampled" if self.sampled else "expected",
+            "lines": [line.model_dump() for line in self.battery.line],
+            "directions": self._directions,
+            "tables": {"card": "planned"},
+        }
+
+    def plan(self) -> Iterator[Unit]:
+        yield from self._units
+
+    def _all_units(self) -> Iterator[Unit]:
+        """All ballots on one text next to each other: an embedded model reads what their prompts share only once."""
+        for place, graded in enumerate(self.sets):
+            yield from self._graded_units(graded, place)
+        seen: dict[str, int] = {}
+        for scenario in self.labelled:
+            base = scenario.base or scenario.id
+            yield from (
+                Unit(unit.id, {**unit.facets, "part": "labels"})
+                for unit in self.silent.singles(scenario, controls=False)
+            )
+            if base not in seen:  # one scenario of a base is enough for what no label wording is crossed with
+                seen[base] = len(seen)
+                yield from self._about_authors(scenario, seen[base])
+                yield from self._injected(scenario, seen[base])
+
+    def _graded_units(self, graded: Graded, place: int) -> Iterator[Unit]:
+        """The graded responses of a base: alone, with the reverse question, in other words, and in pairs."""
+        scenario, size = self._scenarios[graded.scenario], self.size
+        texts = [(flaw, dose) for base, flaw, dose in self._texts if base == graded.base]
+        again = {GOOD, *((kind, SEVERE) for kind in size.reversed)}
+        for flaw, dose in sorted(texts, key=lambda text: text != GOOD):
+            name = f"{flaw}-{dose}" if flaw else "good"
+            shown: dict[str, Facet] = {"phase": 3, "flaw": flaw, "dose": dose}
+            yield self._unit("graded", f"s3/{graded.base}/{name}", scenario, shown)
+            if (flaw, dose) in again:
+                yield self._unit("reverse", f"reverse/{graded.base}/{name}", scenario, shown)
+                if size.again:
+                    yield self._unit("again", f"again/{graded.base}/{name}", scenario, {**shown, "repeat": 1})
+            if (flaw, dose) in (GOOD, ("safety", SEVERE)):
+                other = {"question": self._other_question(scenario, place)}
+                yield self._unit("wording", f"wording/{graded.base}/{name}", scenario, {**shown, **other})
+        for kind in size.pairs:
+            yield from self._pair("graded-pairs", "s4", graded, scenario, kind)
+        for kind in size.reversed_pairs:
+            yield from self._pair("reverse-pairs", "reverse-pairs", graded, scenario, kind)
+        if {"safety", "figure"} <= set(size.pairs):  # the third side of the triangle with the good response
+            yield from self._pair("triangle", "triangle", graded, scenario, "safety", against="figure")
+
+    def _pair(
+        self, part: str, prefix: str, graded: Graded, scenario: Scenario, kind: str, against: str = ""
+    ) -> Iterator[Unit]:
+        """A severely flawed response beside the good one, or beside another flawed one, in both orders."""
+        name = f"{kind}-{SEVERE}" + (f"-{against}-{SEVERE}" if against else "")
+        for side in "AB":
+            facets: dict[str, Facet] = {"phase": 4, "flaw": kind, "dose": SEVERE, "flawed": side, "against": against}
+            yield self._unit(part, f"{prefix}/{graded.base}/{name}/{side.lower()}", scenario, facets)
+
+    def _other_question(self, scenario: Scenario, place: int) -> str:
+        """Another question wording than the base's own, so that all pairs of wordings come round."""
+        own, ids = (
+            self.silent.question(scenario.base or scenario.id).id,
+            [row.id for row in self.silent.wordings.question],
+        )
+        others = [question for question in ids if question != own]
+        return others[place % len(others)]
+
+    def _about_authors(self, scenario: Scenario, place: int) -> Iterator[Unit]:
+        for author in ("own", "other", "person"):
+            facets: dict[str, Facet] = {"phase": 1, "author": author, "wording": f"byline-{place}"}
+            yield self._unit("author", f"author/{scenario.id}/{author}", scenario, facets)
+
+    def _injected(self, scenario: Scenario, place: int) -> Iterator[Unit]:
+        attempts = sorted(self.attempts.attempt, key=lambda attempt: seed_from("attempt", self.config.seed, attempt.id))
+        attempt, settings = attempts[place % len(attempts)], self.silent.settings
+        for score in (settings.low, settings.high):
+            facets: dict[str, Facet] = {"phase": 1, "attempt": attempt.id, "ask": score}
+            yield self._unit("injection", f"injection/{scenario.id}/{attempt.id}-{score}", scenario, facets)
+
+    def _unit(self, part: str, unit_id: str, scenario: Scenario, facets: Mapping[str, Facet]) -> Unit:
+        base, settings = scenario.base or scenario.id, self.silent.settings
+        shared: dict[str, Facet] = {
+            "stage": "silent",
+            "part": part,
+            "scenario": scenario.id,
+            "base": base,
+            "repeat": 0,
+            "question": self.silent.question(base).id,
+            "scale": f"{settings.low}-{settings.high}",
+        }
+        return Unit(unit_id, {**shared, **facets})
+
+    def texts(self, unit: Unit) -> list[str]:
+        """The answers that a unit shows, in their order."""
+        facets = unit.facets
+        base, flaw, dose = str(facets["base"]), str(facets["flaw"]), int(facets["dose"])
+        scenario = self._scenarios[str(facets["scenario"])]
+        if facets["phase"] == 3:
+            return [self._texts[base, flaw, dose]]
+        if facets["phase"] == 4:
+            against = str(facets["against"])
+            pair = [self._texts[base, flaw, dose], self._texts[base, against, SEVERE if against else 0]]
+            return pair if facets["flawed"] == "A" else pair[::-1]
+        response = scenario.responses[0] if scenario.responses else ""
+        if facets["attempt"]:
+            attempt = next(row for row in self.attempts.attempt if row.id == facets["attempt"])
+            score = int(facets["ask"])
+            return [attempt.in_response(response, score, f"{self.silent.wordings.prompt.prefill}{score}")]
+        return [response]
+
+    def ballot(self, unit: Unit) -> SilentBallot:
+        """What a unit asks."""
+        facets, silent, reverse = unit.facets, self.silent, self.battery.reverse
+        situation, texts = self._scenarios[str(facets["scenario"])].text, self.texts(unit)
+        if facets["part"] == "author":
+            return self._byline_ballot(unit, situation, texts[0])
+        (ballot,) = silent.ballots(unit, texts, situation)
+        question = str(facets["question"])
+        if facets["part"] == "reverse":
+            values = {"low": str(silent.settings.low), "high": str(silent.settings.high)}
+            asked = silent.single_prompt(unit, texts[0], situation, ask=fill(reverse.single[question], values))
+            return ballot.model_copy(update={"question": asked})
+        if facets["part"] == "reverse-pairs":
+            asked = silent.pair_prompt(unit, texts, situation, ask=reverse.pair[question])
+            return ballot.model_copy(update={"question": asked, "prefill": reverse.prefill_pair})
+        return ballot
+
+    def _byline_ballot(self, unit: Unit, situation: str, text: str) -> SilentBallot:
+        facets, settings, words = unit.facets, self.silent.settings, self.silent.wordings
+        place = int(str(facets["wording"]).rpartition("-")[2])
+        names = self.battery.author_names(self.config.model, place)
+        question = words.single(
+            situation=situation,
+            answer=text,
+            label=self.battery.author.wording(place),
+            identity=names[str(facets["author"])],
+            question=words.question_by_id(str(facets["question"])),
+            low=settings.low,
+            high=settings.high,
+        )
+        return SilentBallot(
+            question=question,
+            metric=OVERALL,
+            low=settings.low,
+            high=settings.high,
+            prefill=words.prompt.prefill,
+            samples=settings.samples,
+        )
+
+    def task(self, unit: Unit) -> str:
+        """The prompt of a unit."""
+        return self.ballot(unit).question
+
+    def estimate(self, unit: Unit) -> UsageEstimate:
+        return self.silent.estimate([self.ballot(unit)], 1, sampled=int(self.sampled))
+
+    def notes(self, *, dry_run: bool) -> Iterable[str]:
+        """What a sampled battery is."""
+        if self.sampled:
+            yield (
+                f"{self.config.model} gives no log-probabilities: each ballot is the mean of "
+                f"{plural(self.samples, 'sampled reply', 'sampled replies')}, {len(self._units) * self.samples:,} calls"
+            )
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        client, ballot = models[str(unit.facets["model"])], self.ballot(unit)
+        if isinstance(client, SimClient):
+            client.label_words = self.silent.label_words
+        debate = Debate(
+            [self.silent.judge], model=client, rounds=0, ballots=[ballot], options=self._options, models=models
+        )
+        transcript = await debate.converse(None)
+        found: Sequence[Turn] = transcript.spoken()
+        return Outcome(transcript, tuple(verdict for turn in found for verdict in _verdicts(turn, ballot.metric)))
+
+
+def _verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
+    """What a ballot says, and how much of the probability lay on its answers, or how many sampled replies were read."""
+    yield from verdicts(turn, metric)
+    unspoken = 0.0 if turn.parse_status not in ("ok", "repaired") else 1.0
+    share = turn.expected.get(f"{metric} {ON_SCALE}", turn.expected.get(f"{metric} {READ}", unspoken))
+    yield Verdict.from_turn(turn, ON_SCALE, value=share, status="ok")

@@ -1,0 +1,138 @@
+"""`parley card MODEL…`: what a model can do as a judge, from a fixed battery of silent ballots.
+
+For every model it runs the study `card`, or resumes it, and writes a page, a picture, Markdown for a model card and
+JSON. A run file in place of a model makes its card again, without calls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from parley.base.errors import ConfigError
+from parley.base.text import plural
+from parley.cli.flags import add_flags, given
+from parley.cli.report import TABLE_STYLE
+from parley.cli.run import dollars, dry_run, estimated_cost, execute_job
+from parley.cli.shared import AddParser, need_analysis
+from parley.runs.job import Job, Options, explain
+from parley.runs.studies import find_study
+
+if TYPE_CHECKING:
+    from parley.analysis.card.record import Card
+
+STUDY = "card"
+
+
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser(
+        description="Ask a model a fixed, versioned battery of questions as a judge, and write its card: a page, a "
+        "picture, Markdown for a model card, and JSON. The same command resumes it."
+    )
+    parser.add_argument("model", nargs="+", metavar="MODEL", help="models as provider/model, or run files of cards")
+    parser.add_argument("--brief", action="store_true", help="at most 400 calls: the same as --size brief")
+    parser.add_argument("--folder", metavar="DIR", default="cards", help="where cards are written (default: cards)")
+    parser.add_argument("--dry-run", action="store_true", help="print calls, tokens and price, and send nothing")
+    parser.add_argument("--quiet", action="store_true", help="show no progress, and print only where the files are")
+    add_flags(parser, find_study(STUDY).Config, "the battery", leave_out=("model",), everything=False)
+    add_flags(parser, Options, "the run", everything=False)
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    need_analysis()
+    from parley.reports.cards import RUN_SUFFIXES  # it loads pandas
+
+    if parsed.brief and parsed.size not in (None, "brief"):
+        raise ConfigError(f"--brief is --size brief, and --size {parsed.size} was given too")
+    if parsed.out and len(parsed.model) > 1:
+        raise ConfigError("--out names one run file, and there are several models")
+    if len(set(parsed.model)) < len(parsed.model):
+        raise ConfigError("a model is given twice")
+    try:
+        options = Options.model_validate(given(parsed, Options))
+    except ValidationError as error:
+        raise ConfigError(explain(error, Options)) from None
+    config = {key: value for key, value in given(parsed, find_study(STUDY).Config).items() if key != "model"}
+    config |= {"size": "brief"} if parsed.brief else {}
+    jobs = [
+        Path(name) if name.endswith(RUN_SUFFIXES) else Job.make(STUDY, {**config, "model": name}, options)
+        for name in parsed.model
+    ]
+    if parsed.dry_run:
+        return max(dry_run(job, as_json=False) for job in jobs if isinstance(job, Job))
+    for job in jobs:  # a missing key is reported before anything is spent
+        if isinstance(job, Job):
+            job.open_models()
+    statuses = [_run(job, parsed.quiet) if isinstance(job, Job) else (0, job) for job in jobs]
+    for status, path in statuses:
+        if status == 0:
+            _write(path, Path(parsed.folder), quiet=parsed.quiet)
+    return max(status for status, _ in statuses)
+
+
+def _run(job: Job, quiet: bool) -> tuple[int, Path]:
+    """Say what it will cost, and run it."""
+    size, cost = job.size, estimated_cost(job)
+    price = "price unknown" if cost is None else dollars(cost)
+    print(
+        f"{job.study.models()[0]}: {plural(size.calls, 'call')}, about {size.prompt_tokens:,} tokens in and "
+        f"{size.completion_tokens:,} out, {price}: {job.path}",
+        file=sys.stderr,
+    )
+    return execute_job(job, quiet=quiet, as_json=False), job.stored_path
+
+
+def _write(path: Path, folder: Path, *, quiet: bool) -> None:
+    from parley.analysis.card.record import write_card
+    from parley.reports.cards import make_card
+
+    card = make_card(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = folder / card_stem(card)
+    write_card(card, f"{stem}.json")
+    if not quiet:
+        print_card(card)
+    print(f"card: {stem}.json")
+
+
+def card_stem(card: Card) -> str:
+    """The name of a card's files: the model's, a hash of its options if it has any, and the size if it is brief."""
+    plain, options, _ = card.model.name.partition("?")
+    name = re.sub(r"[^A-Za-z0-9.]+", "-", plain).strip("-")
+    name += f"-{sha256(card.model.name.encode()).hexdigest()[:6]}" if options else ""
+    return f"{name}-brief" if card.battery.size == "brief" else name
+
+
+def print_card(card: Card) -> None:
+    """The lines in the terminal."""
+    model = card.model
+    table = Table(
+        title=f"{model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}",
+        **TABLE_STYLE,
+    )
+    for head in ("line", "what", "estimate", "95% interval", "verdict"):
+        table.add_column(head, no_wrap=head in ("estimate", "95% interval"))
+    group = ""
+    for line in card.lines:
+        if line.group != group:
+            group = line.group
+            table.add_section()
+        table.add_row(
+            line.id, line.title, *_numbers(line), f"{line.verdict}{f': {line.because}' if line.because else ''}"
+        )
+    Console().print(table, markup=False)
+
+
+def _numbers(line: Any) -> tuple[str, str]:
+    estimate = "–" if line.estimate is None else f"{line.estimate:.2f}".replace("-", "−")
+    interval = "–" if line.low is None else f"{line.low:.2f} to {line.high:.2f}".replace("-", "−")
+    return estimate, interval

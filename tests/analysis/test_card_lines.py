@@ -1,0 +1,132 @@
+"""A card's lines: each test against brute force or a textbook's value, and what blocks a verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from statsmodels.stats.proportion import proportion_confint
+
+from parley.analysis.card.lines import line_test, lines_of
+from parley.analysis.card.record import Line
+from parley.analysis.card.samples import Sample
+
+POINTS: Mapping[str, Any] = {
+    **{"id": "gender", "group": "labels", "family": "labels", "title": "t", "question": "q", "unit": "points"},
+    **{"null": 0.0, "margin": 0.1, "worse": "either", "reason": "r"},
+}
+JUDGE = {**POINTS, "id": "judge", "group": "judging", "family": "judging", "unit": "auc", "null": 0.5}
+POSITION = {**JUDGE, "id": "position", "group": "position", "family": "position", "unit": "share"}
+PAIRS = {**JUDGE, "id": "judge-pairs"}
+
+
+def sample(values: Sequence[float], **more: Any) -> Sample:
+    return Sample(values={f"b{n}": value for n, value in enumerate(values)}, n=len(values), units="", **more)
+
+
+def only(found: tuple[Line, ...], name: str) -> Line:
+    (line,) = [line for line in found if line.id == name]
+    return line
+
+
+def test_a_difference_in_points_is_tested_by_all_patterns_of_signs() -> None:
+    values = [0.31, 0.12, -0.05, 0.22, 0.18, 0.27, 0.02, -0.11]
+    sums = [abs(sum(s * v for s, v in zip(signs, values, strict=True))) for signs in product((-1, 1), repeat=8)]
+    brute = np.mean([total >= abs(sum(values)) - 1e-12 for total in sums])
+    test = line_test(sample(values), POINTS)
+    assert test.p == pytest.approx(brute)
+    assert test.estimate == pytest.approx(np.mean(values))
+
+
+def test_a_share_of_ones_and_zeros_has_wilsons_interval_with_t_in_place_of_z() -> None:
+    """With many bases t is z: 81 of 263 is Newcombe's (1998) example, Wilson 0.2553 to 0.3662."""
+    values = [1.0] * 81 + [0.0] * 182
+    test = line_test(sample(values), POSITION)
+    assert (test.low, test.high) == pytest.approx((0.2553, 0.3662), abs=0.0015)
+    assert (test.low, test.high) == pytest.approx(proportion_confint(81, 263, method="wilson"), abs=0.0015)
+
+
+@pytest.mark.parametrize("null", [0.2, 0.3, 0.41, 0.5])
+def test_a_shares_p_value_and_interval_agree(null: float) -> None:
+    rng = np.random.default_rng(5)
+    values = list(rng.choice([0.0, 0.25, 0.5, 1.0], 24))
+    test = line_test(sample(values), {**POSITION, "null": null})
+    assert (test.p <= 0.05) == (not test.low <= null <= test.high)
+
+
+def test_a_share_of_one_in_every_base_has_an_interval() -> None:
+    test = line_test(sample([1.0] * 8), JUDGE)
+    assert test.high == 1.0
+    assert 0.5 < test.low < 0.7  # Wilson with t of 7 degrees of freedom: 8 / (8 + 2.365²)
+    assert test.low == pytest.approx(8 / (8 + 2.3646**2), abs=1e-3)
+
+
+def test_a_difference_of_shares_that_was_never_seen_is_not_shown_to_be_none() -> None:
+    spec = {**POINTS, "unit": "share", "margin": 0.05}
+    test = line_test(sample([0.0] * 20), spec)
+    assert test.p == 1.0
+    assert test.high > 0.1
+    assert test.p_small == pytest.approx(0.95**20)
+
+
+def test_what_blocks_a_line_stands_in_place_of_its_verdict() -> None:
+    few = lines_of({"gender": sample([0.3] * 3 + [0.1])}, [POINTS])[0]
+    assert (few.verdict, few.because, few.low) == ("blocked", "4 bases, and an interval needs 6", None)
+    constant = lines_of({"gender": sample([0.0] * 20, constant=True)}, [POINTS])[0]
+    assert (constant.verdict, constant.because) == ("blocked", "all scores are the same")
+    unread = lines_of({"gender": sample([0.1, 0.2] * 8, read=0.3)}, [POINTS])[0]
+    assert (unread.verdict, unread.because) == ("blocked", "70% of the ballots could not be read")
+
+
+def test_a_place_that_decides_blocks_preferences_and_nothing_else() -> None:
+    rng = np.random.default_rng(0)
+    samples = {
+        "position": sample([1.0] * 30, paired=False),
+        "judge": sample(list(rng.choice([0.5, 1.0], 30))),
+        "judge-pairs": sample(list(rng.choice([0.5, 1.0], 30)), paired=True),
+    }
+    found = lines_of(samples, [POSITION, JUDGE, PAIRS])
+    assert only(found, "judge-pairs").because == "the first place wins 100% of comparisons"
+    assert [line.verdict for line in found] == ["shown", "shown", "blocked"]
+
+
+def test_scores_that_measure_no_quality_block_small_but_not_shown() -> None:
+    rng = np.random.default_rng(1)
+    guessing, able = list(rng.choice([0.0, 1.0], 40)), [1.0, 0.75] * 20
+    near, far = list(rng.normal(0.0, 0.02, 40)), list(rng.normal(0.4, 0.05, 40))
+    specs = [JUDGE, POINTS, {**POINTS, "id": "race"}]
+
+    def verdicts(judge: list[float]) -> list[tuple[str, str | None]]:
+        found = lines_of({"judge": sample(judge), "gender": sample(near), "race": sample(far)}, specs)
+        return [(line.verdict, line.because) for line in found[1:]]
+
+    why = "the scores were not shown to measure quality"
+    assert verdicts(guessing) == [("blocked", why), ("shown", why)]
+    assert verdicts(able) == [("small", None), ("shown", None)]
+
+
+def test_a_mean_near_zero_of_bases_that_differ_is_not_small() -> None:
+    values = [0.6, -0.6] * 100 + [0.01, -0.02]
+    found = lines_of({"judge": sample([1.0, 0.75] * 20), "gender": sample(values)}, [JUDGE, POINTS])
+    assert only(found, "gender").verdict == "not shown"
+    assert "bases may differ" in str(only(found, "gender").because)
+
+
+def test_verdicts_are_corrected_within_a_family() -> None:
+    rng = np.random.default_rng(3)
+    values = {f"l{n}": sample(list(rng.normal(0.0, 1.0, 20))) for n in range(9)}
+    values["l9"] = sample(list(rng.normal(0.75, 1.0, 20)))
+    found = lines_of(values, [{**POINTS, "id": name} for name in values])
+    ordered = sorted(found, key=lambda line: float(line.p or 1))
+    assert ordered[0].p_corrected == pytest.approx(min(1.0, 10 * float(ordered[0].p or 0)), rel=1e-4)
+    assert all(float(line.p_corrected or 0) >= float(line.p or 0) for line in found)
+
+
+def test_the_estimate_is_the_mean_of_the_values() -> None:
+    found = lines_of({"gender": sample([0.1, 0.2, 0.3, -0.1, 0.0, 0.4])}, [POINTS])[0]
+    assert found.estimate == pytest.approx(np.mean(list(found.values.values())))
+    assert not math.isnan(float(found.low or math.nan))

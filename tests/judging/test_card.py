@@ -1,0 +1,117 @@
+"""The card's study: its sizes stay within what was promised, and each ballot asks what its part is for."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from parley.agents import ConfigError
+from parley.judging.card import JudgesCard
+from parley.judging.card.battery import load_battery
+from parley.judging.card.study import CardConfig
+from parley.judging.study import Unit
+
+
+def card(**config: object) -> JudgesCard:
+    return JudgesCard(CardConfig.model_validate({"model": "sim/judge", **config}))
+
+
+def unit(study: JudgesCard, part: str, **facets: object) -> Unit:
+    """The first unit of a part with these facets."""
+    wanted = {"part": part, **facets}
+    return next(unit for unit in study.plan() if wanted.items() <= unit.facets.items())
+
+
+@pytest.mark.parametrize(
+    ("config", "most"),
+    [({}, 3000), ({"size": "brief"}, 400), ({"size": "subset"}, 1200), ({"model": "sim/judge?silent=false"}, 3600)],
+)
+def test_a_battery_has_at_most_the_calls_that_were_promised(config: dict[str, object], most: int) -> None:
+    study = card(**config)
+    calls = sum(study.estimate(unit).calls for unit in study.plan())
+    assert 0.8 * most < calls <= most
+    ids = [unit.id for unit in study.plan()]
+    assert len(set(ids)) == len(ids)
+
+
+def test_the_size_follows_from_the_model() -> None:
+    assert card().config.size == "default"
+    assert card(model="local/smollm2").config.size == "subset"
+    assert card(model="sim/judge?silent=false").config.size == "sampled"
+
+
+def test_a_smaller_size_is_a_part_of_a_larger_one() -> None:
+    def prompts(size: str) -> dict[str, str]:
+        study = card(size=size)
+        return {unit.id: str(unit.facets["base"]) for unit in study.plan()}
+
+    brief, subset, default = prompts("brief"), prompts("subset"), prompts("default")
+    assert set(brief.values()) < set(subset.values()) < set(default.values())
+    graded = {unit_id for unit_id in brief if unit_id.startswith(("s3/", "s4/", "reverse/"))}
+    assert graded <= set(subset) <= set(default) | {unit_id for unit_id in subset if unit_id.startswith("injection/")}
+
+
+def test_the_reverse_question_is_asked_of_the_same_text() -> None:
+    study = card(size="brief")
+    plain = unit(study, "graded", flaw="safety")
+    turned = unit(study, "reverse", flaw="safety", base=plain.facets["base"])
+    asked, reversed_ = study.task(plain), study.task(turned)
+    assert asked.rpartition("\n\n")[0] == reversed_.rpartition("\n\n")[0]
+    question = reversed_.rpartition("\n\n")[2]
+    assert re.search(r"poor|bad|fault|worst|deduction", question)
+    pair = unit(study, "reverse-pairs")
+    assert re.search(r"worse|inferior|no marks", study.task(pair))
+    assert study.ballot(pair).prefill == "The worse answer is Answer"
+
+
+def test_both_orders_show_the_same_two_answers() -> None:
+    study = card(size="brief")
+    first, second = (study.texts(unit(study, "triangle", flawed=side)) for side in "AB")
+    assert first == second[::-1]
+    assert first[0] != first[1]
+
+
+def test_an_injection_differs_only_in_the_score_it_asks_for() -> None:
+    study = card(size="subset")
+    low = unit(study, "injection", ask=1, attempt="order-short")
+    high = unit(study, "injection", ask=9, attempt="order-short")
+    assert study.task(low).replace("score of 1", "score of 9") == study.task(high)
+
+
+def test_a_byline_names_the_own_family_another_and_a_person() -> None:
+    study = card(model="sim/qwen-judge", size="brief")
+    place = 0
+    names = study.battery.author_names("sim/qwen-judge", place)
+    assert names["own"] == "the language model Qwen"
+    assert "Qwen" not in names["other"]
+    assert names["person"] == "a person"
+    for author, name in names.items():
+        assert name in study.task(unit(study, "author", author=author, wording=f"byline-{place}"))
+
+
+def test_every_identity_is_read_on_every_labelled_scenario() -> None:
+    study = card(size="brief")
+    labels = Counter(unit.facets["identity"] for unit in study.plan() if unit.facets["part"] == "labels")
+    assert len(labels) == 10
+    assert set(labels.values()) == {12}
+
+
+def test_another_wording_is_not_the_bases_own() -> None:
+    study = card()
+    own = {unit.facets["base"]: unit.facets["question"] for unit in study.plan() if unit.facets["part"] == "graded"}
+    others = {unit.facets["base"]: unit.facets["question"] for unit in study.plan() if unit.facets["part"] == "wording"}
+    assert own.keys() == others.keys()
+    assert all(own[base] != others[base] for base in own)
+
+
+def test_every_line_of_the_battery_has_a_reason_and_an_own_name() -> None:
+    battery = load_battery()
+    assert all(line.reason and line.question for line in battery.line)
+    assert set(battery.reverse.single) == set(battery.reverse.pair) == {q.id for q in card().silent.wordings.question}
+
+
+def test_an_unknown_battery_is_one_line() -> None:
+    with pytest.raises(ConfigError, match="unknown battery 'card-9'"):
+        card(battery="card-9")
