@@ -36,6 +36,7 @@ class PersonaAgentConfig(BaseModel):
     placement: Literal["system", "last"] = "system"
     model_client_stream: bool = False
     tools: list[ComponentModel] = []
+    workbench: list[ComponentModel] = []
     handoffs: list[Annotated[str | Handoff, Field(union_mode="left_to_right")]] = []
     memory: list[ComponentModel] = []
     model_context: ComponentModel | None = None

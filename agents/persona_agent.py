@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -22,20 +20,19 @@ from autogen_agentchat.messages import (
     ToolCallExecutionEvent,
     ToolCallRequestEvent,
 )
-from autogen_core import CancellationToken, Component, FunctionCall
+from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory
 from autogen_core.model_context import ChatCompletionContext, UnboundedChatCompletionContext
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
     CreateResult,
-    FunctionExecutionResult,
     FunctionExecutionResultMessage,
     LLMMessage,
     SystemMessage,
     UserMessage,
 )
-from autogen_core.tools import BaseTool, FunctionTool
+from autogen_core.tools import Workbench
 from pydantic import BaseModel, TypeAdapter
 
 from parley.agents.ballots import SilentBallot, cast
@@ -55,6 +52,7 @@ from parley.agents.structured import (
     refused_by_vendor,
     structured_reply,
 )
+from parley.agents.toolbox import Toolbox, ToolLike
 from parley.agents.transcripts import ParseStatus
 from parley.base.errors import ConfigError
 
@@ -79,51 +77,6 @@ an embedded model then processes it once, and vendors' prompt caches bill it onc
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
-ToolLike = BaseTool[Any, Any] | Callable[..., Any]
-"""An AutoGen tool, or a function with type annotations: its docstring tells the model what it does."""
-
-
-class Toolbox:
-    """The tools that an agent may call, and the agents that it may hand over to.
-
-    Args:
-        tools: AutoGen tools or functions.
-        handoffs: Names of agents, or AutoGen's `Handoff`s.
-    """
-
-    def __init__(self, tools: Sequence[ToolLike], handoffs: Sequence[Handoff | str]) -> None:
-        self._handoffs = {
-            handoff.name: handoff
-            for handoff in (Handoff(target=given) if isinstance(given, str) else given for given in handoffs)
-        }
-        self.tools: list[BaseTool[Any, Any]] = [
-            tool if isinstance(tool, BaseTool) else FunctionTool(tool, description=tool.__doc__ or "") for tool in tools
-        ]
-        self.tools += [handoff.handoff_tool for handoff in self._handoffs.values()]
-        self._by_name = {tool.name: tool for tool in self.tools}
-        if len(self._by_name) < len(self.tools):
-            raise ConfigError("two tools or handoffs have the same name; names must differ")
-
-    async def execute(self, calls: Sequence[FunctionCall], token: CancellationToken) -> list[FunctionExecutionResult]:
-        """The results of the calls, which are made concurrently. An error is a result too: the model reads it."""
-        return list(await asyncio.gather(*(self._execute(call, token) for call in calls)))
-
-    async def _execute(self, call: FunctionCall, token: CancellationToken) -> FunctionExecutionResult:
-        try:
-            tool = self._by_name[call.name]
-            returned = await tool.run_json(json.loads(call.arguments or "{}"), token, call_id=call.id)
-            text, failed = tool.return_value_as_string(returned), False
-        except KeyError:
-            text, failed = f"there is no tool '{call.name}'", True
-        except Exception as error:  # whatever a user's function raises
-            text, failed = str(error) or type(error).__name__, True
-        return FunctionExecutionResult(call_id=call.id, name=call.name, content=text, is_error=failed)
-
-    def handoff(self, calls: Sequence[FunctionCall]) -> Handoff | None:
-        """The first handoff among the calls, if there is one."""
-        return next((self._handoffs[call.name] for call in calls if call.name in self._handoffs), None)
-
-
 class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
     """One persona on one model. Each turn is one call (two if a reply had to be repaired), and one per use of tools.
 
@@ -137,6 +90,8 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         placement: Where the persona's description stands in the prompt (see `Placement`).
         model_client_stream: Whether streams of this agent have its replies as they arrive, chunk by chunk.
         tools: AutoGen tools or functions that the model may call before it speaks.
+        workbench: One or several of AutoGen's workbenches, such as an `McpWorkbench`; unlike in AutoGen, there may be
+            `tools` beside it. You start and stop it (`async with`).
         handoffs: Whom the agent may hand over to: names, or AutoGen's `Handoff`s.
         memory: AutoGen memories that are asked before every turn.
         model_context: What the agent remembers of the conversation; by default all of it.
@@ -158,6 +113,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         placement: Placement = "system",
         model_client_stream: bool = False,
         tools: Sequence[ToolLike] = (),
+        workbench: Workbench | Sequence[Workbench] = (),
         handoffs: Sequence[Handoff | str] = (),
         memory: Sequence[Memory] = (),
         model_context: ChatCompletionContext | None = None,
@@ -175,8 +131,9 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         self.model_client_stream = model_client_stream
         self.handoffs, self.memory = tuple(handoffs), tuple(memory)
         self.max_tool_iterations = max_tool_iterations
-        self._toolbox = Toolbox(tools, handoffs) if tools or handoffs else None
-        self.tools = tuple(self._toolbox.tools[: len(tools)]) if self._toolbox else ()
+        self.workbench = (workbench,) if isinstance(workbench, Workbench) else tuple(workbench)
+        self._toolbox = Toolbox(tools, handoffs, self.workbench)
+        self.tools = tuple(self._toolbox.tools)
         if self._toolbox and not self.client.model_info.get("function_calling"):
             raise ConfigError(f"{self.client.name} cannot call tools, and {persona.name} has some")
         self._context = UnboundedChatCompletionContext() if memory and model_context is None else model_context
@@ -244,7 +201,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
                 emit(ModelClientStreamingChunkEvent(content=text, source=self._name, full_message_id=message_id))
 
         before: CreateResult | None = None
-        if self._toolbox is not None:
+        if self._toolbox:
             before, handoff = await self._use_tools(self._toolbox, token, note, on_text)
             if handoff is not None:
                 said = HandoffMessage(content=handoff.message, target=handoff.target, source=self._name)
@@ -339,7 +296,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
                 self.client,
                 self._prompt(await self._remembered()),
                 on_text,
-                tools=toolbox.tools,
+                tools=await toolbox.offered(),
                 extra_create_args=self.options,
                 cancellation_token=token,
             )
@@ -418,6 +375,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             placement=self.placement,
             model_client_stream=self.model_client_stream,
             tools=[save(tool, f"a tool of {who}") for tool in self.tools],
+            workbench=[save(workbench, f"a workbench of {who}") for workbench in self.workbench],
             handoffs=list(self.handoffs),
             memory=[save(memory, f"a memory of {who}") for memory in self.memory],
             model_context=save(self._context, f"the model context of {who}") if self._context is not None else None,
@@ -435,6 +393,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             placement=config.placement,
             model_client_stream=config.model_client_stream,
             tools=[load(tool) for tool in config.tools],
+            workbench=[load(workbench) for workbench in config.workbench],
             handoffs=config.handoffs,
             memory=[load(memory) for memory in config.memory],
             model_context=load(config.model_context) if config.model_context is not None else None,
