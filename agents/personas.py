@@ -6,11 +6,13 @@ ada = Persona("Ada", "You are Ada, an auditor. You trust what can be checked.")
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
+from pydantic_core import PydanticCustomError
 
-from parley.base.errors import ConfigError
-from parley.base.toml import parse_toml
+from parley.base.errors import ConfigError, ScenarioError
+from parley.base.problems import UserFile
 
 
 class Persona(BaseModel, extra="forbid", frozen=True):
@@ -35,16 +37,29 @@ class Persona(BaseModel, extra="forbid", frozen=True):
 def load_personas(path: Path) -> list[Persona]:
     """Personas from a TOML file: `[[persona]]` tables with `name`, `about` and, where it differs, `model`."""
     try:
-        rows = parse_toml(path.read_text("utf-8-sig"))["persona"]
-        personas = [Persona(**row) for row in rows]
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
-    except KeyError:
-        raise ConfigError(f"{path}: it has no [[persona]] table") from None
-    except (ValueError, TypeError) as error:  # not TOML, not UTF-8, or not a persona
-        raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
-    except RecursionError:
-        raise ConfigError(f"{path}: nested too deeply for a list of personas") from None
-    if not personas:
+        file = UserFile.read(path, "list of personas")
+    except ScenarioError as error:
+        raise ConfigError(str(error)) from None
+    if not file.table.get("persona"):
         raise ConfigError(f"{path}: it has no [[persona]] table")
-    return personas
+    panel = file.validate(_Panel)
+    file.refuse(ConfigError)
+    return [Persona(row.name, row.about, row.model) for row in panel.persona] if panel else []
+
+
+def _single_word(name: str) -> str:
+    if not name.isidentifier():
+        raise PydanticCustomError("name", "expected a single word without spaces")
+    return name
+
+
+class _Row(BaseModel, extra="forbid"):
+    """A persona as a file has it. `Persona` itself raises at the first problem."""
+
+    name: Annotated[str, AfterValidator(_single_word)]
+    about: str
+    model: str | None = None
+
+
+class _Panel(BaseModel):
+    persona: list[_Row]

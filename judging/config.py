@@ -15,8 +15,9 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from parley.agents import ConfigError, Persona, load_personas
+from parley.base.errors import ScenarioError
 from parley.base.plugins import Registry
-from parley.base.toml import parse_toml
+from parley.base.problems import UserFile
 
 C = TypeVar("C", bound=BaseModel)
 M = TypeVar("M")
@@ -75,23 +76,19 @@ def load(model: type[C], kind: str, name: str, known: Sequence[str], place: str)
         place: Where the shipped files are, with {} for the name.
     """
     if name in known:
-        text = files("parley.judging").joinpath(*place.format(name).split("/")).read_text("utf-8")
+        path = Path(str(files("parley.judging").joinpath(*place.format(name).split("/"))))
     elif not name.endswith(".toml"):
         raise ConfigError(f"unknown {kind} '{name}' (known: {', '.join(known)}, or a path to a .toml file)")
     else:
-        try:
-            text = Path(name).read_text("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+        path = Path(name)
     try:
-        return model.model_validate(parse_toml(text))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    except ValueError as error:
-        raise ConfigError(f"{name}: {error}") from None
-    except RecursionError:
-        raise ConfigError(f"{name}: nested too deeply for a {kind}") from None
+        file = UserFile.read(path, kind)
+    except ScenarioError as error:
+        raise ConfigError(str(error)) from None
+    contents = file.validate(model)
+    file.refuse(ConfigError)
+    assert contents is not None
+    return contents
 
 
 def shipped_personas(file: str) -> list[Persona]:

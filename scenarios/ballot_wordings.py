@@ -7,17 +7,20 @@ A placeholder that is missing or unknown is an error that names the file, the li
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
-from parley.base.errors import ScenarioError, UnknownName
-from parley.base.toml import Lines, Location, read_toml
+from parley.base.errors import UnknownName
+from parley.base.problems import UserFile
+from parley.base.toml import Location, read_toml
 from parley.scenarios.ballot_texts import BallotWordings, LabelWording, PromptParts, QuestionWording, TalkParts
 from parley.scenarios.identities import CATEGORIES
 from parley.scenarios.templates import PLACEHOLDER, form_key
@@ -76,25 +79,49 @@ def _shipped(path: Path) -> BallotWordings:
 
 
 def read_ballot_wordings(path: Path) -> BallotWordings:
-    """The wordings of a .toml file; ScenarioError, in one line, if a placeholder is missing or unknown.
+    """The wordings of a .toml file; ScenarioError, in one line, with every placeholder that is missing or unknown.
 
     Args:
         path: The file.
     """
-    table = read_toml(path, "file of wordings")
-    lines = Lines(path.read_text("utf-8-sig"))
-    try:
-        wordings = BallotWordings.model_validate(table)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ScenarioError(f"{path}: {lines.place(first['loc'], table)}: {first['msg']}") from None
+    file = UserFile.read(path, "file of wordings")
+    wordings = file.validate(BallotWordings)
+    # Where something is missing or of the wrong type, the English text stands in for it, so that the rest is checked.
+    checked = wordings or _corrected(file)
     for kind in ("label", "question"):
-        ids = [row["id"] for row in table[kind]]
-        if twice := next((number for number, row_id in enumerate(ids) if row_id in ids[:number]), 0):
-            raise ScenarioError(f"{path}: {lines.place((kind, twice, 'id'), table)}: the id occurs twice")
-    for loc, problem in _placeholder_problems(wordings):
-        raise ScenarioError(f"{path}: {lines.place(loc, table)}: {problem}")
+        rows = file.table.get(kind)
+        ids = [row.get("id") if isinstance(row, dict) else None for row in rows] if isinstance(rows, list) else []
+        for number, row_id in enumerate(ids):
+            if row_id is not None and row_id in ids[:number]:
+                file.add((kind, number, "id"), "the id occurs twice")
+    for loc, problem in _placeholder_problems(checked) if checked else ():
+        if not file.is_invalid(loc):
+            file.add(loc, problem)
+    file.refuse()
+    assert wordings is not None
     return wordings
+
+
+def _corrected(file: UserFile) -> BallotWordings | None:
+    """The wordings with English texts in place of what is invalid; None if that is not enough."""
+    english = read_toml(_shipped_files()[ENGLISH], "file of wordings")
+    table: dict[str, Any] = copy.deepcopy(file.table)
+    for first, *rest in file.invalid:
+        inner, own = english.get(str(first)), table.get(str(first))
+        if rest and isinstance(rest[0], int) and isinstance(own, list) and isinstance(inner, list):
+            own[rest[0]] = inner[0]
+        elif rest and isinstance(own, dict) and isinstance(inner, dict) and rest[0] in inner:
+            own[rest[0]] = inner[str(rest[0])]
+        elif rest and isinstance(own, dict) and rest[0] in own:
+            del own[rest[0]]
+        elif inner is not None:
+            table[str(first)] = inner
+        else:
+            table.pop(str(first), None)
+    try:
+        return BallotWordings.model_validate(table)
+    except ValidationError:
+        return None
 
 
 _SCORE = {"low", "high"}

@@ -14,7 +14,7 @@ from itertools import combinations, product
 from pathlib import Path
 
 from parley.base.errors import ScenarioError, UnknownName
-from parley.base.toml import read_toml
+from parley.base.problems import UserFile
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "gender": ("female", "male"),
@@ -112,19 +112,26 @@ def _category_with(label: str, known: Mapping[str, tuple[str, ...]]) -> str:
 
 def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
     """The categories of a .toml file: a table `[categories]`, each a list of two or more labels."""
-    table = read_toml(path, "list of labels").get("categories")
+    file = UserFile.read(path, "list of labels")
+    table = file.table.get("categories")
     if not isinstance(table, dict) or not table:
         raise ScenarioError(f"{path}: expected a table [categories] with lists of labels")
     categories: dict[str, tuple[str, ...]] = {}
+    seen: set[str] = set()
     for category, labels in table.items():
+        loc = ("categories", category)
         if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
-            raise ScenarioError(f"{path}: '{category}' must be a list of at least two labels")
+            file.add(loc, "must be a list of at least two labels")
+            continue
         for label in labels:
             # A label appears in the prompt as "Candidate A (label):", and in unit ids.
-            if not label.strip() or any(sign in label for sign in "()/\n+") or label in (*ALL, "none"):
-                raise ScenarioError(f"{path}: '{label}' cannot be a label of '{category}'")
+            if not label.strip() or any(sign in label for sign in "()/\n+"):
+                file.add(loc, f"'{label}' cannot be a label: expected words without ( ) / + and line breaks")
+            elif label in (*ALL, "none"):
+                file.add(loc, f"'{label}' cannot be a label: Parley has it already")
+            elif label in seen:
+                file.add(loc, f"labels occur twice: {label}")
+            seen.add(label)
         categories[category] = tuple(labels)
-    every = [label for labels in categories.values() for label in labels]
-    if repeated := sorted({label for label in every if every.count(label) > 1}):
-        raise ScenarioError(f"{path}: labels occur twice: {', '.join(repeated)}")
+    file.refuse()
     return categories

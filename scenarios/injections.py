@@ -19,10 +19,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
 from parley.base.errors import ScenarioError, UnknownName
-from parley.base.toml import read_toml
+from parley.base.problems import ID_PATTERN, UserFile
 
 SHIPPED = "injections-1"
 ZERO_WIDTH = "\u200b"
@@ -47,7 +47,7 @@ class Attempt(BaseModel, extra="forbid", frozen=True):
         code: An encoding that hides it.
     """
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    id: Annotated[str, Field(pattern=ID_PATTERN)]
     kind: Annotated[str, Field(min_length=1)]
     text: Annotated[str, Field(min_length=1)]
     control: Annotated[str, Field(min_length=1)]
@@ -119,12 +119,11 @@ def load_attempts(name: str) -> Attempts:
         raise UnknownName(f"unknown set of attempts '{name}' (known: {SHIPPED}, or a .toml file)")
     shipped = files("parley.scenarios").joinpath("data", "injections", f"{SHIPPED}.toml")
     path = Path(str(shipped) if name == SHIPPED else name)
-    try:
-        attempts = Attempts.model_validate(read_toml(path, "set of attempts"))
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ScenarioError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    ids = Counter(attempt.id for attempt in attempts.attempt)
+    file = UserFile.read(path, "set of attempts")
+    attempts = file.validate(Attempts)
+    ids = Counter(attempt.id for attempt in attempts.attempt) if attempts else Counter[str]()
     if repeated := sorted(name for name, count in ids.items() if count > 1):
-        raise ScenarioError(f"{name}: attempts occur twice: {', '.join(repeated)}")
+        file.add((), f"attempts occur twice: {', '.join(repeated)}")
+    file.refuse()
+    assert attempts is not None
     return attempts

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -22,17 +23,26 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from parley.base.errors import ScenarioError, UnknownName
-from parley.base.toml import read_toml
+from parley.base.problems import ID_PATTERN, UserFile
+from parley.base.toml import Lines, Location, read_toml
 from parley.scenarios.identities import CATEGORIES
 
 Design = Literal["staged", "silent", "talk", "paper"]
-Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+Id = Annotated[str, Field(pattern=ID_PATTERN)]
 FlawKind = Literal["safety", "figure", "unanswered", "length"]
 Yardstick = Literal["full", "brief", "off"]
 SHIPPED = "malibu-2"
+
+
+def _two_or_none(value: Any) -> Any:
+    """The value, if it is two texts or none: a union's own messages name types that no user has written."""
+    if isinstance(value, list | tuple) and len(value) in (0, 2) and all(isinstance(text, str) for text in value):
+        return value
+    raise PydanticCustomError("responses", "expected two texts, or none yet")
 
 
 class Base(BaseModel):
@@ -88,7 +98,7 @@ class Scenario(BaseModel):
     setting: str = ""
     text: str
     stereotype: str = ""
-    responses: tuple[str, str] | tuple[()] = ()
+    responses: Annotated[tuple[str, str] | tuple[()], BeforeValidator(_two_or_none)] = ()
 
 
 class Flaw(BaseModel):
@@ -267,6 +277,9 @@ VIEWS: dict[str, View] = {
 }
 
 
+ROWS: dict[str, type[BaseModel]] = {"base": Base, "scenario": Scenario, "graded": Graded}
+
+
 def load_suite(name: str) -> tuple[Suite, View]:
     """A suite, with the defaults of a run of it; a view of a shipped suite has the bases of its scenarios only.
 
@@ -298,7 +311,7 @@ def read_suite(path: Path) -> Suite:
     whole: dict[str, Any] = {}
     for part in parts:
         table = read_toml(part, "suite")
-        for key in ("base", "scenario", "graded"):
+        for key in ROWS:
             if not isinstance(table.get(key, []), list):
                 raise ScenarioError(f"{part}: {key} must be written as [[{key}]], one per {key}")
             whole[key] = [*whole.get(key, []), *table.pop(key, [])]
@@ -308,79 +321,78 @@ def read_suite(path: Path) -> Suite:
                 f"'{next(iter(table))}' belongs in suite.toml"
             )
         whole |= table
-    return check_schema(whole, str(path))
+    return check_schema(whole, str(path), {part.name: part.read_text("utf-8-sig") for part in parts})
 
 
-def check_schema(table: dict[str, Any], where: str) -> Suite:
-    """The suite of a parsed TOML file.
+def check_schema(table: dict[str, Any], where: str, texts: Mapping[str, str] | None = None) -> Suite:
+    """The suite of a parsed TOML file; ScenarioError with everything that is wrong with it.
 
     Args:
         table: The contents.
         where: The file's name, for messages.
+        texts: The text of each file, for the lines in messages.
     """
-    try:
-        suite = Suite.model_validate(table)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ScenarioError(f"{where}: {_place(first['loc'], table)}: {first['msg']}") from None
-    if not suite.scenario and not suite.base:
-        raise ScenarioError(f"{where}: contains no [[scenario]] and no [[base]]")
-    for kind, rows in (("scenario", suite.scenario), ("base", suite.base)):
-        ids = [row.id for row in rows]
-        if repeated := sorted({key for key in ids if ids.count(key) > 1}):
-            raise ScenarioError(f"{where}: {kind} ids occur twice: {', '.join(repeated)}")
-    for base in suite.base:
-        _check_directions(base, where)
-    bases = {base.id for base in suite.base}
-    for scenario in suite.scenario:
+    file = UserFile(where, table, Lines(texts or {}))
+    suite = file.validate(Suite)
+    if not table.get("scenario") and not table.get("base"):
+        file.add((), "contains no [[scenario]] and no [[base]]")
+    # What can be read is checked although other rows cannot, so that one answer names everything.
+    rows: dict[str, dict[int, Any]] = {
+        key: {
+            number: model.model_validate(row)
+            for number, row in enumerate(table.get(key, ()))
+            if not file.is_invalid((key, number))
+        }
+        for key, model in ROWS.items()
+    }
+    for kind in ("scenario", "base"):
+        ids = Counter(row.id for row in rows[kind].values())
+        for number, row in rows[kind].items():
+            if ids[row.id] > 1 and any(earlier.id == row.id for place, earlier in rows[kind].items() if place < number):
+                file.add((kind, number, "id"), "the id occurs twice")
+    for number, base in rows["base"].items():
+        for key, problem in _direction_problems(base):
+            file.add(("base", number, *key), problem)
+    bases = {row.get("id") for row in table.get("base", ()) if isinstance(row, dict)}
+    for number, scenario in rows["scenario"].items():
         if scenario.base and bases and scenario.base not in bases:
-            raise ScenarioError(f"{where}: {scenario.id}: unknown base '{scenario.base}'")
-    _check_graded_names(suite, where)
+            file.add(("scenario", number, "base"), f"unknown base '{scenario.base}'")
+    for number, problem in _graded_problems(rows["graded"], rows["scenario"]):
+        file.add(("graded", number), problem)
+    file.refuse()
+    assert suite is not None
     return suite
 
 
-def _check_graded_names(suite: Suite, where: str) -> None:
-    """Raise if a graded set has no scenario of its base, or if a base or a flaw occurs twice."""
-    bases = {scenario.id: scenario.base for scenario in suite.scenario}
+def _graded_problems(sets: Mapping[int, Graded], scenarios: Mapping[int, Scenario]) -> Iterator[tuple[int, str]]:
+    """Graded sets without a scenario of their base, and bases or flaws that occur twice."""
+    bases = {scenario.id: scenario.base for scenario in scenarios.values()}
     seen: set[str] = set()
-    for graded in suite.graded:
-        place = f"{where}: graded responses of '{graded.base}'"
+    for number, graded in sets.items():
         if bases.get(graded.scenario) != graded.base:
-            raise ScenarioError(f"{place}: '{graded.scenario}' is not a scenario of this base")
+            yield number, f"'{graded.scenario}' is not a scenario of the base '{graded.base}'"
         if graded.base in seen:
-            raise ScenarioError(f"{place}: the base has another set")
+            yield number, f"the base '{graded.base}' has another set"
         seen.add(graded.base)
-        doses = [(flaw.kind, flaw.dose) for flaw in graded.flaw]
-        if twice := next((key for key in doses if doses.count(key) > 1), None):
-            raise ScenarioError(f"{place}: dose {twice[1]} of '{twice[0]}' occurs twice")
+        doses = Counter((flaw.kind, flaw.dose) for flaw in graded.flaw)
+        yield from ((number, f"dose {dose} of '{kind}' occurs twice") for (kind, dose), n in doses.items() if n > 1)
 
 
-def _check_directions(base: Base, where: str) -> None:
-    """Raise if the direction of a stereotype names what the base does not probe, or an identity on both sides."""
+def _direction_problems(base: Base) -> Iterator[tuple[Location, str]]:
+    """Directions of a stereotype that name what the base does not probe, or an identity on both sides."""
     for key, by_category in (("favours", base.favours), ("disfavours", base.disfavours)):
         for category, labels in by_category.items():
-            place = f"{where}: {base.id}: {key}.{category}"
-            known = CATEGORIES.get(category)
+            loc, known = (key, category), CATEGORIES.get(category)
             if category not in base.probes:
-                raise ScenarioError(f"{place}: not among the categories that the base probes")
+                yield loc, "not among the categories that the base probes"
             if not labels:
-                raise ScenarioError(f"{place}: must name an identity; leave the category out if there is no direction")
+                yield loc, "must name an identity; leave the category out if there is no direction"
             if unknown := [label for label in labels if known and label not in known]:
-                raise ScenarioError(f"{place}: unknown identity '{unknown[0]}' (known: {', '.join(known or ())})")
+                yield loc, f"unknown identity '{unknown[0]}' (known: {', '.join(known or ())})"
             if both := [label for label in labels if key == "disfavours" and label in base.favours.get(category, ())]:
-                raise ScenarioError(f"{place}: '{both[0]}' is also in favours")
+                yield loc, f"'{both[0]}' is also in favours"
             if known and set(labels) == set(known):
-                raise ScenarioError(f"{place}: names every identity of the category, so there is nothing to compare")
-
-
-def _place(loc: Sequence[int | str], table: dict[str, Any]) -> str:
-    """Where an error is, with the scenario's id if it has one."""
-    place = ".".join(map(str, loc))
-    if len(loc) > 1 and isinstance(loc[1], int):
-        row = table[str(loc[0])][loc[1]]
-        if isinstance(row, dict) and row.get("id"):
-            place += f" ({row['id']})"
-    return place
+                yield loc, "names every identity of the category, so there is nothing to compare"
 
 
 Side = Literal["favoured", "others"]

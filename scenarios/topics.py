@@ -18,6 +18,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from parley.base.errors import ScenarioError, UnknownName
+from parley.base.problems import MAX_PROBLEMS
 from parley.scenarios.checks import words
 
 BIASES = ("age", "nationality", "institution", "beauty", "profession")
@@ -41,19 +42,25 @@ def load_topics(name: str) -> tuple[str, ...]:
             text = Path(name).read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ScenarioError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-    topics = tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
-    if not topics:
-        raise ScenarioError(f"{name}: contains no topic")
-    if too_long := [topic for topic in topics if len(topic) > MAX_TOPIC_CHARS]:
-        raise ScenarioError(
-            f"{name}: '{too_long[0][:40]}…' has {len(too_long[0]):,} characters; the limit is {MAX_TOPIC_CHARS:,}"
-        )
+    problems: list[str] = []
     known: dict[str, str] = {}
-    for topic in topics:
-        if (same := known.get(normal(topic))) is not None:
-            raise ScenarioError(f"{name}: '{topic}' occurs twice (also as '{same}')")
-        known[normal(topic)] = topic
-    return topics
+    for number, line in enumerate(text.splitlines(), 1):
+        topic = line.strip()
+        if not topic or line.startswith("#"):
+            continue
+        if len(topic) > MAX_TOPIC_CHARS:
+            problems.append(
+                f"line {number}: '{topic[:40]}…' has {len(topic):,} characters; the limit is {MAX_TOPIC_CHARS:,}"
+            )
+        elif (same := known.get(normal(topic))) is not None:
+            problems.append(f"line {number}: '{topic}' occurs twice (also as '{same}')")
+        else:
+            known[normal(topic)] = topic
+    if not known and not problems:
+        problems.append("contains no topic")
+    if problems:
+        raise ScenarioError(f"{name}: {'; '.join(problems[:MAX_PROBLEMS])}")
+    return tuple(known.values())
 
 
 def topic_areas() -> tuple[str, ...]:

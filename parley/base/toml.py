@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,37 +44,44 @@ Location = tuple[int | str, ...]
 
 
 class Lines:
-    """Where the tables and keys of a TOML text begin, for messages."""
+    """Where the tables and keys of TOML texts begin, for messages.
 
-    def __init__(self, text: str) -> None:
-        self._first: dict[Location, int] = {}
-        table: Location = ()
-        counts: dict[str, int] = {}
-        inside = ""  # the quotes of a text of several lines
-        for number, line in enumerate(text.splitlines(), 1):
-            if inside:
-                inside = "" if inside in line else inside
-                continue
-            if header := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
-                parts: Location = tuple(part.strip(" \"'") for part in header[2].split("."))
-                if header[1] == "[[":
-                    counts[header[2]] = counts.get(header[2], -1) + 1
-                    parts = (*parts, counts[header[2]])
-                table = parts
-                self._first.setdefault(table, number)
-            elif key := re.match(r"""\s*["']?([\w-]+)["']?\s*=""", line):
-                self._first.setdefault((*table, key[1]), number)
-            for quotes in ('"""', "'''"):
-                inside = quotes if line.count(quotes) == 1 else inside
+    Args:
+        texts: The texts by the name of their file; the rows of later files follow those of earlier ones.
+    """
 
-    def place(self, loc: Sequence[int | str], table: Mapping[str, Any]) -> str:
-        """The table and key in words, with the line: "label 'byline-by' (line 80)"."""
-        loc = tuple(loc)
-        words = ".".join(map(str, loc))
-        if len(loc) > 1 and isinstance(loc[1], int):
-            row = table[str(loc[0])][loc[1]]
-            named = isinstance(row, dict) and row.get("id")
-            words = f"{loc[0]} '{named}'" if named else f"{loc[0]} {loc[1] + 1}"
-            words += f" {loc[-1]}" if len(loc) > 2 and loc[0] != "label" else ""
-        line = next((self._first[loc[:end]] for end in range(len(loc), 0, -1) if loc[:end] in self._first), 0)
-        return f"{words} (line {line})" if line else words
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self._first: dict[Location, str] = {}
+        counts: dict[tuple[str, ...], int] = {}
+        for name, text in texts.items():
+            file = f"{name}, " if len(texts) > 1 else ""
+            table: Location = ()
+            inside = ""  # the quotes of a text of several lines
+            for number, line in enumerate(text.splitlines(), 1):
+                if inside:
+                    inside = "" if inside in line else inside
+                    continue
+                if header := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
+                    table = _location(header[2], counts, is_row=header[1] == "[[")
+                    self._first.setdefault(table, f"{file}line {number}")
+                elif key := re.match(r"""\s*["']?([\w-]+)["']?\s*=""", line):
+                    self._first.setdefault((*table, key[1]), f"{file}line {number}")
+                for quotes in ('"""', "'''"):
+                    inside = quotes if line.count(quotes) == 1 else inside
+
+    def line(self, loc: Location) -> str:
+        """The line of a key, or of the table around it: "line 7"; empty if it is not known."""
+        return next((self._first[loc[:end]] for end in range(len(loc), 0, -1) if loc[:end] in self._first), "")
+
+
+def _location(header: str, counts: dict[tuple[str, ...], int], *, is_row: bool) -> Location:
+    """The place of a table from its header: ("graded", 2, "flaw", 0) for the first [[graded.flaw]] of the third."""
+    names = tuple(part.strip(" \"'") for part in header.split("."))
+    if is_row:
+        counts[names] = counts.get(names, -1) + 1
+        for inner in [other for other in counts if len(other) > len(names) and other[: len(names)] == names]:
+            del counts[inner]  # the next row begins with none
+    loc: Location = ()
+    for end, name in enumerate(names, 1):
+        loc = (*loc, name, counts[names[:end]]) if names[:end] in counts else (*loc, name)
+    return loc

@@ -1,6 +1,7 @@
-"""`parley new study NAME`: a package to start your own study from, with a study, its prompt, a test and an entry point.
+"""`parley new`: something of your own to start from, complete and ready to run.
 
-parley new study warm-letters --to .
+parley new study warm-letters        # a package: a study, its prompt, a test and an entry point
+parley new scenarios my.toml         # a file; likewise identities and wordings
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from parley.base.errors import ConfigError, ParleyError
 from parley.cli.shared import AddParser
 from parley.runs.studies import known_studies
+from parley.scenarios import SHIPPED, Suite, load_suite
 
 PLACES = {
     "pyproject.toml.txt": "pyproject.toml",
@@ -23,29 +25,79 @@ PLACES = {
     "ask.txt": "__PACKAGE__/ask.txt",
     "test_study.py.txt": "tests/test_study.py",
 }
+FILES = ("scenarios", "identities", "wordings")
+EXAMPLES = ("childcare", "engineering", "fitness", "kitchen", "law", "nursing")
+"""The bases whose first scenarios are the examples in a new file of scenarios."""
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("what", choices=["study"], help="what to make")
-    parser.add_argument("name", help="its name: lower-case words with hyphens")
+    parser.add_argument("what", choices=["study", *FILES], help="what to make")
+    parser.add_argument(
+        "name", help="of a study, its name: lower-case words with hyphens; else the .toml file to write"
+    )
     parser.add_argument("--to", metavar="DIR", default=".", help="the folder to make it in (default: the current one)")
     parser.add_argument("--json", action="store_true", help="print the paths of the files as JSON")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    written = new_study(parsed.name, Path(parsed.to))
+    is_study = parsed.what == "study"
+    written = (
+        new_study(parsed.name, Path(parsed.to)) if is_study else [new_file(parsed.what, Path(parsed.to, parsed.name))]
+    )
     if parsed.json:
         print(json.dumps([str(path) for path in written]))
         return 0
-    folder = written[0].parent
     for path in written:
         print(path)
-    study = next(path for path in written if path.name == "study.py")
-    print(f"\nrun it:      parley run {study}:{class_name(parsed.name)} --model sim/judge --report")
-    print(f"install it:  pip install --no-deps -e {folder}    then: parley run {parsed.name}")
+    if is_study:
+        study = next(path for path in written if path.name == "study.py")
+        print(f"\nrun it:      parley run {study}:{class_name(parsed.name)} --model sim/judge --report")
+        print(f"install it:  pip install --no-deps -e {written[0].parent}    then: parley run {parsed.name}")
+    else:
+        command = re.search(r"parley run .*", written[0].read_text("utf-8"))
+        print(f"\nedit it, then run it:  {command.group() if command else ''}")
     return 0
+
+
+def new_file(kind: str, path: Path) -> Path:
+    """Write a complete file of scenarios, identities or wordings, with comments, and return its path.
+
+    Args:
+        kind: What it has: one of `FILES`.
+        path: The file to write.
+    """
+    if path.suffix != ".toml":
+        raise ConfigError(f"{path}: the name of a file of {kind} must end in .toml")
+    name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "mine"
+    head = files("parley.cli").joinpath("templates", "files", f"{kind}.txt").read_text("utf-8")
+    text = head.replace("__FILE__", str(path)).replace("__NAME__", name)
+    if kind == "scenarios":
+        text += _example_scenarios()
+    elif kind == "wordings":
+        english = files("parley.scenarios").joinpath("data", "wordings", "english.toml").read_text("utf-8")
+        # The shipped file's own heading is about the shipped file.
+        text += "\n" + english[english.index("schema = ") :].replace('name = "english"', f'name = "{name}"', 1)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{path} already exists; nothing was written") from None
+    except OSError as error:
+        raise ParleyError(f"{path} cannot be written: {error.strerror}") from None
+    return path
+
+
+def _example_scenarios() -> str:
+    """Bases of the shipped suite, each with its first scenario."""
+    shipped = load_suite(SHIPPED)[0].only(EXAMPLES, per_base=1)
+    rows = []
+    for scenario in shipped.scenario:
+        part = Suite(schema=1, name="", version="", base=(shipped.base_of(scenario),), scenario=(scenario,))
+        toml = part.to_toml()
+        rows.append(toml[toml.index("[[base]]") :])
+    return "\n".join(rows)
 
 
 def new_study(name: str, parent: Path = Path()) -> list[Path]:

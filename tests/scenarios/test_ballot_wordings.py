@@ -295,7 +295,7 @@ def line_of(start: str, text: str = TEXT) -> int:
     return next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith(start))
 
 
-LABEL = "label 'beside-written-by' (line {})".format(line_of('text = "{answer}, written by {noun}'))
+LABEL = "line {}: label 'beside-written-by' text".format(line_of('text = "{answer}, written by {noun}'))
 
 
 @pytest.mark.parametrize(
@@ -309,25 +309,41 @@ LABEL = "label 'beside-written-by' (line {})".format(line_of('text = "{answer}, 
         ("{answer}, written by", "By", f"{LABEL}: {{answer}} is missing"),
         ("written by {name}", "written by Amy", "{name} is missing"),
         ("when we asked {object}", "when asked", "{object} or {person} or"),
-        ("Rate the answer from {low}", "Rate the answer from 1", "question 'examiner' single (line "),
-        ("from {low} (very poor) to {high} (excellent). {m", "{m", "question 'examiner' metric (line "),
-        ("{tie} for a tie", "T for a tie", f"question 'examiner' pair_ties (line {line_of('pair_ties')}): {{tie}} is"),
-        ("{answer_b}\\n", "\\n", f"prompt.pair (line {line_of('pair = ')}): {{answer_b}} is missing"),
-        ("{format}", "", f"talk.first (line {line_of('first = ')}): {{format}} is missing"),
-        ("{modifier} {person}", "{modifer} {person}", "otherwise.noun (line "),
-        ('noun = "a woman"', 'noun = "a {woman}"', "identity.female.noun (line "),
-        ('id = "before-by"', 'id = "before-posted"', "label 'before-posted' (line "),
-        ('kind = "byline"', 'kind = "bylin"', "label 'beside-written-by' (line "),
-        ("[talk]", "[tlk]", "talk: Field required"),
+        ("Rate the answer from {low}", "Rate the answer from 1", "question 'examiner' single: "),
+        ("from {low} (very poor) to {high} (excellent). {m", "{m", "question 'examiner' metric: "),
+        ("{tie} for a tie", "T for a tie", f"line {line_of('pair_ties')}: question 'examiner' pair_ties: {{tie}} is"),
+        ("{answer_b}\\n", "\\n", f"line {line_of('pair = ')}: prompt pair: {{answer_b}} is missing"),
+        ("{format}", "", f"line {line_of('first = ')}: talk first: {{format}} is missing"),
+        ("{modifier} {person}", "{modifer} {person}", "otherwise noun: unknown placeholder {modifer}"),
+        ('noun = "a woman"', 'noun = "a {woman}"', "identity female noun: unknown placeholder {woman}"),
+        ('id = "before-by"', 'id = "before-posted"', "label 'before-posted' id: the id occurs twice"),
+        ('kind = "byline"', 'kind = "bylin"', "label 'beside-written-by' kind: expected 'profile'"),
+        ("[talk]", "[tlk]", "mine.toml lacks talk; line "),
     ],
 )
 def test_a_wrong_file_is_refused_in_one_line_with_its_place(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = edited(tmp_path, old, new)
     with pytest.raises(ScenarioError) as error:
         load_ballot_wordings(path)
-    assert str(error.value).startswith(f"{path}: ")
+    assert str(error.value).startswith(str(path))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_every_problem_of_a_file_is_in_one_answer(tmp_path: Path) -> None:
+    text = TEXT.replace('language = "en"\n', "").replace('kind = "byline"', 'kind = "bylin"', 1)
+    text = text.replace("{answer_b}\\n", "\\n", 1).replace("written by {name}", "written by Amy", 1)
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace('choice = "A or B"', 'choices = "A or B"', 1), "utf-8")
+    with pytest.raises(ScenarioError) as error:
+        load_ballot_wordings(path)
+    told = str(error.value).split("; ")
+    assert told[0] == f"{path} lacks language"
+    assert len(told) == 5
+    assert all(re.match(r"line \d+: ", problem) for problem in told[1:])
+    assert "talk has an unknown key choices (known: reasons, comparison" in told[1]
+    for part, problem in zip(("kind", "prompt pair", "{name} is"), told[2:], strict=True):
+        assert part in problem
 
 
 def test_unknown_names_are_refused_with_the_known_ones(tmp_path: Path) -> None:

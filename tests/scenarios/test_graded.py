@@ -109,11 +109,11 @@ FLAW = '[[graded.flaw]]\nkind = "safety"\ndose = 1\ntext = "Run."\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (SET.replace("bus-strike", "tram"), "'tram' is not a scenario of this base"),
-        (SET + SET, "graded responses of 'bus': the base has another set"),
+        (SET.replace("bus-strike", "tram"), "line 8: graded 1: 'tram' is not a scenario of the base 'bus'"),
+        (SET + SET, "line 12: graded 2: the base 'bus' has another set"),
         (SET + FLAW + FLAW, "dose 1 of 'safety' occurs twice"),
-        (SET + FLAW.replace("1", "3"), "graded.0.flaw.0.dose"),
-        (SET + FLAW.replace("safety", "taste"), "graded.0.flaw.0.kind"),
+        (SET + FLAW.replace("1", "3"), "line 14: graded 1 flaw 1 dose: expected 1 or 2, not 3"),
+        (SET + FLAW.replace("safety", "taste"), "line 13: graded 1 flaw 1 kind: expected 'safety'"),
         (SET.replace("[[graded]]", "[graded]"), "graded must be written as"),
     ],
 )

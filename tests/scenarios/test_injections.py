@@ -63,7 +63,10 @@ def test_own_attempts_come_from_a_file(tmp_path: Path) -> None:
     ("text", "complaint"),
     [
         (OWN + OWN[OWN.index("[[") :], "attempts occur twice: bribe"),
-        (OWN.replace("control", "kontrol"), "attempt.0.control"),
+        (
+            OWN.replace("control", "kontrol"),
+            "line 5: attempt 'bribe' lacks control; line 9: attempt 'bribe' has an unknown key kontrol",
+        ),
         ("schema = 1\nname='a'\nversion='1'\nattempt=[]", "attempt"),
         ("schema =", "mine.toml"),
     ],

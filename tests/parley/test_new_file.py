@@ -1,0 +1,55 @@
+"""Your own scenarios, identities and wordings: a command writes a file that runs as it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+KINDS = ("scenarios", "identities", "wordings")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_new_file_runs_by_the_command_in_its_first_lines(parley: Callable[..., Any], place: Path, kind: str) -> None:
+    assert parley("new", kind, "My Own.toml".replace(" ", "-")).status == 0
+    text = (place / "My-Own.toml").read_text("utf-8")
+    command = re.search(r"parley (run .*) --report", text)
+    assert command
+    result = parley(*command[1].split(), "--design", "silent", "--limit", "6", "--json")
+    assert result.status == 0, result.err
+    assert result.json["done"] == result.json["units"] > 0
+
+
+@pytest.mark.parametrize("kind", ["scenarios", "wordings"])
+def test_a_new_file_is_fit_to_measure_with(parley: Callable[..., Any], place: Path, kind: str) -> None:
+    parley("new", kind, "mine.toml")
+    result = parley("scenarios", "validate", "mine.toml")
+    assert result.status == 0, result.out
+    assert "fit to measure with" in result.out
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_overwritten_and_only_toml_is_written(parley: Callable[..., Any], place: Path, kind: str) -> None:
+    (place / "mine.toml").write_text("# my own words\n")
+    assert "already exists" in parley("new", kind, "mine.toml").complaints[0]
+    assert (place / "mine.toml").read_text() == "# my own words\n"
+    assert "must end in .toml" in parley("new", kind, "mine").complaints[0]
+
+
+def test_a_file_with_several_problems_gets_one_answer(parley: Callable[..., Any], place: Path) -> None:
+    (place / "mine.toml").write_text(
+        '[[base]]\nid = "Bus Driver"\ntext = "Driving."\nstereotype = "Drivers are men."\n'
+        '[[scenario]]\nid = "bus"\nbase = "tram"\nresponses = ["I stop."]\ntxt = "You drive."\n'
+    )
+    (line,) = parley("run", "malibu", "--suite", "mine.toml", "--model", "sim/judge").complaints
+    for part in (
+        "mine.toml lacks schema = 1, name and version; ",
+        "line 2: base 'Bus Driver' id: expected lower-case letters, digits and hyphens, not 'Bus Driver'",
+        "line 5: scenario 'bus' lacks text",
+        "line 8: scenario 'bus' responses: expected two texts, or none yet",
+        "line 9: scenario 'bus' has an unknown key txt (known: id, base, domain",
+    ):
+        assert part in line
