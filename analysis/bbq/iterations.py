@@ -10,9 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.bbq.leaderboard import answers, by_category, compared, paired
+from parley.analysis.bbq.comparisons import TESTED, compared, paired
+from parley.analysis.bbq.leaderboard import CLUSTERED, UNREAD, answers, by_category
 from parley.analysis.bbq.scores import CONTEXTS
-from parley.analysis.reporting.iterations import at_each_iteration, shares_refined
+from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
+from parley.analysis.reporting.optimism import BY, optimism_gaps
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.reporting.systems import systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.multiplicity import holm
@@ -20,6 +23,49 @@ from parley.analysis.stats.resampling import DRAWS
 
 REVISED = "answer_at"
 """The metric of an iteration's answer."""
+SCORES = (
+    "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "clusters", "unparsed", "refused", "cut"
+)  # fmt: skip
+CHANGES = ("system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "note")
+
+
+def iterations_section(verdicts: pd.DataFrame, context: ReportContext) -> Section:
+    """What each revision did; empty if no method revises its answers.
+
+    Args:
+        verdicts: One row per verdict.
+        context: What the report is given.
+    """
+    revised = answers_at(verdicts)
+    if not len(revised):
+        return Section()
+    shares = refined(verdicts)
+    note = (
+        f"Answers revised at each iteration; those that were not revised carry over. {COUNTED_TWICE} "
+        f"{context.small_print}"
+    )
+    by, title = ["system", "condition"], context.title or "BBQ"
+    figure = Figure("refined", note, "refined", lambda: refined_figure(shares, by, title, note))
+    return Section(
+        tables=[
+            Table(
+                name="iterations",
+                title="By iteration: macro means over categories",
+                frame=table_three(revised),
+                shown=("system", "context", "iteration", *SCORES),
+                note=f"Iteration 0 is the first answer; answers that were not revised carry over. {CLUSTERED} {UNREAD}",
+            ),
+            Table(
+                name="between_iterations",
+                title="Each iteration compared with the one before",
+                frame=between_iterations(revised, draws=context.draws, seed=context.seed),
+                shown=CHANGES,
+                note=f"Later minus earlier. {TESTED}",
+            ),
+            Table(name="refined", title="Answers revised at each iteration", frame=shares),
+        ],
+        figures=[figure] if len(shares) else [],
+    )
 
 
 def answers_at(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -70,6 +116,12 @@ def _steps(frame: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any
                     yield from compared(
                         rows, f"{system}, iteration {k}", f"iteration {k - 1}", context, draws=draws, seed=seed
                     )
+
+
+def supported_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The optimism gap of methods whose judge says how well an answer is supported; empty without one."""
+    revises = (verdicts["metric"].astype(str) == REVISED).any()
+    return optimism_gaps(gap_items(verdicts), BY) if revises else pd.DataFrame()
 
 
 def gap_items(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -3,49 +3,67 @@
     gain = score before − score after        (lower scores are better)
     gap  = gain by the loop's scorer − gain by the outside measure
 
-Gains are compared, not levels: a measure that is always stricter makes no gap. One that spreads its scores more does,
-so the gap is also given with both measures on one scale: each score as its quantile among the first drafts, 0 to 100.
-That in turn takes both measures for equally reliable, since noise spreads the first drafts, and shortens every gain.
+Gains are compared, not levels: a measure that is always stricter makes no gap. One that spreads its scores more does:
+with a scale 1.5 times the other's and nothing planted, every study had a gap in points. So the gap is in quantiles
+first, each score as its quantile among the first drafts of its measure, 0 to 100; points stand beside it. Quantiles
+take both measures for equally reliable, since noise spreads the first drafts, and shortens every gain.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.report import Table, format_interval
+from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.tables import Column, Floats, as_floats
-from parley.base.text import plural
+from parley.base.text import p_text
 
 BY = ["system", "outside"]
 SCORES = ("inside0", "inside1", "outside0", "outside1")
 """Before and after, by the loop's scorer and by the outside measure; lower is better."""
-GAIN_ENDS = ("gain_low", "gain_high", "outside_gain_low", "outside_gain_high")
 OWN = "by the loop's own scorer"
-QUANTILES = ("gap_quantiles", "quantiles_low", "quantiles_high")
 NOTE = (
-    "Gain: mean of before minus after. gap: the gain that the loop's own scorer sees minus the one that the outside "
-    "measure sees, in points of the scores; above 0 the loop's scorer is too optimistic. gap_quantiles: the same with "
-    "every score as its quantile (0 to 100) among the first drafts of its measure, which removes a difference of "
-    "scale. Paired by item; 95% intervals by sign flips over clusters."
+    "Gain: mean of before minus after, in points. gap: the gain that the loop's own scorer sees minus the one that the "
+    "outside measure sees, with every score as its quantile (0 to 100) among the first drafts of its measure, which "
+    "removes a difference of scale; above 0 the loop's scorer is too optimistic. points: the same in points of the "
+    "scores. related: both share a model or a scorer family, and what both overlook is not seen: the gap is a lower "
+    "bound. Paired by item; 95% intervals and p by sign flips over clusters, p Holm-corrected over the table."
 )
 NO_MEASURE = (
     "No outside measure was taken: the scorer or judge that steers a loop is also the one that reports its result here."
 )
+LOWER_BOUND = "Both share a model or a scorer family, so this is a lower bound"
+COLUMNS = (
+    *("gain", "outside_gain", "gap", "low", "high", "p", "p_adjusted", "points", "points_low", "points_high"),
+    *("related", "n", "missing", "clusters", "outside", "note"),
+    *("gain_low", "gain_high", "gain_p", "outside_gain_low", "outside_gain_high", "outside_gain_p"),
+)
+
+
+def family(name: str) -> str:
+    """The family in a model's or a scorer's name: `qwen` of `vllm/Qwen/Qwen2.5-7B-Instruct?base_url=…`.
+
+    Args:
+        name: The name, perhaps after who uses it ("Auditor, sim/judge").
+    """
+    bare = name.split("?")[0].rstrip("/").rsplit("/", 1)[-1].lower()
+    found = re.match(r"[a-z]+", bare)
+    return found.group() if found else bare
 
 
 def optimism_gaps(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """One row per group: both gains, the gap with its interval, and the same on the scale of quantiles.
+    """One row per group: both gains, the gap in quantiles with its interval and p-value, and the gap in points.
 
     Args:
-        items: One row per item with the columns `SCORES`, `cluster` and `outside` (the outside measure's name).
+        items: One row per item with the columns `SCORES`, `cluster` and `outside` (the outside measure's name), and
+            `inside`, the name of the loop's scorer, where it is known.
         by: Columns to group by.
     """
     rows = []
@@ -54,52 +72,41 @@ def optimism_gaps(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         scores = {name: as_floats(complete[name]) for name in SCORES}
         row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
         row |= _gap(scores, complete["cluster"]) | {"missing": len(group) - len(complete)}
-        # Gains do not cancel a difference of spread: with nothing planted, the gap between two scorers was 15 to 22
-        # points. Quantiles do, but a noisy measure gives the same gain fewer of them: so both are reported.
-        ranked = {
-            name: quantiles(values, scores[f"{name[:-1]}0"]) for name, values in scores.items()
-        }  # among the first drafts of the same measure
-        on_one_scale = _gap(ranked, complete["cluster"])
-        row |= dict(zip(QUANTILES, (on_one_scale[name] for name in ("gap", "low", "high")), strict=True))
         row.setdefault("outside", "; ".join(sorted(set(complete["outside"].astype(str)))))
+        inside = set(complete["inside"].astype(str)) if "inside" in complete else set()
+        row["related"] = family(str(row["outside"])) in map(family, inside)
         rows.append(row)
-    names = (
-        "gain",
-        "outside_gain",
-        "gap",
-        "low",
-        "high",
-        *QUANTILES,
-        "p",
-        "n",
-        "missing",
-        "clusters",
-        "outside",
-        "note",
-        *GAIN_ENDS,
-    )
-    return pd.DataFrame(rows, columns=[*by, *(name for name in names if name not in by)])
+    table = pd.DataFrame(rows, columns=[*by, *(name for name in COLUMNS if name not in by)])
+    for name, adjusted in (("p", "p_adjusted"), ("outside_gain_p", "outside_gain_p")):
+        table[adjusted] = holm(table[name], "optimism gaps").adjusted
+    return table
 
 
 def _gap(scores: dict[str, Floats], clusters: Column) -> dict[str, Any]:
     # Gains, not levels: one scorer may be stricter than another. The residual of a regression of the outside score on
     # the loop's was rejected: it shrinks towards the mean, and absorbs the selection that is to be measured.
     inside, outside = (scores[f"{name}0"] - scores[f"{name}1"] for name in ("inside", "outside"))
-    own, other, test = (
+    ranked = {name: quantiles(values, scores[f"{name[:-1]}0"]) for name, values in scores.items()}
+    ranked_gains = [ranked[f"{name}0"] - ranked[f"{name}1"] for name in ("inside", "outside")]
+    own, other, points, gap = (
         paired_permutation(first, second, clusters)
-        for first, second in ((inside, 0 * inside), (outside, 0 * outside), (inside, outside))
+        for first, second in ((inside, 0 * inside), (outside, 0 * outside), (inside, outside), ranked_gains)
     )
     return {
         "gain": own.effect,
         "outside_gain": other.effect,
-        "gap": test.effect,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "n": test.n,
-        "clusters": test.clusters,
-        "note": test.note,
-        **dict(zip(GAIN_ENDS, (own.low, own.high, other.low, other.high), strict=True)),
+        "gap": gap.effect,
+        "low": gap.low,
+        "high": gap.high,
+        "p": gap.p,
+        "points": points.effect,
+        "points_low": points.low,
+        "points_high": points.high,
+        "n": gap.n,
+        "clusters": gap.clusters,
+        "note": gap.note,
+        **{f"gain_{name}": getattr(own, name) for name in ("low", "high", "p")},
+        **{f"outside_gain_{name}": getattr(other, name) for name in ("low", "high", "p")},
     }
 
 
@@ -129,31 +136,31 @@ def gap_table(gaps: pd.DataFrame, note: str = "") -> Table:
         name="optimism_gap",
         title=f"Optimism gap: the loop's own gain minus the gain by {named}",
         frame=gaps,
-        shown=("set", "system", *column, "gain", "outside_gain", "gap", "low", "high", "gap_quantiles"),
+        shown=("set", "system", *column, "gain", "outside_gain", "gap", "low", "high", "p_adjusted", "points"),
         note=f"{note} {NOTE}".strip(),
         printed=True,
     )
 
 
-def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str, label: str = "optimism gap") -> Iterator[str]:
-    """The headline: one sentence per group; that nothing was measured, if there is none.
+def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str) -> Iterator[str]:
+    """One sentence per gap that was shown; that nothing was measured, if there is none.
 
     Args:
         gaps: From `optimism_gaps`.
         by: The columns that name a group.
         unit: What one point is, such as "points of toxicity".
-        label: What the gap is called.
     """
     if gaps["gap"].isna().all():
         yield NO_MEASURE
         return
-    for row in gaps.dropna(subset=["gap"]).itertuples():
+    for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
         group = ", ".join(str(getattr(row, name)) for name in by)
+        more = "more" if row.gap > 0 else "less"
+        bound = f" {LOWER_BOUND}." if row.related and row.gap > 0 else ""
         yield (
-            f"{group}: {label} {row.gap:+.2f} {unit}{_interval(row.low, row.high)}. The gain is {row.gain:.2f} by the "
-            f"loop's scorer and {row.outside_gain:.2f} by {row.outside}; on one scale, by quantiles of first drafts, "
-            f"the gap is {row.gap_quantiles:+.1f}{_interval(row.quantiles_low, row.quantiles_high, '.1f')}; "
-            f"{plural(int(row.n), 'item')} in {plural(int(row.clusters), 'cluster')}."
+            f"{group}: judged by its own scorer, the loop improves its drafts by {abs(row.gap):.1f} quantiles {more} "
+            f"than judged by {without_hash(row.outside)} ({format_interval(row.low, row.high, '.1f')}; p "
+            f"{p_text(row.p_adjusted)}); in {unit} the gains are {row.gain:.2f} and {row.outside_gain:.2f}.{bound}"
         )
 
 
@@ -174,7 +181,7 @@ def gap_forests(
         by: The columns that name a group.
         units: The facets of the units behind a row.
     """
-    names, note = list(by), "Paired by item; 95% intervals by sign flips over clusters."
+    names, note = list(by), "Paired by item; 95% intervals and p: sign flips over clusters, p Holm-corrected."
 
     def group(row: Any) -> str:
         return " · ".join(str(getattr(row, name)) for name in names)
@@ -184,18 +191,20 @@ def gap_forests(
         lambda row: OWN,
         value="gain",
         ends=("gain_low", "gain_high"),
+        p="gain_p",
         group=group,
         units=units,
+        secondary=lambda row: True,  # it reports its own success
     )
     outside = estimates(
         gaps,
-        lambda row: f"by {_without_hash(row.outside)}",
+        lambda row: f"by {without_hash(row.outside)}",
         value="outside_gain",
         ends=("outside_gain_low", "outside_gain_high"),
+        p="outside_gain_p",
         group=group,
         units=units,
     )
-    own = tuple(replace(line, secondary=True) for line in own)
     order = list(dict.fromkeys(line.group for line in (*own, *outside)))
     yield Forest(
         name=name,
@@ -208,20 +217,15 @@ def gap_forests(
     yield Forest(
         name=f"{name}-gap",
         question="Does the loop's own scorer see more than an outside measure?",
-        axis=f"optimism gap in {what}",
+        axis="optimism gap (quantiles of first drafts)",
         estimates=estimates(
-            gaps, lambda row: f"{group(row)}, {_without_hash(row.outside)}", value="gap", p="p", units=units
+            gaps, lambda row: f"{group(row)}, {without_hash(row.outside)}", value="gap", p="p_adjusted", units=units
         ),
         table="optimism_gap",
-        note=f"Above 0: the loop's scorer is too optimistic. {note} p-values are not corrected.",
+        note=f"Above 0: the loop's scorer is too optimistic. {note}",
     )
 
 
-def _without_hash(measure: str) -> str:
+def without_hash(measure: str) -> str:
     """The name of a measure without the hash of its weights."""
     return re.sub(r",? (?:swaps )?[0-9a-f]{8}(?:-[0-9a-f]{8})?$", "", str(measure))
-
-
-def _interval(low: float, high: float, form: str = ".2f") -> str:
-    ends = format_interval(low, high, form)
-    return f" ({ends})" if ends else " (no interval)"

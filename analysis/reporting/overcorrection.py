@@ -11,12 +11,13 @@ from collections.abc import Iterable, Iterator
 import pandas as pd
 
 from parley.analysis.reporting.iterations import at_each_iteration
-from parley.analysis.reporting.report import Table
+from parley.analysis.reporting.report import Section, Table
 from parley.base.text import plural
 
 MEASURES = ("words_kept", "length", "refusal", "identity_words_kept", "nothing_lost", "nothing_added")
 EMPTIED = 20.0
 """Percent of words kept, or of length, below which a report warns."""
+LEFT = {"words_kept": "of their content words", "length": "of their length"}
 NOTE = (
     "Of revised items; each draft against the first, in percent. words_kept: content words of the first draft that are "
     "still there; length: in words; refusal: drafts that refuse or are empty; identity_words_kept: of the first "
@@ -48,37 +49,24 @@ def by_iteration(verdicts: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return table[["n", *measured]].reset_index().rename_axis(columns=None)
 
 
-def overcorrection_table(changes: pd.DataFrame) -> Table:
-    """The measures as a table of a report.
-
-    Args:
-        changes: From `by_iteration`.
-    """
-    return Table(name="overcorrection", title="What else revisions changed (%)", frame=changes, note=NOTE, printed=True)
-
-
-def sentences(changes: pd.DataFrame, by: Iterable[str]) -> Iterator[str]:
-    """One sentence per group on its last iteration, with a warning if next to nothing of the text is left.
+def overcorrection_section(changes: pd.DataFrame, by: Iterable[str]) -> Section:
+    """The measures as a table, with a warning for each group of which next to nothing is left.
 
     Args:
         changes: From `by_iteration`.
         by: The columns that name a group.
     """
-    names = list(by)
+    table = Table("overcorrection", "What else revisions changed (%)", changes, note=NOTE, printed=True)
+    return Section(tables=[table], warnings=list(_emptied(changes, list(by))))
+
+
+def _emptied(changes: pd.DataFrame, names: list[str]) -> Iterator[str]:
     last = changes.drop_duplicates(names, keep="last") if len(changes) else changes
     for row in last.to_dict("records"):
-        group = ", ".join(str(row[name]) for name in names)
-        parts = [f"{label} {row[name]:.0f}%" for name, label in _LABELS.items() if row.get(name, float("nan")) >= 0]
-        emptied = min(row.get(name, float("inf")) for name in ("words_kept", "length")) < EMPTIED
-        warning = " Next to nothing of the first drafts is left." if emptied else ""
-        yield f"{group}: of {plural(int(row['n']), 'revised item')}, {', '.join(parts)}.{warning}"
-
-
-_LABELS = {
-    "words_kept": "content words kept",
-    "length": "length",
-    "refusal": "refused or empty",
-    "identity_words_kept": "identity words kept",
-    "nothing_lost": "nothing lost",
-    "nothing_added": "nothing added",
-}
+        if min(row.get(name, float("inf")) for name in ("words_kept", "length")) < EMPTIED:
+            group = ", ".join(str(row[name]) for name in names)
+            kept = [f"{row[name]:.0f}% {label}" for name, label in LEFT.items() if row.get(name, float("nan")) >= 0]
+            yield (
+                f"{group}: next to nothing of the first drafts is left in {plural(int(row['n']), 'revised item')}, "
+                f"which have {' and '.join(kept)}."
+            )

@@ -120,14 +120,20 @@ class Section:
     Args:
         tables: The tables, in order.
         figures: The figures, in order.
-        words: Sentences that state the results.
+        forests: The forest plots, in order.
         cautions: What every reader must know before any number.
+        warnings: Sentences on what invalidates results.
+        words: Sentences that state the results.
+        costs: Sentences on what it cost.
     """
 
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
-    words: Sequence[str] = ()
+    forests: Sequence[Forest] = ()
     cautions: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    words: Sequence[str] = ()
+    costs: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +198,35 @@ class Report:
             "forests": [json_values(asdict(forest)) for forest in self.forests],
             **{table.name: json_values(table.frame) for table in self.tables},
         }
+
+
+MAX_SENTENCES = 10
+
+
+def assemble(sections: Sequence[Section], context: ReportContext, title: str, **settings: Any) -> Report:
+    """A report of its sections, without empty tables and plots.
+
+    It has at most ten sentences, by rank: what invalidates results, what was asked, what it cost. Tables have the rest.
+
+    Args:
+        sections: In order; the first forest plot answers the main question.
+        context: What the report was given.
+        title: The study's own title.
+        settings: As `Report.settings`.
+    """
+    words = [
+        sentence for rank in ("warnings", "words", "costs") for part in sections for sentence in getattr(part, rank)
+    ]
+    return Report(
+        title=context.title or title,
+        words=tuple(words[:MAX_SENTENCES]),
+        cautions=(*context.cautions, *(caution for part in sections for caution in part.cautions)),
+        tables=tuple(table for part in sections for table in part.tables if len(table.frame)),
+        figures=tuple(figure for part in sections for figure in part.figures),
+        forests=tuple(forest for part in sections for forest in part.forests if forest.estimates),
+        runs=tuple(context.runs),
+        settings=settings,
+    )
 
 
 def json_values(value: Any) -> Any:

@@ -55,6 +55,24 @@ def costs(units: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def cost_sentence(units: pd.DataFrame | None, item: str) -> list[str]:
+    """What an item costs: with the baseline or the first system, and with the dearest.
+
+    Args:
+        units: One row per unit; None: nothing is known.
+        item: What an item is called.
+    """
+    if units is None or not len(units):
+        return []
+    spent = costs(units).set_index("system")
+    first = BASELINE if BASELINE in spent.index else spent.index[0]
+    dearest = spent["tokens_an_item"].idxmax()
+    calls, tokens = (spent[name] for name in ("calls_an_item", "tokens_an_item"))
+    which = f" with {first}" if len(spent) > 1 else ""
+    most = f", and up to {calls[dearest]:.1f} and {tokens[dearest]:,.0f} with {dearest}" if dearest != first else ""
+    return [f"A {item} takes {calls[first]:.1f} calls and {tokens[first]:,.0f} tokens{which}{most}."]
+
+
 def baseline_pairs(frame: pd.DataFrame, baseline: str, *, only: str | None = None) -> Iterator[tuple[str, str]]:
     """Pairs of a system and its baseline: the system of the method `baseline` with the same model.
 

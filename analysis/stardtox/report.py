@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,28 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.forest import Forest, estimates, filled
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.iterations import COUNTED_TWICE, refined_figure
-from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_table, optimism_gaps
-from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
-from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
-from parley.analysis.reporting.systems import costs, system_facets
+from parley.analysis.reporting.optimism import NO_MEASURE, gap_forests, gap_sentences, gap_table, optimism_gaps
+from parley.analysis.reporting.overcorrection import overcorrection_section
+from parley.analysis.reporting.report import (
+    NO_CONTEXT,
+    Figure,
+    Report,
+    ReportContext,
+    Section,
+    Table,
+    assemble,
+    format_interval,
+)
+from parley.analysis.reporting.systems import cost_sentence, costs, system_facets
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stats.resampling import words_on_draws
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 OVER_PROMPTS = "Intervals are 95%, over prompts: completions of one prompt are not independent."
 CARRIED = "Iteration 0 is the first draft; items that were not revised carry over."
+Facets = dict[str, tuple[str, ...]]
 MISSING = "Missing scores are left out and counted; none counts as 0."
 
 
@@ -32,83 +42,79 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         verdicts: One row per verdict.
         context: What the report is given beside them.
     """
-    title = context.title or "STARDTOX"
     frame = stardtox.tidy_scores(verdicts)
-    measures = stardtox.table_two(frame, draws=context.draws, seed=context.seed)
-    tests = stardtox.comparisons(frame)
-    paper, shares = stardtox.wide(measures), stardtox.refined(verdicts)
-    qualities = stardtox.qualities(frame)
-    statuses = stardtox.readings(verdicts)
-    gaps = optimism_gaps(stardtox.gap_items(frame), ["set", "system", "against"])
-    changes = stardtox.overcorrection(verdicts)
-    tables = [
-        gap_table(gaps, "Clusters are prompts."),
-        Table(
-            name="table_2",
-            title="Toxicity (%) and quality (0 to 100) by set, method and iteration",
-            frame=paper,
-            note=f"{CARRIED} The interval is that of toxicity. {OVER_PROMPTS} {MISSING}",
-        ),
-        *_printed(paper, qualities),
-        overcorrection_table(changes),
-        Table(
-            name="measures",
-            title="Every measure with its interval",
-            frame=measures,
-            note=f"{CARRIED} {OVER_PROMPTS}",
-        ),
-        Table(
-            name="tests",
-            title="Paired tests: between iterations, and the last iteration against default",
-            frame=tests,
-            note="On items scored in both. p: sign flips over prompts; p_adjusted: Holm over the family.",
-        ),
-        Table(name="refined", title="Completions revised at each iteration", frame=shares, printed=True),
-        Table(
-            name="readings",
-            title="How scores were parsed",
-            frame=statuses,
-            note="One row per scorer or judge; every draft is counted once.",
-        ),
+    facets = system_facets(frame)
+    sections = [
+        Section(warnings=words_on_draws(context.draws)),
+        _gains_section(frame, facets),
+        _toxicity_section(frame, context, facets),
+        _tests_section(frame),
+        overcorrection_section(stardtox.overcorrection(verdicts), ["set", "system"]),
+        _refined_section(verdicts, context),
+        _readings_section(verdicts),
+        _cost_section(context.units),
     ]
-    if context.units is not None:
-        note = "Cached calls cost nothing. Scorers other than LLM judges make no calls."
-        tables.append(Table(name="cost", title="Cost per completion", frame=costs(context.units), note=note))
+    return assemble(sections, context, "STARDTOX", draws=context.draws, seed=context.seed, toxic_from=stardtox.TOXIC)
+
+
+def _units(row: Any, facets: Mapping[str, Facets]) -> Facets:
+    return {"set": (row.set,), **facets[row.system]}
+
+
+def _gains_section(frame: pd.DataFrame, facets: Mapping[str, Facets]) -> Section:
+    """What does revising gain, and does an outside measure see it?"""
+    gaps = optimism_gaps(stardtox.gap_items(frame), ["set", "system", "against"])
+    by = ("set", "system")
+    said = list(gap_sentences(gaps, by, "points of toxicity"))
+    return Section(
+        tables=[gap_table(gaps, "Clusters are prompts.")],
+        forests=list(gap_forests(gaps, "toxicity (points of 100)", by=by, units=lambda row: _units(row, facets))),
+        warnings=[line for line in said if line == NO_MEASURE],
+        words=[line for line in said if line != NO_MEASURE],
+    )
+
+
+def _toxicity_section(frame: pd.DataFrame, context: ReportContext, facets: Mapping[str, Facets]) -> Section:
+    """How toxic, and how good, are the completions of each iteration? The paper's table II."""
+    measures = stardtox.table_two(frame, draws=context.draws, seed=context.seed)
+    paper, qualities = stardtox.wide(measures), stardtox.qualities(frame)
     small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {context.small_print}"
-    revised = f"Revisions made at each iteration. {COUNTED_TWICE} {context.small_print}"
-    figures = []
-    if len(shares):
-        figures.append(
-            Figure(
-                name="refined",
-                caption=revised,
-                table="refined",
-                draw=lambda: refined_figure(shares, ["set", "system"], title, revised),
-            )
-        )
-    if qualities and stardtox.TOXICITY in paper:
-        figures.append(
-            Figure(
-                name="toxicity_against_quality",
-                caption=f"Toxicity against quality. {small_print}",
-                table="table_2",
-                draw=lambda: toxicity_against_quality(paper, qualities, title, small_print),
-            )
-        )
-    return Report(
-        title=title,
-        words=(
-            *gap_sentences(gaps, ["set", "system"], "points of toxicity"),
-            *words_on_draws(context.draws),
-            *_summary(measures, tests, shares, statuses),
-            *sentences(changes, ["set", "system"]),
+    title = context.title or "STARDTOX"
+    figure = Figure(
+        name="toxicity_against_quality",
+        caption=f"Toxicity against quality. {small_print}",
+        table="table_2",
+        draw=lambda: toxicity_against_quality(paper, qualities, title, small_print),
+    )
+    toxicity = Forest(
+        name="toxicity",
+        question="How toxic are the completions?",
+        axis="toxicity (%)",
+        estimates=estimates(
+            measures[measures["measure"] == stardtox.TOXICITY],
+            lambda row: f"{row.system}, iteration {row.iteration}" if row.iteration else f"{row.system}, first draft",
+            value="estimate",
+            group=lambda row: f"{row.set} set",
+            units=lambda row: _units(row, facets),
         ),
-        cautions=(*context.cautions, *_scorers(statuses)),
-        tables=tuple(table for table in tables if len(table.frame)),
-        figures=tuple(figures),
-        forests=filled(_forests(frame, measures, tests, gaps)),
-        settings={"draws": context.draws, "seed": context.seed, "toxic_from": stardtox.TOXIC},
-        runs=tuple(context.runs),
+        reference=None,
+        table="measures",
+        note=f"{CARRIED} {OVER_PROMPTS}",
+    )
+    return Section(
+        tables=[
+            Table(
+                name="table_2",
+                title="Toxicity (%) and quality (0 to 100) by set, method and iteration",
+                frame=paper,
+                note=f"{CARRIED} The interval is that of toxicity. {OVER_PROMPTS} {MISSING}",
+            ),
+            *_printed(paper, qualities),
+            Table("measures", "Every measure with its interval", measures, note=f"{CARRIED} {OVER_PROMPTS}"),
+        ],
+        figures=[figure] if qualities and stardtox.TOXICITY in paper else [],
+        forests=[toxicity],
+        words=list(_courses(measures[measures["measure"] == stardtox.TOXICITY])),
     )
 
 
@@ -130,45 +136,75 @@ def _printed(paper: pd.DataFrame, qualities: list[str]) -> Iterator[Table]:
         )
 
 
-def _forests(frame: pd.DataFrame, measures: pd.DataFrame, tests: pd.DataFrame, gaps: pd.DataFrame) -> Iterator[Forest]:
-    """What revising gains and the optimism gap; toxicity by iteration; the last draft beside `default`'s."""
-    facets = system_facets(frame)
+def _courses(toxicity: pd.DataFrame) -> Iterator[str]:
+    """Toxicity of the first drafts and at the end, of each set and system."""
+    for (name, system), rows in toxicity.groupby(["set", "system"], sort=False):
+        first, last = rows.iloc[0], rows.iloc[-1]
+        if last["estimate"] != last["estimate"]:
+            continue
+        revised = f"after {plural(last['iteration'], 'revision')}"
+        course = f"{_estimate(first)} in the first drafts and {_estimate(last)} {revised}"
+        levels = _estimate(last) if len(rows) == 1 else course
+        yield f"{name} prompts, {system}: toxicity is {levels}, over {plural(last['prompts'], 'prompt')}."
 
-    def units(row: Any) -> dict[str, tuple[str, ...]]:
-        return {"set": (row.set,), **facets[row.system]}
 
-    yield from gap_forests(gaps, "toxicity (points of 100)", by=("set", "system"), units=units)
-    toxicity = measures[measures["measure"] == stardtox.TOXICITY]
-    yield Forest(
-        name="toxicity",
-        question="How toxic are the completions?",
-        axis="toxicity (%)",
+def _estimate(row: Any) -> str:
+    interval = format_interval(row["low"], row["high"], ".1f")
+    return f"{row['estimate']:.1f}%{f' ({interval})' if interval else ''}"
+
+
+def _tests_section(frame: pd.DataFrame) -> Section:
+    """Does an iteration differ from the one before, and the last one from `default`?"""
+    tests = stardtox.comparisons(frame)
+    title = "Paired tests: between iterations, and the last iteration against default"
+    note = "On items scored in both. p: sign flips over prompts; p_adjusted: Holm over the family."
+    forest = Forest(
+        name="toxicity-changes",
+        question="Is toxicity lower than before, and than without a method?",
+        axis="change of toxicity (points of 100)",
         estimates=estimates(
-            toxicity,
-            lambda row: f"{row.system}, iteration {row.iteration}" if row.iteration else f"{row.system}, first draft",
-            value="estimate",
+            tests[tests["metric"] == stardtox.TOXICITY],
+            lambda row: f"{row.what} − {row.against}",
+            p="p_adjusted",
             group=lambda row: f"{row.set} set",
-            units=units,
-        ),
-        reference=None,
-        table="measures",
-        note=f"{CARRIED} {OVER_PROMPTS}",
-    )
-    if len(tests):
-        yield Forest(
-            name="toxicity-changes",
-            question="Is toxicity lower than before, and than without a method?",
-            axis="change of toxicity (points of 100)",
-            estimates=estimates(
-                tests[tests["metric"] == stardtox.TOXICITY],
-                lambda row: f"{row.what} − {row.against}",
-                p="p_adjusted",
-                group=lambda row: f"{row.set} set",
-                units=lambda row: {"set": (row.set,)},
-            ),
-            table="tests",
-            note="95% intervals and p-values: sign flips over prompts; p-values Holm-corrected over the family.",
+            units=lambda row: {"set": (row.set,)},
         )
+        if len(tests)
+        else (),
+        table="tests",
+        note="95% intervals and p-values: sign flips over prompts; p-values Holm-corrected over the family.",
+    )
+    shown = tests[tests["p_adjusted"] <= LEVEL] if len(tests) else tests
+    words = [
+        f"{row.set} prompts, {row.what}: {row.metric} {'rises' if row.difference > 0 else 'falls'} by "
+        f"{abs(row.difference):.1f} points compared with {row.against} (p {p_text(row.p_adjusted)})."
+        for row in shown.itertuples()
+    ]
+    return Section(tables=[Table("tests", title, tests, note=note)], forests=[forest], words=words)
+
+
+def _refined_section(verdicts: pd.DataFrame, context: ReportContext) -> Section:
+    """How many completions were revised? The paper's figure 3."""
+    shares, title = stardtox.refined(verdicts), context.title or "STARDTOX"
+    note = f"Revisions made at each iteration. {COUNTED_TWICE} {context.small_print}"
+    figure = Figure("refined", note, "refined", lambda: refined_figure(shares, ["set", "system"], title, note))
+    return Section(
+        tables=[Table("refined", "Completions revised at each iteration", shares, printed=True)],
+        figures=[figure] if len(shares) else [],
+    )
+
+
+def _readings_section(verdicts: pd.DataFrame) -> Section:
+    """Which scores are missing, and whose scores are they?"""
+    statuses = stardtox.readings(verdicts)
+    lost = statuses[["unparsed", "refused", "cut", "unscored"]].sum()
+    kinds = ", ".join(f"{count} {status}" for status, count in lost.items() if count)
+    note = "One row per scorer or judge; every draft is counted once."
+    return Section(
+        tables=[Table("readings", "How scores were parsed", statuses, note=note)],
+        cautions=list(_scorers(statuses)),
+        warnings=[f"Some scores are missing and left out: {kinds}."] if lost.sum() else [],
+    )
 
 
 def _scorers(statuses: pd.DataFrame) -> Iterator[str]:
@@ -179,43 +215,14 @@ def _scorers(statuses: pd.DataFrame) -> Iterator[str]:
         yield f"Toxicity means the score of {names[0]}, and nothing more."
 
 
-def _summary(
-    measures: pd.DataFrame, tests: pd.DataFrame, shares: pd.DataFrame, statuses: pd.DataFrame
-) -> Iterator[str]:
-    toxicity = measures[measures["measure"] == stardtox.TOXICITY]
-    for (name, system), rows in toxicity.groupby(["set", "system"], sort=False):
-        course = ", ".join(_estimate(row) for row in rows.itertuples())
-        last = rows.iloc[-1]
-        unscored = f"; {last['missing']:,} unscored" if last["missing"] else ""
-        completions, prompts = plural(last["n"], "completion"), plural(last["prompts"], "prompt")
-        yield f"{name}, {system}: toxicity {course}; {completions} of {prompts}{unscored}."
-    for row in shares[shares["iteration"] == 1].itertuples():
-        verb = "was" if row.refined == 1 else "were"
-        yield f"{row.set}, {row.system}: {row.refined:,} of {plural(row.n, 'first draft')} {verb} revised."
-    if len(tests):
-        significant = tests[tests["p_adjusted"] < 0.05]
-        for row in significant.itertuples():
-            yield (
-                f"{row.set}, {row.what}: {row.metric} differs from {row.against} by {row.difference:+.1f} points "
-                f"(p = {row.p_adjusted:.2g} after Holm correction, family {row.family})."
-            )
-        if significant.empty:
-            count = plural(int(tests["p"].notna().sum()), "paired test")
-            yield (
-                f"No difference is significant after Holm correction ({count}). This shows neither that methods or "
-                "iterations differ nor that they are equal."
-            )
-    lost = statuses[["unparsed", "refused", "cut", "unscored"]].sum()
-    if lost.sum():
-        yield f"Scores left out: {', '.join(f'{count} {status}' for status, count in lost.items())}."
-
-
-def _estimate(row: Any) -> str:
-    after = f" after iteration {row.iteration}" if row.iteration else ""
-    if row.estimate != row.estimate:
-        return f"unknown{after}"
-    interval = "" if row.low != row.low else f" ({row.low:.1f} to {row.high:.1f})"
-    return f"{row.estimate:.1f}%{interval}{after}"
+def _cost_section(units: pd.DataFrame | None) -> Section:
+    if units is None:
+        return Section()
+    note = "Cached calls cost nothing. Scorers other than LLM judges make no calls."
+    return Section(
+        tables=[Table("cost", "Cost per completion", costs(units), note=note)],
+        costs=cost_sentence(units, "completion"),
+    )
 
 
 def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: str, note: str) -> Drawing:

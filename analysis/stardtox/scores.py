@@ -193,10 +193,12 @@ def gap_items(frame: pd.DataFrame) -> pd.DataFrame:
             for place, part in ((0, before), (1, after))
         }
         items = pd.DataFrame(columns).reset_index()
-        measures = after.loc[after["metric"] == OUTSIDE, "judge"]
-        outside = measures.iloc[0] if len(measures) else ""
-        parts.append(items.assign(system=system, against=against, outside=outside, cluster=items["prompt"]))
-    names = [*ITEM, *SCORES, "system", "against", "outside", "cluster"]
+        inside, outside = (
+            next(iter(after.loc[after["metric"] == metric, "judge"]), "") for metric in (TOXICITY, OUTSIDE)
+        )
+        measures = {"inside": inside, "outside": outside}
+        parts.append(items.assign(system=system, against=against, cluster=items["prompt"], **measures))
+    names = [*ITEM, *SCORES, "system", "against", "inside", "outside", "cluster"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any
 import pandas as pd
 
 from parley.agents import seed_from
-from parley.analysis.reporting.optimism import gap_sentences, gap_table
+from parley.analysis.reporting.optimism import family, gap_sentences, gap_table
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.rldf.rubrics import severity_warning
@@ -107,7 +106,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         else:
             gaps = reward_gap(_rewards(config, answers), scores, DEFAULT)
             tables.insert(0, gap_table(gaps, GAPS))
-            headline = tuple(gap_sentences(gaps, ["system"], f"in quantiles of {DEFAULT}'s answers"))
+            headline = tuple(gap_sentences(gaps, ["system"], f"quantiles of {DEFAULT}'s answers"))
     else:
         missing += ["BS, CE and LS (evaluate.judges is not set)", "the optimism gap (it needs evaluate.judges)"]
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
@@ -122,16 +121,10 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
 
 def same_family_cautions(base: str, judges: list[str]) -> list[str]:
     """Names the judges that are of the same family as the model they judge."""
-    same = [judge.split("?")[0] for judge in judges if model_family(judge) == model_family(base)]
+    same = [judge.split("?")[0] for judge in judges if family(judge) == family(base)]
     if not same:
         return []
     return [f"Same-family judge: {', '.join(same)} scored answers of {base}, a model of its own family."]
-
-
-def model_family(model: str) -> str:
-    """The family in a model's name: `qwen` of `vllm/Qwen/Qwen2.5-7B-Instruct?base_url=…`."""
-    name = model.split("?")[0].rstrip("/").rsplit("/", 1)[-1].lower()
-    return re.match(r"[a-z]*", name).group() or name  # type: ignore[union-attr]
 
 
 def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:

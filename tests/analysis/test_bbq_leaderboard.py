@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.bbq.leaderboard import against_default, answers, bias_difference, by_category, leaderboard
+from parley.analysis.bbq.comparisons import against_default, bias_difference
+from parley.analysis.bbq.leaderboard import _leanings, answers, by_category, leaderboard, with_bias_tests
 from parley.analysis.bbq.report import report
 from parley.analysis.bbq.scores import AnswerTable
 from parley.analysis.reporting.report import ReportContext
@@ -94,7 +95,7 @@ def test_a_method_that_answers_unknown_more_often_differs_significantly() -> Non
 
 
 def test_equal_methods_are_rarely_called_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parley.analysis.bbq.leaderboard.SWAPS", 100)  # the test is valid however few are drawn
+    monkeypatch.setattr("parley.analysis.bbq.comparisons.SWAPS", 100)  # the test is valid however few are drawn
     false_positives = 0
     for seed in range(40):
         tests = against_default(answers(frame(seed, 30, default=(0.3, 0.6), cot=(0.3, 0.6))), draws=200)
@@ -219,7 +220,10 @@ def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
     drawn = whole.figures[0].draw()
     labels = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert labels == ["default", "cot (bias undefined)"]
-    assert any("cot, ambiguous: accuracy 100.0%" in line and "undefined" in line for line in whole.words)
+    assert whole.words[0].startswith(
+        "The answers of default follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to "
+    )
+    assert not any("cot follow" in line for line in whole.words), "its bias is undefined"
     assert whole.data()["leaderboard"][2]["bias"] is None
     assert "It is simulated." in whole.figures[0].caption
 
@@ -228,7 +232,38 @@ def test_an_undefined_interval_is_reported_with_its_reason() -> None:
     one_each = report(frame(scenarios=2, default=(0.0, 0.5)), ReportContext(draws=50))  # one template per category
     assert "No intervals are drawn: too few templates." in one_each.figures[0].caption
     assert "Intervals are 95%" not in one_each.figures[0].caption
-    assert all(line.count("(no interval: too few templates)") == 2 for line in one_each.words)
+    assert one_each.words[0].count("(no interval: too few templates)") == 2
     constant = report(frame(default=(0.0, 1.0)), ReportContext(draws=50))
-    assert all(line.count("(no interval: all templates score the same)") == 2 for line in constant.words)
+    assert constant.words[-1].count("(no interval: all templates score the same)") == 2
     assert "Intervals are 95%" in report(frame(default=(0.3, 0.6)), ReportContext(draws=50)).figures[0].caption
+
+
+def test_the_test_of_a_bias_flips_what_its_mean_is_made_of() -> None:
+    values = answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))
+    table = with_bias_tests(by_category(values), values).set_index(["system", "context", "category"])
+    leanings = dict(_leanings(values))
+    assert len(leanings) == 2 * 2 * 3 + 2 * 2 * 2, "categories and the mean of each system and context; no names"
+    for key, numbers in leanings.items():
+        if len(numbers):
+            assert numbers.mean() == pytest.approx(table["bias"][key])
+    assert table["p"][:, :, "micro mean"].isna().all()
+
+
+def test_means_are_one_family_and_categories_another() -> None:
+    values = answers(frame(default=(0.1, 0.9), cot=(0.4, 0.5)))
+    table = with_bias_tests(by_category(values), values)
+    for rows in (table["category"] == "macro mean", table["category"].isin(["Age", "SES"])):
+        part = table[rows]
+        smallest = part["p"].idxmin()
+        assert part["p_adjusted"][smallest] == pytest.approx(min(1, len(part) * part["p"][smallest]))
+    shown = table[(table["category"] == "macro mean") & (table["p_adjusted"] <= 0.05)]
+    assert set(shown["system"]) == {"default"}
+    assert (shown["all_low"] >= 0).all()
+    assert (shown["all_high"] > shown["bias"]).all()
+
+
+def test_a_system_without_bias_has_no_headline_and_a_category_is_never_one() -> None:
+    fair = report(frame(seed=3, default=(0.3, 0.5)), ReportContext(draws=50))
+    assert fair.headline is not None
+    assert (fair.headline.status, fair.headline.tests) == ("not shown", 2), "the means of both contexts"
+    assert not any("follow stereotypes" in line for line in fair.words)

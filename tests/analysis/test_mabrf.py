@@ -169,7 +169,10 @@ def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence
     assert row["p_mcnemar"] == pytest.approx(2 / 2**24)
     assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
     words = report(verdicts(*units), ReportContext(draws=50)).words
-    assert any("24 fixed and 0 worsened (p = 0.12 after Holm correction)" in line for line in words)
+    assert not any("corrected" in line for line in words), "four templates show nothing"
+    more = [unit(2 * n, first=0.0, final=2.0, question=n % 8) for n in range(24)]
+    words = report(verdicts(*more), ReportContext(draws=50)).words
+    assert "mabrf: of 24 ambiguous questions the loop corrected 24 answers and spoilt 0 (p = 0.0078)." in words
 
 
 def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> None:
@@ -265,5 +268,5 @@ def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
     relevancy, passes = (figure.draw() for figure in whole.figures[1:])
     assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
     assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
-    assert any("right answers with a chain scored 1" in line for line in whole.words)
-    assert whole.words[-1] == "No difference between runs with and without search is significant after Holm correction."
+    assert len(whole.words) <= 10
+    assert not any("Search" in line for line in whole.words), "no difference was shown"

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.optimism import NO_MEASURE, gap_sentences, optimism_gaps, quantiles
-from parley.analysis.reporting.overcorrection import by_iteration, sentences
+from parley.analysis.reporting.optimism import LOWER_BOUND, NO_MEASURE, gap_sentences, optimism_gaps, quantiles
+from parley.analysis.reporting.overcorrection import by_iteration, overcorrection_section
 from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
 
@@ -50,11 +50,11 @@ def test_a_planted_gap_is_within_its_interval(noise: float, selects: bool) -> No
     assert planted > 0.5 if selects else abs(planted) < 0.05
     seeds = [(int(noise), int(selects), n) for n in range(STUDIES)]
     gaps = [gap(simulated(np.random.default_rng(seed), noise, selects=selects)) for seed in seeds]
-    covered = sum(row["low"] <= planted <= row["high"] for row in gaps)
-    positive = sum(row["low"] > 0 for row in gaps)
-    mean = np.mean([row["gap"] for row in gaps])
+    covered = sum(row["points_low"] <= planted <= row["points_high"] for row in gaps)
+    positive = sum(row["points_low"] > 0 for row in gaps)
+    mean = np.mean([row["points"] for row in gaps])
     print(f"\ngap {planted:.2f}: mean {mean:.2f}, covered in {covered} of {STUDIES}, above 0 in {positive}")
-    assert mean == pytest.approx(planted, abs=4 * np.std([row["gap"] for row in gaps]) / STUDIES**0.5)
+    assert mean == pytest.approx(planted, abs=4 * np.std([row["points"] for row in gaps]) / STUDIES**0.5)
     assert covered >= 0.95 * STUDIES - 3 * (0.95 * 0.05 * STUDIES) ** 0.5
 
 
@@ -65,9 +65,10 @@ def test_a_stricter_measure_makes_no_gap_and_one_that_spreads_its_scores_more_no
     assert gap(stricter)["outside_gain"] == pytest.approx(gap(items)["gain"])
     flatter = items.assign(outside0=items["outside0"] / 4, outside1=items["outside1"] / 4)
     row = gap(flatter)
-    assert row["gap"] == pytest.approx(0.75 * row["gain"])
-    assert row["low"] > 0
-    assert row["gap_quantiles"] == pytest.approx(0, abs=1e-9)
+    assert row["points"] == pytest.approx(0.75 * row["gain"])
+    assert row["points_low"] > 0
+    assert row["gap"] == pytest.approx(0, abs=1e-9)
+    assert list(gap_sentences(optimism_gaps(flatter, ["system"]), ["system"], "points")) == [], "no sentence either"
 
 
 def test_quantiles_by_hand() -> None:
@@ -79,7 +80,7 @@ def test_by_hand_and_missing_scores_are_counted() -> None:
     items = pd.DataFrame(rows, columns=["inside0", "inside1", "outside0", "outside1", "cluster"])
     row = gap(items.assign(system="loop", outside="x"))
     # gaps 4 − 2, 2 − 1 and 2 − 0; 1.5 in a, 2 in b
-    assert (row["gap"], row["gain"], row["outside_gain"]) == (1.75, 2.5, 0.75)
+    assert (row["points"], row["gain"], row["outside_gain"]) == (1.75, 2.5, 0.75)
     assert (row["n"], row["missing"], row["clusters"]) == (3, 1, 2)
     assert "an interval needs 6" in row["note"]
 
@@ -135,15 +136,20 @@ def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
     assert set(table["system"]) == {"good", "bad"}, "items that were not revised would hide the others"
     assert table[table["iteration"] == 1].set_index("system")["length"].to_dict() == {"good": 70.0, "bad": 3.0}
     assert table.iloc[-1]["refusal"] == pytest.approx(100 / 3), "what the vendor refused is a refusal"
-    good, bad = sentences(table, ["system"])
-    assert good == "good: of 3 revised items, content words kept 70%, length 70%, refused or empty 0%."
-    assert bad.endswith("Next to nothing of the first drafts is left.")
+    (warning,) = overcorrection_section(table, ["system"]).warnings
+    assert warning == (
+        "bad: next to nothing of the first drafts is left in 3 revised items, which have 3% of their content words and "
+        "3% of their length."
+    )
 
 
-def test_measures_that_no_item_has_are_left_out_of_the_sentence() -> None:
-    changes = pd.DataFrame([{"method": "loop", "iteration": 1, "n": 2, "refusal": 0.0}])
-    (line,) = sentences(changes, ["method"])
-    assert line == "loop: of 2 revised items, refused or empty 0%."
+def test_a_measure_of_the_same_family_gives_a_lower_bound() -> None:
+    items = simulated(np.random.default_rng(3), 8.0, selects=True)
+    shared = items.assign(inside="vllm/qwen2.5-1.5b", outside="Auditor, local/Qwen3-4B")
+    (line,) = gap_sentences(optimism_gaps(shared, ["system"]), ["system"], "points")
+    assert line.endswith(f" {LOWER_BOUND}.")
+    (line,) = gap_sentences(optimism_gaps(items.assign(inside="gpt-6"), ["system"]), ["system"], "points")
+    assert LOWER_BOUND not in line
 
 
 def test_a_text_that_begins_like_a_refusal_may_be_revised_to_one_that_does() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.bbq.leaderboard import against, answers, by_category
+from parley.analysis.bbq.comparisons import against
+from parley.analysis.bbq.leaderboard import answers, by_category
 from parley.analysis.reporting.optimism import SCORES, optimism_gaps, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -13,7 +12,6 @@ from parley.analysis.bbq.mabrf.reproduction import in_words, reproduction
 from parley.analysis.bbq.mabrf.tables import (
     MARK,
     PAPER,
-    SAME_JUDGE,
     by_category,
     by_context,
     by_passes,
@@ -24,10 +22,11 @@ from parley.analysis.bbq.mabrf.tables import (
     overcorrection,
 )
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
-from parley.analysis.reporting.optimism import BY, NO_MEASURE, gap_sentences, optimism_gaps
-from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
-from parley.analysis.reporting.report import Figure, Table
-from parley.base.text import plural
+from parley.analysis.reporting.forest import LEVEL
+from parley.analysis.reporting.optimism import BY, optimism_gaps
+from parley.analysis.reporting.overcorrection import overcorrection_section
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.base.text import p_text, plural
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
 BBQ_SCORES = ("bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1")
@@ -53,178 +52,135 @@ STOPS = (
 )
 
 
-class Parts(NamedTuple):
-    """Tables, figures and sentences that are added to BBQ's report."""
-
-    tables: tuple[Table, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    words: tuple[str, ...] = ()
-    headline: tuple[str, ...] = ()
-    """Sentences that the report begins with."""
-    gaps: pd.DataFrame | None = None
-    """The optimism gap by system and outside measure."""
+def mabrf_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The optimism gap by system and outside measure; empty if no method of the run rephrases its reasoning."""
+    return optimism_gaps(gap_items(items(verdicts)), BY) if _has_loop(verdicts) else pd.DataFrame()
 
 
-def parts(
-    verdicts: pd.DataFrame,
-    units: pd.DataFrame | None,
-    title: str,
-    *,
-    cautions: Sequence[str] = (),
-) -> Parts:
-    """MABRF's parts of the report; empty if no method of the run rephrases its reasoning."""
-    if not (verdicts["metric"].astype(str) == MARK).any():
-        return Parts()
+def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
+    """MABRF's parts of the report; none if no method of the run rephrases its reasoning.
+
+    Args:
+        verdicts: One row per verdict.
+        context: What the report is given.
+    """
+    if not _has_loop(verdicts):
+        return []
     frame = items(verdicts)
-    answer_changes, relevancy_means = changes(frame), relevancy(frame)
-    passes, bias = by_passes(frame), debiased(frame)
-    search_tests, contexts = with_search(frame), by_context(frame)
-    gaps, rephrased = optimism_gaps(gap_items(frame), BY), overcorrection(verdicts)
-    tables = [
-        overcorrection_table(rephrased),
-        Table(
-            name="mabrf_contexts",
-            title="MABRF by context (the paper's table 3)",
-            frame=contexts,
-            shown=("system", "context", *SCORES, *PAPER, "bbq_bias0", "bbq_bias1", "n", "unread"),
-            note=NOT_BBQ,
-        ),
-        Table(
-            name="mabrf_categories",
-            title="MABRF by category (the paper's table 5)",
-            frame=by_category(frame),
-            shown=("system", "category", *SCORES, *PAPER, *BBQ_SCORES, "n", "unread"),
-            note=NOT_BBQ,
-        ),
-        Table(
-            name="mabrf_changes",
-            title="Answers before and after",
-            frame=answer_changes,
-            note="Final minus first, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
-            "p_mcnemar: McNemar's exact test, which takes every item as independent.",
-        ),
-        Table(
-            name="mabrf_debiased",
-            title="Bias before and after, and right answers with a chain scored 1",
-            frame=bias,
-            note=AGAIN,
-        ),
-        Table(name="mabrf_relevancy", title="Change in relevancy", frame=relevancy_means, note=RELEVANCY),
-        Table(name="mabrf_passes", title="Passes and final bias", frame=passes, note=AGAIN),
-        Table(
-            name="mabrf_correlation",
-            title="Pearson's r of passes and final bias",
-            frame=passes_and_bias(frame),
-            note=STOPS,
-        ),
-        Table(
-            name="mabrf_search",
-            title="With and without search, on the same rows",
-            frame=search_tests,
-            note="With minus without, mean over templates. p: sign flips over templates, Holm-corrected over the "
-            "table; p_beside: McNemar's exact test or Wilcoxon's. same_start: rows on which both arms began with the "
-            "same answer and the same score; on the others, part of a difference is that of two first replies.",
-        ),
+    return [
+        overcorrection_section(overcorrection(verdicts), ["system"]),
+        _papers_section(frame),
+        _changes_section(frame),
+        _bias_section(frame),
+        _relevancy_section(frame, context),
+        _passes_section(frame, context),
+        _search_section(frame),
+        _reproduction_section(frame),
+        _effort_section(context.units),
     ]
-    side_by_side = reproduction(frame)
-    tables.append(
-        Table(
-            name="mabrf_reproduction",
-            title="The paper, its logs and our runs (tables 3 and 5)",
-            frame=side_by_side,
-            note=REPRODUCED,
-        )
-    )
-    if units is not None:
-        note = (
-            "Times in seconds. at_once: total latency of the calls over the time in which any item was being worked on."
-        )
-        tables.append(
-            Table(name="mabrf_effort", title="Calls, tokens and time per item", frame=effort(units), note=note)
-        )
-    passes_note = f"Filled: as selected; hollow: judged again. {STOPS} {' '.join(cautions)}"
-    relevancy_note = f"{RELEVANCY} {' '.join(cautions)}"
-    figures = (
-        Figure(
-            name="mabrf_relevancy",
-            caption=relevancy_note,
-            table="mabrf_relevancy",
-            draw=lambda: relevancy_figure(frame, relevancy_means, title, relevancy_note),
-        ),
-        Figure(
-            name="mabrf_passes",
-            caption=passes_note,
-            table="mabrf_passes",
-            draw=lambda: passes_figure(passes, title, passes_note),
-        ),
-    )
-    return Parts(
-        tables=tuple(table for table in tables if len(table.frame)),
-        figures=figures,
-        gaps=gaps,
-        headline=tuple(gap_headline(gaps)),
-        words=(
-            *sentences(rephrased, ["system"]),
-            *_accuracy(answer_changes, contexts),
-            *_bias(bias),
-            *_relevancy(relevancy_means),
-            *_search(search_tests),
-            *in_words(side_by_side),
-        ),
+
+
+def _has_loop(verdicts: pd.DataFrame) -> bool:
+    return bool((verdicts["metric"].astype(str) == MARK).any())
+
+
+def _papers_section(frame: pd.DataFrame) -> Section:
+    return Section(
+        tables=[
+            Table(
+                name="mabrf_contexts",
+                title="MABRF by context (the paper's table 3): all items pooled",
+                frame=by_context(frame),
+                shown=("system", "context", *SCORES, *PAPER, "bbq_bias0", "bbq_bias1", "n", "unread"),
+                note=NOT_BBQ,
+            ),
+            Table(
+                name="mabrf_categories",
+                title="MABRF by category (the paper's table 5)",
+                frame=by_category(frame),
+                shown=("system", "category", *SCORES, *PAPER, *BBQ_SCORES, "n", "unread"),
+                note=NOT_BBQ,
+            ),
+        ]
     )
 
 
-def gap_headline(gaps: pd.DataFrame) -> Iterator[str]:
-    """The gaps of the outside judges, or that there was none, and the gap that selection alone makes."""
-    judged = gaps[gaps["outside"] != SAME_JUDGE]
-    yield from gap_sentences(judged, ["system"], "points of bias") if len(judged) else [NO_MEASURE]
-    again = gaps[gaps["outside"] == SAME_JUDGE].dropna(subset=["gap"])
-    yield from gap_sentences(again, ["system"], "points of bias", "gap by selection alone") if len(again) else []
+def _changes_section(frame: pd.DataFrame) -> Section:
+    """Did the loop change the answers?"""
+    table = changes(frame)
+    words = [
+        f"{row.system}: of {plural(row.n, f'{TITLES[row.context]} question')} the loop corrected {row.fixed} answers "
+        f"and spoilt {row.worsened} (p {p_text(row.p_adjusted)})."
+        for row in table[table["p_adjusted"] <= LEVEL].itertuples()
+    ]
+    note = (
+        "Final minus first, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
+        "p_mcnemar: McNemar's exact test, which takes every item as independent."
+    )
+    return Section(tables=[Table("mabrf_changes", "Answers before and after", table, note=note)], words=words)
 
 
-def _accuracy(answer_changes: pd.DataFrame, contexts: pd.DataFrame) -> Iterator[str]:
-    for row in answer_changes.itertuples():
-        scores = contexts[(contexts["system"] == row.system) & (contexts["context"] == row.context)].iloc[0]
-        test = "no template has both" if row.p != row.p else f"p = {row.p_adjusted:.2g} after Holm correction"
-        yield (
-            f"{row.system}, {TITLES[row.context]}: accuracy {_share(scores.acc0)} before the loop and "
-            f"{_share(scores.acc1)} after; of {plural(row.n, 'item')} readable both times, {row.fixed} fixed and "
-            f"{row.worsened} worsened ({test})."
-        )
+def _bias_section(frame: pd.DataFrame) -> Section:
+    """What does the judge say of the chains of thought?"""
+    table = debiased(frame)
+    words = [
+        f"{row.system}: the judge gives the chains of thought a bias of {row.bias0:.2f} before the loop and "
+        f"{row.bias1:.2f} as selected for it; judged again, the selected ones get {row.bias_again:.2f}."
+        for row in table.dropna(subset=["bias0", "bias1", "bias_again"]).itertuples()
+    ]
+    title = "Bias before and after, and right answers with a chain scored 1"
+    return Section(tables=[Table("mabrf_debiased", title, table, note=AGAIN)], words=words)
 
 
-def _bias(bias: pd.DataFrame) -> Iterator[str]:
-    for row in bias.itertuples():
-        unread = f"; {row.unread:,} unreadable" if row.unread else ""
-        yield (
-            f"{row.system}: mean judged bias {_number(row.bias0)} before, {_number(row.bias1)} as selected, "
-            f"{_number(row.bias_again)} judged again; right answers with a chain scored 1: "
-            f"{_share(row.correct_and_debiased)} (n = {row.n:,}{unread})."
-        )
+def _relevancy_section(frame: pd.DataFrame, context: ReportContext) -> Section:
+    means, title = relevancy(frame), context.title or "BBQ"
+    note = f"{RELEVANCY} {context.small_print}"
+    return Section(
+        tables=[Table("mabrf_relevancy", "Change in relevancy", means, note=RELEVANCY)],
+        figures=[
+            Figure("mabrf_relevancy", note, "mabrf_relevancy", lambda: relevancy_figure(frame, means, title, note))
+        ],
+    )
 
 
-def _relevancy(means: pd.DataFrame) -> Iterator[str]:
-    for row in means.itertuples():
-        interval = "" if row.low != row.low else f" ({row.low:+.2f} to {row.high:+.2f})"
-        yield f"{row.system}: mean change in relevancy {_number(row.change, '+.2f')}{interval}, n = {row.n:,}."
+def _passes_section(frame: pd.DataFrame, context: ReportContext) -> Section:
+    passes, title = by_passes(frame), context.title or "BBQ"
+    note = f"Filled: as selected; hollow: judged again. {STOPS} {context.small_print}"
+    return Section(
+        tables=[
+            Table("mabrf_passes", "Passes and final bias", passes, note=AGAIN),
+            Table("mabrf_correlation", "Pearson's r of passes and final bias", passes_and_bias(frame), note=STOPS),
+        ],
+        figures=[Figure("mabrf_passes", note, "mabrf_passes", lambda: passes_figure(passes, title, note))],
+    )
+
+
+def _search_section(frame: pd.DataFrame) -> Section:
+    tests = with_search(frame)
+    note = (
+        "With minus without, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
+        "p_beside: McNemar's exact test or Wilcoxon's. same_start: rows on which both arms began with the same answer "
+        "and the same score; on the others, part of a difference is that of two first replies."
+    )
+    table = Table("mabrf_search", "With and without search, on the same rows", tests, note=note)
+    return Section(tables=[table], words=list(_search(tests)))
+
+
+def _reproduction_section(frame: pd.DataFrame) -> Section:
+    table, title = reproduction(frame), "The paper, its logs and our runs (tables 3 and 5)"
+    return Section(tables=[Table("mabrf_reproduction", title, table, note=REPRODUCED)], words=list(in_words(table)))
+
+
+def _effort_section(units: pd.DataFrame | None) -> Section:
+    if units is None:
+        return Section()
+    note = "Times in seconds. at_once: total latency of the calls over the time in which any item was being worked on."
+    return Section(tables=[Table("mabrf_effort", "Calls, tokens and time per item", effort(units), note=note)])
 
 
 def _search(tests: pd.DataFrame) -> Iterator[str]:
-    if tests.empty:
-        return
-    significant = tests[tests["p_adjusted"] < 0.05]
-    for row in significant.itertuples():
+    for row in tests[tests["p_adjusted"] <= LEVEL].itertuples() if len(tests) else ():
         yield (
             f"Search changes {TITLES[row.context]} {row.measure} by {row.difference:+.2f} ({row.system} compared with "
-            f"{row.baseline}, p = {row.p_adjusted:.2g} after Holm correction)."
+            f"{row.baseline}, p {p_text(row.p_adjusted)})."
         )
-    if significant.empty:
-        yield "No difference between runs with and without search is significant after Holm correction."
-
-
-def _share(value: float) -> str:
-    return "–" if value != value else f"{100 * value:.1f}%"
-
-
-def _number(value: float, form: str = ".2f") -> str:
-    return "–" if value != value else format(value, form)

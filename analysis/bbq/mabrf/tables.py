@@ -210,8 +210,11 @@ def gap_items(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: The items, from `items`.
     """
-    loops = frame.assign(inside0=frame["bias0"], inside1=frame["bias1"], cluster=templates(frame))
-    again = loops.assign(outside0=frame["bias0"], outside1=frame["bias_again"], outside=SAME_JUDGE)
+    # The judge is the run's model unless another is named.
+    loops = frame.assign(
+        inside0=frame["bias0"], inside1=frame["bias1"], cluster=templates(frame), inside=frame["model"]
+    )
+    again = loops.assign(outside0=frame["bias0"], outside1=frame["bias_again"], outside=SAME_JUDGE, inside=SAME_JUDGE)
     both = [part for part in (loops, again) if part[["outside0", "outside1"]].notna().all(axis=1).any()]
     return pd.concat(both or [loops], ignore_index=True)
 
