@@ -105,9 +105,8 @@ class JudgesCard:
             if flaw.kind in self.size.kinds and flaw.dose in self.size.doses
         } | {(graded.base, *GOOD): graded.good for graded in self.sets}
         self._options = call_options(16, config.temperature)
-        self._units: list[Unit] = [
-            Unit(unit.id, {**BLANK, **unit.facets, "model": config.model}) for unit in self._all_units()
-        ]
+        # Prompts that begin alike stand next to each other: an embedded model reads what they share only once.
+        self._units = [unit for group in self._groups() for unit in sorted(map(self._filled, group), key=self.task)]
 
     def models(self) -> list[str]:
         return [self.config.model]
@@ -149,21 +148,22 @@ class JudgesCard:
     def plan(self) -> Iterator[Unit]:
         yield from self._units
 
-    def _all_units(self) -> Iterator[Unit]:
-        """All ballots on one text next to each other: an embedded model reads what their prompts share only once."""
+    def _filled(self, unit: Unit) -> Unit:
+        return Unit(unit.id, {**BLANK, **unit.facets, "model": self.config.model})
+
+    def _groups(self) -> Iterator[Iterable[Unit]]:
+        """All ballots about one situation at a time."""
         for place, graded in enumerate(self.sets):
-            yield from self._graded_units(graded, place)
+            yield self._graded_units(graded, place)
         seen: dict[str, int] = {}
         for scenario in self.labelled:
             base = scenario.base or scenario.id
-            yield from (
-                Unit(unit.id, {**unit.facets, "part": "labels"})
-                for unit in self.silent.singles(scenario, controls=False)
-            )
+            labels = self.silent.singles(scenario, controls=False)
+            group = [Unit(unit.id, {**unit.facets, "part": "labels"}) for unit in labels]
             if base not in seen:  # one scenario of a base is enough for what no label wording is crossed with
                 seen[base] = len(seen)
-                yield from self._about_authors(scenario, seen[base])
-                yield from self._injected(scenario, seen[base])
+                group += [*self._about_authors(scenario, seen[base]), *self._injected(scenario, seen[base])]
+            yield group
 
     def _graded_units(self, graded: Graded, place: int) -> Iterator[Unit]:
         """The graded responses of a base: alone, with the reverse question, in other words, and in pairs."""

@@ -31,7 +31,7 @@ def unit(study: JudgesCard, part: str, **facets: object) -> Unit:
 def test_a_battery_has_at_most_the_calls_that_were_promised(config: dict[str, object], most: int) -> None:
     study = card(**config)
     calls = sum(study.estimate(unit).calls for unit in study.plan())
-    assert 0.8 * most < calls <= most
+    assert 0.6 * most < calls <= most
     ids = [unit.id for unit in study.plan()]
     assert len(set(ids)) == len(ids)
 
@@ -61,13 +61,14 @@ def test_the_reverse_question_is_asked_of_the_same_text() -> None:
     assert asked.rpartition("\n\n")[0] == reversed_.rpartition("\n\n")[0]
     question = reversed_.rpartition("\n\n")[2]
     assert re.search(r"poor|bad|fault|worst|deduction", question)
+    study = card(size="subset")
     pair = unit(study, "reverse-pairs")
     assert re.search(r"worse|inferior|no marks", study.task(pair))
     assert study.ballot(pair).prefill == "The worse answer is Answer"
 
 
 def test_both_orders_show_the_same_two_answers() -> None:
-    study = card(size="brief")
+    study = card(size="subset")
     first, second = (study.texts(unit(study, "triangle", flawed=side)) for side in "AB")
     assert first == second[::-1]
     assert first[0] != first[1]
