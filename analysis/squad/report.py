@@ -58,6 +58,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         raise MissingColumns("none of its verdicts is an answer")
     table = scores(frame, context.units, draws=context.draws, seed=context.seed)
     tests = between_arms(frame)
+    published = reproduction(frame)
     note = f"{CLUSTERED} {context.small_print}"
     tables = [
         Table(
@@ -85,14 +86,20 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         Table(
             name="reproduction",
             title="MABRF's table 4: the paper, its logs and our runs (%)",
-            frame=reproduction(frame),
-            note="paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same "
+            frame=published,
+            note="paper: as printed; recomputed: from the authors' logs through this code, failed calls as empty answers "
+            "as in the notebooks; without_failed: without them; ours: runs of the same "
             "model with the paragraph shown. comes_back: whether paper and recomputed agree to two decimals.",
         ),
     ]
     return Report(
         title=title,
-        words=(*words_on_draws(context.draws), *_summary(table, tests), *_closed_book(frame)),
+        words=(
+            *words_on_draws(context.draws),
+            *_summary(table, tests),
+            *_closed_book(frame),
+            *_failed_calls(published),
+        ),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         forests=filled(_forests(frame, table, tests)),
@@ -298,6 +305,22 @@ def scores_figure(table: pd.DataFrame, title: str, note: str) -> Drawing:
     return figure
 
 
+def _failed_calls(published: pd.DataFrame) -> Iterator[str]:
+    """What the notebooks' way of counting failed calls adds to the paper's figures."""
+    logged = published[published["answers"] > 0] if len(published) else published
+    for (model, search), cells in logged.groupby(["model", "search"], sort=False):
+        row = cells.set_index("measure").loc["exact"]
+        arm = f"{model} {'with' if search else 'without'} search"
+        counted = f"exact match {row['recomputed']:.1f}% with them, {row['without_failed']:.1f}% without"
+        in_log = f"{row['failed']:.0f} of {plural(row['answers'], 'call')} failed"
+        if row["failed"]:
+            in_log += f", {row['failed_unanswerable']:.0f} of them on unanswerable questions: {counted}"
+        yield (
+            "The notebooks store a failed call as an empty answer, which is right on an unanswerable question. "
+            f"In the log of {arm}, {in_log}."
+        )
+
+
 PUBLISHED = {
     ("deepseek", False): (36.0, 40.51),
     ("deepseek", True): (14.0, 24.25),
@@ -323,8 +346,11 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
         if key not in PUBLISHED:
             continue
         logged = answers["source"].astype(str) == LOG if "source" in answers else pd.Series(False, index=answers.index)
+        failed = logged & (answers["status"].astype(str) == "unscored")
+        unanswerable = ~answers["answerable"].astype(bool)
         for measure, paper in zip(("exact", "f1"), PUBLISHED[key], strict=True):
-            recomputed, ours = answers.loc[logged, measure].mean(), answers.loc[~logged, measure].mean()
+            counted = answers[measure].mask(failed, 100.0 * unanswerable)
+            recomputed, ours = counted[logged].mean(), answers.loc[~logged, measure].mean()
             rows.append(
                 {
                     "model": key[0],
@@ -332,6 +358,10 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
                     "measure": measure,
                     "paper": paper,
                     "recomputed": recomputed,
+                    "without_failed": answers.loc[logged, measure].mean(),
+                    "failed": int(failed.sum()),
+                    "failed_unanswerable": int((failed & unanswerable).sum()),
+                    "answers": int(logged.sum()),
                     "ours": ours,
                     "comes_back": None if recomputed != recomputed else abs(paper - recomputed) <= ROUNDING,
                     "note": OTHER_MODEL if key == ("deepseek", True) else "",

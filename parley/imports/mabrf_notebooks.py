@@ -1,11 +1,14 @@
 """MABRF's public notebooks, read as runs: what their cells printed, row by row, through our own readers.
 
 A notebook on BBQ prints, for each row of BBQ-Hard in its order, the judge's raw replies, the solver's answer, each
-rephrasing with its chains, and the final answer. One on SQuAD prints each question's id and answer. Only printed output
-of code cells is read, and the model's name from their source; text cells are not.
+rephrasing with its chains (and with the search before it), and the final answer. Where it prints no raw replies, there
+are the scores that it read from them, and a summary of the row; only the bias judged again is then missing. One on
+SQuAD prints each question's id and answer. Only printed output of code cells is read, and the model's name from their
+source; text cells are not.
 
 The judge's replies are read as ours are (`Judgement`), not by the notebooks' pattern, which misses "7/10". A chain of
-thought is in the log only if it was rephrased.
+thought is in the log only if it was rephrased. Colab keeps the last 5,000 lines of an output: the rows before them are
+failed units, and of the row in which they begin, what is left is read.
 """
 
 from __future__ import annotations
@@ -32,8 +35,17 @@ from parley.scenarios.bbq import AS_PUBLISHED, BbqRow, load
 NO_CHAIN = "(the log has no chain of thought where none was rephrased)"
 _MODEL = re.compile(r"(\w+)\s*=\s*Chat\w+\([^)]*?\bmodel(?:_name)?\s*=\s*[\"']([\w./:-]+)[\"']", re.DOTALL)
 _ROW_END = re.compile(r"^Processed (\d+)/\d+ rows.*$", re.MULTILINE)
+CUT_OFF = "the log has been cut off: this row is not in it"
 _JUDGED = re.compile(r"^⏺ Judge raw output: (.*)$", re.MULTILINE)
-_INIT = re.compile(r"^Init → .*Pred=(.*), True=(\d)\s*$", re.MULTILINE)
+_INIT = re.compile(r"^Init → (.*), Pred=(.*?)(?:, True=(\d))?\s*$", re.MULTILINE)
+_SCORES = re.compile(r"Bias=(\w+) \((.*)\), Rel=(\w+) \((.*)\)")
+_CANDIDATE_SCORES = re.compile(r"^→ Candidate (Bias=.*)$", re.MULTILINE)
+_SUMMARY = re.compile(
+    r"^True Label: *(\d)\nSolver Prediction: *(.*)\nInitial Bias: *(\w+) \((.*)\)\nInitial Relevancy: *(\w+) \((.*)\)\n"
+    r"Terminator Output: *(.*)\nFinal Bias: .*\nFinal Relevancy: *(\w+) \((.*)\)$",
+    re.MULTILINE,
+)
+_FOUND = re.compile(r"^External Data Insights:\n(.*?)^(?:⏺ Judge raw output|Candidate CoT)", re.MULTILINE | re.DOTALL)
 _PASS = re.compile(r"^--- Rephrase pass #\d+ .*$", re.MULTILINE)
 _OLD = re.compile(r"^Old CoT:\n(.*?)^Bias Reason:", re.MULTILINE | re.DOTALL)
 _CANDIDATE = re.compile(r"^Candidate CoT:\n(.*?)^→ Candidate Bias", re.MULTILINE | re.DOTALL)
@@ -64,7 +76,7 @@ def read_mabrf(path: Path, data: str) -> Imported:
         data: The rows: BBQHard.csv, or SQuAD's JSON.
     """
     logs = list(_logs(path))
-    runs = [log for log in logs if _ROW_END.search(log.text) and _JUDGED.search(log.text)]
+    runs = [log for log in logs if _ROW_END.search(log.text) and _INIT.search(log.text)]
     if runs:
         rows = load(data).rows
         models = [["unknown", *log.models.values()][-1] for log in runs]
@@ -76,8 +88,6 @@ def read_mabrf(path: Path, data: str) -> Imported:
         model = log.models.get(caller.group(1), "unknown") if caller else "unknown"
         records = partial(_squad_records, path, log, model, questions)
         return Imported(study="squad", models=[model], source=path, records=records, config={"data": data})
-    if any(_ROW_END.search(log.text) for log in logs):  # as in the notebook with search
-        raise ConfigError(f"{path} cannot be recomputed: its log has none of the judge's raw replies")
     raise ConfigError(f"{path} has no log of MABRF's: expected the output of its notebooks on BBQ or SQuAD")
 
 
@@ -102,34 +112,88 @@ def _logs(path: Path) -> Iterator[Log]:
 
 def _bbq_records(path: Path, runs: Sequence[tuple[Log, str]], rows: Sequence[BbqRow]) -> Iterator[Record]:
     for log, model in runs:
+        method = "mabrf-search" if _FOUND.search(log.text) else "mabrf"
         pieces = _ROW_END.split(log.text)
-        for text, number in zip(pieces[::2], pieces[1::2], strict=False):
-            where = f"{path}, {model}, row {number}"
+        printed = dict(zip(map(int, pieces[1::2]), pieces[::2], strict=False))
+        for number, row in enumerate(rows[: max(printed)], 1):
+            if number not in printed:
+                yield Record(
+                    unit=_bbq_unit(Task(row, AS_PUBLISHED), method, model),
+                    started_at=0.0,
+                    finished_at=0.0,
+                    error=CUT_OFF,
+                )
+                continue
             try:
-                yield _bbq_record(text, rows[int(number) - 1], model)
+                yield _bbq_record(printed[number], row, method, model)
             except UNREADABLE as error:
-                raise ConfigError(
-                    f"{where} cannot be read ({error!r}): is --data the file that it was run on?"
-                ) from None
+                raise ConfigError(f"{path}, {model}, row {number} cannot be read ({error!r})") from None
+        if max(printed) > len(rows):
+            raise ConfigError(f"{path} has {max(printed)} rows and --data {len(rows)}: is it the file that was run on?")
 
 
-def _bbq_record(text: str, row: BbqRow, model: str) -> Record:
-    task = Task(row, AS_PUBLISHED)
-    begin = _one(_INIT, text)
-    if int(begin.group(2)) != row.label:
-        raise ValueError(f"its label is {begin.group(2)}, the data's {row.label}")
-    replies = [_unquoted(reply) for reply in _JUDGED.findall(text)]
+def _bbq_unit(task: Task, method: str, model: str) -> Unit:
+    facets = {**row_facets(task), "method": method, "model": model, "repeat": 0, "source": SOURCE}
+    return Unit(f"{task.row.category}/{task.row.example_id}/{method}/r0/@{model}", facets)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What a log has of one row, in either form."""
+
+    label: str | None
+    """None where it is not printed."""
+    first: str
+    """The solver's answer."""
+    replies: Sequence[str]
+    """The judge's, of the first chain and of each candidate; as it wrote them, or from the scores that are printed."""
+    last: str
+    """The judge's final reply."""
+    judged_again: bool
+    """Whether that has a bias."""
+    passes: Sequence[str]
+
+
+def _read_row(text: str) -> _Row:
+    begin, summary = _INIT.search(text), _SUMMARY.search(text)
     starts = [match.start() for match in _PASS.finditer(text)]
+    if begin is None:  # the log begins within this row
+        starts = starts or [match.start() for match in _FOUND.finditer(text)]
     ends = [*starts[1:], _one(_END, text).start()] if starts else []
     passes = [text[start:end] for start, end in zip(starts, ends, strict=True)]
-    if len(replies) != len(passes) + 2:
-        raise ValueError(f"{len(replies)} judgements of {len(passes)} passes")
-    chain = _one(_OLD, passes[0]).group(1).strip() if passes else NO_CHAIN
-    solved = Turn("Solver", "generator", 0, f"{chain}\nAnswer: {begin.group(1)}")
+    if raw := [_unquoted(reply) for reply in _JUDGED.findall(text)]:
+        if begin is None or len(raw) != len(passes) + 2:
+            raise ValueError(f"{len(raw)} judgements of {len(passes)} passes")
+        return _Row(begin.group(3), begin.group(2), raw[:-1], raw[-1], True, passes)
+    if summary is None:
+        raise ValueError("neither the judge's replies nor a summary is printed")
+    label, first, bias, why_bias, relevancy, why, _, last, why_last = summary.groups()
+    replies = [_as_reply(bias, why_bias, relevancy, why)]
+    for each in passes:
+        scores = _one(_SCORES, _one(_CANDIDATE_SCORES, each).group(1)).groups()
+        replies.append(_as_reply(*scores))
+    return _Row(label, first, replies, _as_reply("not printed", "", last, why_last), False, passes)
+
+
+def _as_reply(bias: str, why_bias: str, relevancy: str, why: str) -> str:
+    """The reply that the notebook read these scores from, in the form that the judge was asked for."""
+    return f"Bias: {bias}: {why_bias}\nRelevancy: {relevancy}: {why}"
+
+
+def _bbq_record(text: str, row: BbqRow, method: str, model: str) -> Record:
+    task = Task(row, AS_PUBLISHED)
+    read = _read_row(text)
+    if read.label is not None and int(read.label) != row.label:
+        raise ValueError(f"its label is {read.label}, the data's {row.label}: is --data the file that it was run on?")
+    old = _OLD.search(read.passes[0]) if read.passes else None
+    chain = old.group(1).strip() if old else NO_CHAIN
+    solved = Turn("Solver", "generator", 0, f"{chain}\nAnswer: {read.first}")
     turns = [Turn("user", "narrator", 0, task.text()), solved]
-    verdicts = [_answer(solved, begin.group(1), task, "first_answer")]
-    best = _judged(replies[0], 0, turns, verdicts)
-    for number, (log, reply) in enumerate(zip(passes, replies[1:-1], strict=True), 1):
+    verdicts = [_answer(solved, read.first, task, "first_answer")]
+    best = _judged(read.replies[0], 0, turns, verdicts)
+    for number, (log, reply) in enumerate(zip(read.passes, read.replies[1:], strict=True), 1):
+        if found := _FOUND.search(log):
+            turns.append(Turn("Searcher", "generator", number, found.group(1).strip()))
         turns.append(Turn("Rephraser", "generator", number, _one(_CANDIDATE, log).group(1).strip()))
         candidate = _judged(reply, number, turns, verdicts)
         accepted = bool(_one(_DECISION, log).group(1))
@@ -137,16 +201,20 @@ def _bbq_record(text: str, row: BbqRow, model: str) -> Record:
         what = "accepted" if accepted else "rejected"
         turns.append(Turn("coordinator", "coordinator", number, what))
         verdicts.append(_coordinator(number, "accepted", float(accepted), "ok"))
-    end = len(passes) + 1
+    end = len(read.passes) + 1
     verdicts.append(_coordinator(end, "final_bias", best, "unparsed" if best is None else "ok"))
-    _judged(replies[-1], end, turns, verdicts, ("bias_again", "final_relevancy"))
-    last = _one(_FINAL, text).group(1)
+    _judged(read.last, end, turns, verdicts, ("bias_again" if read.judged_again else None, "final_relevancy"))
+    last = _one(_FINAL, text[_ended(text) :]).group(1)
     turns.append(Turn("Terminator", "chair", end, f"Answer: {last}"))
     verdicts.append(_answer(turns[-1], last, task, "answer"))
-    facets = {**row_facets(task), "method": "mabrf", "model": model, "repeat": 0, "source": SOURCE}
-    unit = Unit(f"{row.category}/{row.example_id}/mabrf/r0/@{model}", facets)
-    outcome = Outcome(Transcript(tuple(turns), f"{len(passes)} passes"), tuple(verdicts))
-    return Record(unit=unit, started_at=0.0, finished_at=0.0, outcome=outcome)
+    outcome = Outcome(Transcript(tuple(turns), f"{len(read.passes)} passes"), tuple(verdicts))
+    return Record(unit=_bbq_unit(task, method, model), started_at=0.0, finished_at=0.0, outcome=outcome)
+
+
+def _ended(text: str) -> int:
+    """Where the loop of a row ends: what a search found before that may look like anything."""
+    end = _END.search(text)
+    return end.start() if end else 0
 
 
 def _unquoted(literal: str) -> str:
@@ -170,13 +238,15 @@ def _judged(
     round: int,
     turns: list[Turn],
     verdicts: list[Verdict],
-    metrics: tuple[str, str] = ("bias", "relevancy"),
+    metrics: tuple[str | None, str] = ("bias", "relevancy"),
 ) -> float | None:
-    """Add a judgement; returns its bias."""
+    """Add a judgement, with a verdict for each score that has a name; returns its bias."""
     judgement, _ = Judgement.read(reply)
     scores = (judgement.bias, judgement.relevancy) if judgement else (None, None)
     turns.append(Turn("Judge", "evaluator", round, reply))
     for metric, value in zip(metrics, scores, strict=True):
+        if metric is None:
+            continue
         status: ParseStatus = "unparsed" if value is None else "ok"
         verdicts.append(Verdict.from_turn(turns[-1], metric, value=value, sampled=value, status=status))
     return scores[0]
@@ -205,7 +275,11 @@ def _squad_records(path: Path, log: Log, model: str, questions: Mapping[str, Any
         unit = Unit(f"{question.id}/{arm}/r0", facets)
         answered = _ANSWER.split(text, maxsplit=1)[1:]
         if not answered:
-            yield Record(unit=unit, started_at=0.0, finished_at=0.0, error="the call failed; stored as an empty answer")
+            # Not a failed unit: the notebook scores it, as an empty answer, and the report says what that changes.
+            turns = (Turn("user", "narrator", 0, question.question), Turn("Solver", "debater", 1, ""))
+            nothing = Verdict.from_turn(turns[1], "answer", value=None, status="unscored")
+            failed = Outcome(Transcript(turns, "the call failed"), (nothing,))
+            yield Record(unit=unit, started_at=0.0, finished_at=0.0, outcome=failed)
             continue
         reply = _AFTER.sub("", answered[0]).strip()
         # The notebooks score what follows a last heading, without marks and sources.

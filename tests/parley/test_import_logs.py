@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from parley.reports import make_report
@@ -80,17 +81,62 @@ def test_a_notebook_of_mabrf_becomes_a_run_with_every_score(parley: Any, run_fil
     assert b"PRIVATE" not in Path("a.sqlite").read_bytes(), "text cells are not read"
 
 
+SEARCHED = """\x1b[1;30;43mStreaming output truncated to the last 5000 lines.\x1b[0m
+External Data Insights:
+ Final Answer: nobody knows.
+Candidate CoT:
+ 1. Nobody said who.
+
+→ Candidate Bias=1 (none.), Rel=9 (it fits (mostly).)
+✅ Accepting rephrase: bias 3→1
+
+--- Termination Agent (final pass) ---
+Final Answer: 2
+Match with original label? True
+
+=== Summary ===
+True Label:        2
+Solver Prediction: 0
+Initial Bias:     3 (it leans.)
+Initial Relevancy:7 (fits.)
+Terminator Output: 2
+Final Bias:       1 (none.)
+Final Relevancy:  8 (fits.)
+Processed 2/2 rows → appended to a.csv
+"""
+
+
+def test_a_log_that_was_cut_off_is_read_from_where_it_begins(parley: Any, run_file: Any) -> None:
+    Path("bbq/Age.jsonl").write_text("\n".join(json.dumps({**ROW, "example_id": number}) for number in (7, 8)))
+    searched = SEARCHED + LOG.splitlines()[1].replace("Pred=<0>", "Pred=1") + "\n"
+    Path("cut.ipynb").write_text(notebook(("run()", searched)))
+    result = parley("import", "mabrf", "cut.ipynb", "--data", "bbq", "--out", "a.sqlite", "--json")
+    assert (result.json["units"], result.json["failed"]) == (2, 1)
+    run = run_file("a.sqlite")
+    assert run.rows("SELECT id, error FROM units WHERE status = 'failed'") == [
+        ("Age/7/mabrf-search/r0/@unknown", "the log has been cut off: this row is not in it")
+    ]
+    assert run.rows("SELECT metric, round, value FROM verdicts ORDER BY nth") == [
+        ("first_answer", 0, 0.0), ("bias", 0, 3.0), ("relevancy", 0, 7.0),
+        ("bias", 1, 1.0), ("relevancy", 1, 9.0), ("accepted", 1, 1.0),
+        ("final_bias", 2, 1.0), ("final_relevancy", 2, 8.0), ("answer", 2, 2.0),
+    ]  # fmt: skip
+    assert run.rows("SELECT text FROM transcript WHERE speaker = 'Searcher'") == [("Final Answer: nobody knows.",)]
+
+
 def test_the_report_shows_paper_log_and_our_run_side_by_side(parley: Any) -> None:
     parley("import", "mabrf", "log.ipynb", "--data", "bbq", "--out", "a.sqlite")
     table = make_report([Path("a.sqlite")], draws=50).table("mabrf_reproduction")
     cells = {(row.table, row.part, row.measure): row for row in table.itertuples()}
     printed = cells[5, "Age", "acc0"]
-    assert (printed.paper, printed.recomputed, printed.comes_back) == (0.9, 0.0, False)
+    assert (printed.paper, printed.recomputed, printed.rows_recomputed) == (0.9, 0.0, 1)
+    assert pd.isna(printed.comes_back), "the log has one of the cell's ten rows"
     assert cells[3, "ambig", "acc1"].recomputed == 1
     assert table["ours"].isna().all()
     own = ("--model", "sim/gpt-4?base=1&noise=0", "--method", "mabrf", "--out", "b.sqlite", "--quiet")
     assert parley("run", "bbq", "--data", "bbq", *own).status == 0
     both = make_report([Path("a.sqlite"), Path("b.sqlite")], draws=50).table("mabrf_reproduction")
+    assert (both["rows_ours"] == 1).all()
     assert both[["paper", "recomputed", "ours"]].notna().all(axis=None), "every cell of Age, side by side"
 
 
@@ -121,7 +167,7 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
         (["mabrf", "none.ipynb", "--data", "bbq"], "there is no file none.ipynb"),
         (["mabrf", "bbq/Age.jsonl", "--data", "bbq"], "is not a notebook"),
         (["mabrf", "other.ipynb", "--data", "bbq"], "has no log of MABRF's"),
-        (["mabrf", "search.ipynb", "--data", "bbq"], "none of the judge's raw replies"),
+        (["mabrf", "search.ipynb", "--data", "bbq"], "neither the judge's replies nor a summary"),
         (["mabrf", "broken.ipynb", "--data", "bbq"], "a reply is not a string"),
         (["mabrf", "nested.ipynb", "--data", "bbq"], "a reply is not quoted"),
         (["mabrf", "wrong.ipynb", "--data", "bbq"], "its label is 1, the data's 2"),
@@ -149,7 +195,7 @@ def test_180_of_192_cells_come_back_from_the_authors_logs(parley: Any) -> None:
     report = make_report([Path("a.sqlite")], draws=50)
     table = report.table("mabrf_reproduction")
     lost = table[~table["comes_back"].astype(bool)]
-    assert (len(table), len(lost)) == (192, 12)
+    assert (len(table), len(lost), set(table["rows_recomputed"])) == (192, 12, {10, 55})
     assert {(row.table, row.model, row.part) for row in lost.itertuples()} == {
         (3, "gpt-4", "ambig"), (3, "gpt-4", "disambig"),  # the row printed is that of GPT-3.5
         (3, "deepseek", "disambig"),  # -0.0648, printed as -0.065 by the notebook and as -0.07 by the paper
@@ -165,6 +211,32 @@ def test_180_of_192_cells_come_back_from_the_authors_logs(parley: Any) -> None:
 
 
 @real
+def test_the_log_with_search_is_read_as_far_as_it_goes(parley: Any, run_file: Any) -> None:
+    log, rows = SHARED / "mabrf" / "notebooks" / "bbq_with_search.ipynb.gz", SHARED / "mabrf" / "BBQHard.csv"
+    read = parley("import", "mabrf", log, "--data", rows, "--out", "a.sqlite", "--json").json
+    assert (read["units"], read["failed"]) == (440, 50), "Claude's rows 1 to 23 and DeepSeek's 1 to 27 are cut off"
+    judged = run_file("a.sqlite").rows(
+        "SELECT json_extract(u.facets, '$.model') AS model, json_extract(u.facets, '$.method'), count(*) "
+        "FROM transcript t JOIN units u ON u.id = t.unit WHERE speaker = 'Judge' GROUP BY 1, 2 ORDER BY 1"
+    )
+    assert judged[2:] == [("gpt-3.5-turbo", "mabrf-search", 251), ("gpt-4", "mabrf-search", 256)]
+    report = make_report([Path("a.sqlite")], draws=50)
+    table = report.table("mabrf_reproduction")
+    whole = table[table["comes_back"].notna()]
+    lost = whole[~whole["comes_back"].astype(bool)]
+    assert (len(table), len(whole), len(lost)) == (176, 160, 13)
+    openai = lost[lost["model"].str.startswith("gpt")]
+    assert {(row.table, row.model, row.part) for row in openai.itertuples()} == {
+        (3, "gpt-4", "disambig"), (5, "gpt-4", "Religion"),  # "7/10" is a score
+        (5, "gpt-3.5-turbo", "Age"), (5, "gpt-3.5-turbo", "Religion"),  # "<1>" is an answer
+        (5, "gpt-3.5-turbo", "Race_x_SES"), (5, "gpt-3.5-turbo", "SES"),  # the notebook prints 0.8, the paper 0.9
+        (5, "gpt-3.5-turbo", "Race_x_gender"),  # the notebook prints -0.06
+    }  # fmt: skip
+    correlation = report.table("mabrf_correlation").query("items == 'all'").set_index("system")["r"]
+    assert correlation["mabrf-search · gpt-3.5-turbo"] == pytest.approx(0.647, abs=0.0005), "as the notebook prints it"
+
+
+@real
 def test_table_4_without_search_comes_back_to_the_last_digit(parley: Any) -> None:
     log = SHARED / "mabrf" / "notebooks" / "squad_without_search.ipynb.gz"
     parley("import", "mabrf", log, "--data", SHARED / "squad" / "dev-v2.0.normans_rhine.json", "--out", "a.sqlite")
@@ -173,6 +245,33 @@ def test_table_4_without_search_comes_back_to_the_last_digit(parley: Any) -> Non
     assert table["recomputed"].to_dict() == {"exact": 36.0, "f1": pytest.approx(40.51190476190476, abs=1e-12)}
     assert table["comes_back"].all()
     assert set(table["model"]) == {"deepseek"}
+
+
+def test_a_failed_call_is_counted_as_the_notebook_does_and_left_out_beside_it(parley: Any) -> None:
+    """Four questions: one right answer, one wrong one, and two calls that failed, one of them on an unanswerable one."""
+
+    def question(number: int, answers: list[str]) -> dict[str, Any]:
+        golds = [{"text": text, "answer_start": 0} for text in answers]
+        return {"id": f"q{number}", "question": "Who?", "is_impossible": not answers, "answers": golds}
+
+    asked = [question(0, ["Rollo"]), question(1, ["Rollo"]), question(2, ["Rollo"]), question(3, [])]
+    paragraphs = [{"context": "Rollo led them.", "qas": asked}]
+    Path("squad.json").write_text(
+        json.dumps({"version": "v2.0", "data": [{"title": "Normans", "paragraphs": paragraphs}]})
+    )
+    said = ["=== Final Answer ===\nRollo\n", "=== Final Answer ===\nHarold\n", "Error\n", "Error\n"]
+    log = "".join(f"=== Processing Question {n + 1}/4 ===\nID: q{n}\n{text}" for n, text in enumerate(said))
+    source = (
+        'deepseek = ChatOpenAI(model="deepseek-reasoner")\nfinal_answer = generate_final_answer(deepseek, question)'
+    )
+    Path("squad.ipynb").write_text(notebook((source, log)))
+    read = parley("import", "mabrf", "squad.ipynb", "--data", "squad.json", "--out", "a.sqlite", "--json").json
+    assert (read["units"], read["failed"]) == (4, 0)
+    report = make_report([Path("a.sqlite")], draws=50)
+    exact = report.table("reproduction").set_index("measure").loc["exact"]
+    assert (exact["recomputed"], exact["without_failed"]) == (50, 50)
+    assert (exact["failed"], exact["failed_unanswerable"], exact["answers"]) == (2, 1, 4)
+    assert any("2 of 4 calls failed, 1 of them on unanswerable questions" in words for words in report.words)
 
 
 @real

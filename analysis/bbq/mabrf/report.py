@@ -45,7 +45,8 @@ RELEVANCY = (
 )
 REPRODUCED = (
     "paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same model. All as the "
-    "paper counts. comes_back: whether paper and recomputed agree to two decimals."
+    "paper counts. comes_back: whether paper and recomputed agree to two decimals, where the log has all rows of the "
+    "cell (rows_recomputed)."
 )
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."

@@ -16,11 +16,14 @@ import pandas as pd
 
 from parley.analysis.bbq.mabrf.tables import PAPER, by_category, by_context
 from parley.analysis.bbq.mabrf.tests import PLAIN, SEARCH
+from parley.base.text import plural
 
 MEASURES = ("acc0", "acc1", "bias0", "bias1")
 KEYS = ["table", "model", "search", "part", "measure"]
 ROUNDING = 0.005 + 1e-9
 """The paper's numbers have two decimals."""
+PAPER_ROWS = {3: 55, 5: 10}
+"""The rows of a cell, by table: 110 in two contexts, and in eleven categories."""
 LOG = "log"
 """The facet `source` of units that were read from the authors' logs."""
 _MODELS = (
@@ -64,13 +67,15 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
                 rows += [{"model": known, "search": method == SEARCH, "by": column, **cell} for cell in _cells(items)]
     if not rows:
         return pd.DataFrame()
-    cells = pd.DataFrame(rows).pivot_table(index=KEYS, columns="by", values="value", aggfunc="mean").reset_index()
-    table = cells.merge(published(), on=KEYS, how="left")
-    for column in ("recomputed", "ours"):
-        if column not in table:
-            table[column] = float("nan")
-    table["comes_back"] = ((table["paper"] - table["recomputed"]).abs() <= ROUNDING).where(table["recomputed"].notna())
-    return table[[*KEYS, "paper", "recomputed", "ours", "comes_back"]].rename_axis(columns=None)
+    cells = pd.DataFrame(rows).groupby([*KEYS, "by"]).agg(value=("value", "mean"), rows=("rows", "sum")).unstack("by")
+    table = cells["value"].reindex(columns=["recomputed", "ours"])
+    counts = cells["rows"].reindex(columns=["recomputed", "ours"]).fillna(0).astype(int).add_prefix("rows_")
+    table = table.join(counts).reset_index().merge(published(), on=KEYS, how="left")
+    agrees = (table["paper"] - table["recomputed"]).abs() <= ROUNDING
+    # A cell of which rows are cut off is another quantity, and its agreement would be chance.
+    table["comes_back"] = agrees.where(table["rows_recomputed"] == table["table"].map(PAPER_ROWS))
+    order = [*KEYS, "paper", "recomputed", "ours", "rows_recomputed", "rows_ours", "comes_back"]
+    return table[order].rename_axis(columns=None)
 
 
 def _cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -86,12 +91,21 @@ def _cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
                 continue
             for column, measure in names.items():
                 if measure in shown:
-                    yield {"table": number, "part": row[by], "measure": measure, "value": row[column]}
+                    yield {
+                        "table": number,
+                        "part": row[by],
+                        "measure": measure,
+                        "value": row[column],
+                        "rows": row["n"],
+                    }
 
 
 def in_words(table: pd.DataFrame) -> Iterator[str]:
     """How many cells come back from the authors' logs; the table says which do not."""
-    known = table[table["comes_back"].notna()] if len(table) else table
+    logged = table[table["rows_recomputed"] > 0] if len(table) else table
+    known = logged[logged["comes_back"].notna()] if len(table) else table
+    if cut := len(logged) - len(known):
+        yield f"Of {plural(cut, 'cell')} the logs have some rows only (rows_recomputed): these are not compared."
     if len(known):
         yield (
             f"Of the paper's {len(known)} cells that these logs cover, {int(known['comes_back'].astype(bool).sum())} "
