@@ -248,30 +248,33 @@ def test_table_4_without_search_comes_back_to_the_last_digit(parley: Any) -> Non
 
 
 def test_a_failed_call_is_counted_as_the_notebook_does_and_left_out_beside_it(parley: Any) -> None:
-    """Four questions: one right answer, one wrong one, and two calls that failed, one of them on an unanswerable one."""
+    """Five questions: a right answer, a wrong one, and three failed calls, two of them on unanswerable questions."""
 
     def question(number: int, answers: list[str]) -> dict[str, Any]:
         golds = [{"text": text, "answer_start": 0} for text in answers]
         return {"id": f"q{number}", "question": "Who?", "is_impossible": not answers, "answers": golds}
 
-    asked = [question(0, ["Rollo"]), question(1, ["Rollo"]), question(2, ["Rollo"]), question(3, [])]
+    asked = [question(0, ["Rollo"]), question(1, ["Rollo"]), question(2, ["Rollo"]), question(3, []), question(4, [])]
     paragraphs = [{"context": "Rollo led them.", "qas": asked}]
     Path("squad.json").write_text(
         json.dumps({"version": "v2.0", "data": [{"title": "Normans", "paragraphs": paragraphs}]})
     )
-    said = ["=== Final Answer ===\nRollo\n", "=== Final Answer ===\nHarold\n", "Error\n", "Error\n"]
-    log = "".join(f"=== Processing Question {n + 1}/4 ===\nID: q{n}\n{text}" for n, text in enumerate(said))
+    said = ["=== Final Answer ===\nRollo\n", "=== Final Answer ===\nHarold\n", *["Error\n"] * 3]
+    log = "".join(f"=== Processing Question {n + 1}/5 ===\nID: q{n}\n{text}" for n, text in enumerate(said))
     source = (
         'deepseek = ChatOpenAI(model="deepseek-reasoner")\nfinal_answer = generate_final_answer(deepseek, question)'
     )
     Path("squad.ipynb").write_text(notebook((source, log)))
     read = parley("import", "mabrf", "squad.ipynb", "--data", "squad.json", "--out", "a.sqlite", "--json").json
-    assert (read["units"], read["failed"]) == (4, 0)
+    assert (read["units"], read["failed"]) == (5, 0)
     report = make_report([Path("a.sqlite")], draws=50)
     exact = report.table("reproduction").set_index("measure").loc["exact"]
-    assert (exact["recomputed"], exact["without_failed"]) == (50, 50)
-    assert (exact["failed"], exact["failed_unanswerable"], exact["answers"]) == (2, 1, 4)
-    assert any("2 of 4 calls failed, 1 of them on unanswerable questions" in words for words in report.words)
+    assert (exact["recomputed"], exact["without_failed"]) == (60, 50), "3 of 5, and 1 of 2"
+    assert (exact["failed"], exact["failed_unanswerable"], exact["answers"]) == (3, 2, 5)
+    assert any(
+        "3 of 5 calls failed, 2 of them on unanswerable questions: exact match 60.0% with" in words
+        for words in report.words
+    )
 
 
 @real
