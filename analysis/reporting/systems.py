@@ -64,7 +64,9 @@ def cost_sentence(units: pd.DataFrame | None, item: str) -> list[str]:
     """
     if units is None or not len(units):
         return []
-    spent = costs(units).set_index("system")
+    spent = costs(units).set_index("system").dropna(subset=["calls_an_item", "tokens_an_item"])
+    if spent.empty:  # an imported log has no calls
+        return []
     first = BASELINE if BASELINE in spent.index else spent.index[0]
     dearest = spent["tokens_an_item"].idxmax()
     calls, tokens = (spent[name] for name in ("calls_an_item", "tokens_an_item"))

@@ -88,7 +88,8 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
             title="MABRF's table 4: the paper, its logs and our runs (%)",
             frame=published,
             note="paper: as printed; recomputed: from the authors' logs through this code, failed calls as empty "
-            "answers, as in the notebooks; without_failed: without them; ours: runs of the same model with the paragraph shown. comes_back: whether paper and recomputed agree to two decimals.",
+            "answers, as in the notebooks; without_failed: without them; ours: runs of the same "
+            "model with the paragraph shown. comes_back: whether paper and recomputed agree to two decimals.",
         ),
     ]
     return Report(
