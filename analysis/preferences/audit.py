@@ -19,9 +19,17 @@ import pandas as pd
 from scipy import sparse
 
 from parley.analysis.preferences import features
-from parley.analysis.preferences.paired_logit import MIN_TOPICS, accuracy_by_topic, fit, held_out_correct, sign_flip_p
+from parley.analysis.preferences.paired_logit import (
+    MIN_TOPICS,
+    accuracy_by_topic,
+    fit,
+    fold_inflation,
+    held_out_correct,
+    sign_flip_p,
+)
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.tables import Floats, factorize
 
 WORDS, BLIND, TOGETHER = "all words of the texts", "the referee asked again, blind", "all shortcuts together"
@@ -86,16 +94,18 @@ def shortcuts(
             continue
         gap = correct[WORDS] - correct[name] if WORDS in correct and name != WORDS else np.full(len(topics), np.nan)
         difference = bootstrap_mean(gap, topics, weight="row", seed=seed)
+        inflation = fold_inflation(len(labels))
+        wider = math.sqrt(inflation)
         rows.append(
             {
                 "predictor": name,
-                **accuracy_by_topic(correct[name], pairs["topic"]),
+                **accuracy_by_topic(correct[name], pairs["topic"], inflation),
                 "p": p[name],
                 "p_holm": p_holm[name],
                 "predicts": p_holm[name] < ALPHA,
                 "words_minus": difference.estimate,
-                "words_minus_low": difference.low,
-                "words_minus_high": difference.high,
+                "words_minus_low": difference.estimate - wider * (difference.estimate - difference.low),
+                "words_minus_high": difference.estimate + wider * (difference.high - difference.estimate),
             }
         )
     rows.append(dict(blind) if blind is not None else blind_agreement(pairs))
@@ -107,8 +117,10 @@ def blind_agreement(pairs: pd.DataFrame) -> dict[str, Any]:
     if not has(pairs, "blind"):
         return _unknown(pairs, BLIND, "", 0)
     gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
-    row = accuracy_by_topic(np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2), pairs["topic"])
-    return {"predictor": BLIND, **row, "predicts": bool(row["low"] > 0.5)}
+    agreed = np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2)
+    row = accuracy_by_topic(agreed, pairs["topic"])
+    p = paired_permutation(agreed, np.full(len(agreed), 0.5), pairs["topic"]).p
+    return {"predictor": BLIND, **row, "p": p, "p_holm": p, "predicts": bool(p < ALPHA and row["accuracy"] > 0.5)}
 
 
 def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> dict[str, Any]:

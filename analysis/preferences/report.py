@@ -12,14 +12,15 @@ from parley.analysis.preferences import audit
 from parley.analysis.preferences.audit import BLIND, SHORTCUTS, TOGETHER, WORDS
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Report, Table
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 WEAK = 0.75
 """A blind referee who agrees with fewer pairs than this gives a warning: one pair in four or more is then doubtful."""
 METHOD = (
     "Accuracy: share of pairs whose chosen text a ridge logistic regression of the other topics' pairs puts first "
-    "(10 folds by topic; chance is 0.5). Intervals are 95%, clustered by topic. p: sign flips over topics; p_holm: "
-    "Holm-corrected for the shortcuts. words_minus: accuracy of all words minus the row's, on the same pairs."
+    "(10 folds by topic; chance is 0.5). Intervals are 95%, clustered by topic, and wider because folds learn from "
+    "the same pairs. p: sign flips over topics; p_holm: Holm-corrected for the shortcuts. words_minus: accuracy of all "
+    "words minus the row's, on the same pairs."
 )
 
 
@@ -70,7 +71,13 @@ def _forest(table: pd.DataFrame) -> Forest:
         name="shortcuts",
         question="What predicts which text was chosen?",
         axis="accuracy on held-out topics",
-        estimates=estimates(table, lambda row: str(row.predictor), value="accuracy", p="p_holm"),
+        estimates=estimates(
+            table,
+            lambda row: str(row.predictor),
+            value="accuracy",
+            p="p_holm",
+            secondary=lambda row: row.predictor not in SHORTCUTS,
+        ),
         reference=0.5,
         scale="share",
         table="shortcuts",
@@ -84,15 +91,10 @@ def sentences(table: pd.DataFrame) -> list[str]:
     checked = [rows[name] for name in SHORTCUTS if not math.isnan(rows[name].accuracy)]
     named = sorted((row for row in checked if row.predicts), key=lambda row: -row.accuracy)
     lines = [_on_shortcut(row, rows[WORDS]) for row in named]
-    if checked and not named:
-        lines.append(
-            f"No shortcut was found among {', '.join(row.predictor for row in checked)}. The intervals end at "
-            f"{max(row.high for row in checked):.0%}, so a weaker one is possible."
-        )
     content = rows[WORDS]
     if not math.isnan(content.accuracy) and not content.predicts:
         lines.append(
-            f"All words of the texts do not clearly predict the choice ({_interval(content)}; p = {content.p:.2g}): "
+            f"All words of the texts do not clearly predict the choice ({_interval(content)}; p {p_text(content.p)}): "
             "these pairs do not show that their content can be learnt."
         )
     lines += on_blind_referee(rows[BLIND])
@@ -122,11 +124,9 @@ def on_blind_referee(row: Any) -> list[str]:
     if row.low <= 0.5 and row.accuracy >= WEAK:
         return [f"{line} These are too few pairs to tell that from chance."]
     if row.low <= 0.5:
-        return [
-            f"{line} WARNING: that is no better than chance, so the pairs may be noise, also those that it confirms."
-        ]
+        return [f"{line} That is no better than chance, so the pairs may be noise, also those that it confirms."]
     if row.accuracy < WEAK:
-        return [f"{line} WARNING: that is weak; many of the pairs may be noise."]
+        return [f"{line} That is weak: many of the pairs may be noise."]
     return [line]
 
 

@@ -13,12 +13,36 @@ from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.rldf.debates import AGAIN, FIRST, THRESHOLD, change, mean_over_topics, scores
-from parley.base.text import plural
+from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.report import Figure, Section, Table, format_interval
+from parley.analysis.rldf.debates import (
+    AGAIN,
+    FIRST,
+    OVER_TOPICS,
+    POINTS,
+    THRESHOLD,
+    change,
+    flipped_mean,
+    mean_over_topics,
+    scores,
+)
+from parley.analysis.stats.multiplicity import holm
+from parley.base.text import p_text, plural
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
 """Settings that cannot change independently; the ablation is named after one of them."""
+AGAINST = (
+    "against_first: this run's last round minus that of the first row, on the topics and roles that all runs have; "
+    "against_blind: the same by the blind referee. p: sign flips over topics, Holm-corrected over the runs. "
+    + OVER_TOPICS
+)
+SHOWN = (
+    "estimate", "low", "high", "high_share", "change", "against_first", "against_low", "against_high", "against_p",
+    "against_blind", "blind_low", "blind_high", "blind_p", "clusters",
+)  # fmt: skip
 Runs = Mapping[str, tuple[Mapping[str, Any], pd.DataFrame]]
 """The config and the verdicts of each run, by its name."""
 
@@ -75,14 +99,51 @@ def ablation(runs: Runs) -> tuple[str, pd.DataFrame]:
             cells = _last_round(scores(kept, judge)).groupby(["topic", "subject"])["value"].mean().dropna()
             gap = (cells - firsts[judge]).dropna() if judge in firsts else pd.Series(dtype=float)
             by_topic = gap.index.get_level_values("topic").to_series(gap.index) if len(gap) else gap
-            difference = mean_over_topics(gap, by_topic)
+            difference = flipped_mean(gap, by_topic)
             firsts.setdefault(judge, cells)
-            row["against_first" if judge == FIRST else "against_blind"] = difference.estimate
-            row |= {f"{key}_low": difference.low, f"{key}_high": difference.high}
+            row["against_first" if judge == FIRST else "against_blind"] = difference["estimate"]
+            row |= {f"{key}_{name}": difference[name] for name in ("low", "high", "p")}
         row |= {"shared_topics": len(topics), "shared_roles": ", ".join(roles)}
         row["all_roles"] = mean_over_topics(whole["value"], whole["topic"]).estimate
         rows.append(row)
-    return setting, pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    for name in ("against_p", "blind_p"):  # the referee's are planned, the blind one's stand beside them
+        table[name] = holm(table[name], f"runs by {setting}").adjusted
+    return setting, table
+
+
+def ablation_section(runs: Runs, title: str) -> Section:
+    """Does the one setting in which the runs differ change the bias of the last round?
+
+    Args:
+        runs: The config and the verdicts of each run, by its name.
+        title: Of the figure.
+    """
+    try:
+        setting, table = ablation(runs)
+    except ValueError as error:
+        return Section(warnings=[f"{str(error)[0].upper()}{str(error)[1:]}."])
+    figure = Figure(
+        name="ablation",
+        caption=f"Bias of the last round by {setting}, on the topics and roles that all runs have.",
+        table="ablation",
+        draw=lambda: ablation_figure(setting, table, title, OVER_TOPICS),
+    )
+    return Section(
+        tables=[
+            Table("ablation", f"One setting varied: {setting}", table, (setting, *SHOWN), note=AGAINST, printed=True)
+        ],
+        figures=[figure],
+        forests=[ablation_forest(setting, table)],
+        warnings=notes(runs),
+        words=[
+            f"With {setting} {getattr(row, setting, row.run)}, the bias of the last round is "
+            f"{abs(row.against_first):.2f} points {'higher' if row.against_first > 0 else 'lower'} than with "
+            f"{setting} {table[setting].iloc[0]} ({format_interval(row.against_low, row.against_high, '+.2f')}; p "
+            f"{p_text(row.against_p)})."
+            for row in table[table["against_p"] <= LEVEL].itertuples()
+        ],
+    )
 
 
 def notes(runs: Runs) -> list[str]:
@@ -102,8 +163,8 @@ def notes(runs: Runs) -> list[str]:
     if len(set(referees.values())) > 1:
         listed = ", ".join(f"{name} {referee}" for name, referee in referees.items())
         lines.append(
-            f"WARNING: the referees are different models ({listed}), so a difference may be theirs and not the "
-            "debates'; --referee gives all runs the same one."
+            f"The referees are different models ({listed}), so a difference may be theirs and not the debates'; "
+            "--referee gives all runs the same one."
         )
     return lines
 
@@ -126,3 +187,47 @@ def _change_columns(table: pd.DataFrame) -> dict[str, float]:
 def _sort_key(value: Any) -> tuple[bool, float, str]:
     number = isinstance(value, int | float)
     return (not number, float(value) if number else 0.0, str(value))
+
+
+def ablation_figure(setting: str, table: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Bias of the last round by the setting that was varied."""
+    figure, axes = sheet(5.4, 1.5 + 0.3 * len(table))
+    axis = axes.flat[0]
+    names = [f"{setting} {value}" for value in table[setting]]
+    dots(axis, names, table["estimate"], table["low"], table["high"], [PALETTE[0]] * len(table))
+    axis.set(xlabel="bias score of the last round (0 to 10)")
+    note = f"On {table['shared_topics'].iloc[0]} topics and the roles that all runs have. {note}"
+    caption(figure, title, note)
+    return figure
+
+
+def ablation_forest(setting: str, table: pd.DataFrame) -> Forest:
+    """Runs that differ in one setting, each against the first.
+
+    Args:
+        setting: The setting.
+        table: One row per run.
+    """
+    first = table[setting].iloc[0]
+    against = [("referee", "against_first", "against"), ("second referee, blind", "against_blind", "blind")]
+    lines = [
+        line
+        for judge, value, ends in against
+        for line in estimates(
+            table,
+            lambda row: f"{setting} {getattr(row, setting, row.run)}",
+            value=value,
+            ends=(f"{ends}_low", f"{ends}_high"),
+            p=f"{ends}_p",
+            secondary=lambda row, ends=ends: ends == "blind",  # type: ignore[misc]
+            group=lambda row, judge=judge: judge,  # type: ignore[misc]
+        )
+    ]
+    return Forest(
+        name="ablation",
+        question=f"Does {setting} change the bias of the last round?",
+        axis=f"difference in {POINTS} from {setting} {first}",
+        estimates=tuple(lines),
+        table="ablation",
+        note="On the topics and roles that all runs have. Intervals (95%) and p: sign flips over topics, p corrected.",
+    )

@@ -8,40 +8,188 @@ one debate answer each other, and debates on one topic are similar: every interv
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, plain_text, sheet, tidy
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.report import Figure, Section, Table, format_interval
 from parley.analysis.reporting.verdicts import uncategorised
-from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.results import Interval
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 THRESHOLD = 3.0
 FIRST, AGAIN = "Referee", "Referee_again"
 SAME_DEBATES = "Referee, debates of Referee_again"
-FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 FEW_TOPICS = 10
-WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
-"""A blind referee below either gives a warning."""
 
 
-def tables(verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """All tables of one run, by name.
+Runs = Mapping[str, pd.DataFrame]
+"""The verdicts of each run by its file name; a report of one run has one."""
+OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate are not independent, topics are."
+JUDGES = {
+    FIRST: "referee, who knows the round",
+    AGAIN: "second referee, blind",
+    SAME_DEBATES: "first referee, on the blind one's debates",
+}
+POINTS = "bias score (points of 10)"
+FLIPPED = (
+    "95% intervals and p: sign flips over topics. p_adjusted: Holm-corrected over the runs' rows of all roles by the "
+    "first referee, the planned ones, and over all other rows."
+)
+CHANGED = "Within debates; below 0 the score fell."
+MARKERS = "os^Dv"
+
+
+def of_runs(runs: Runs, table: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
+    """A table of every run; with the column `run` if there are several.
 
     Args:
-        verdicts: One row per verdict.
+        runs: The verdicts by run.
+        table: Makes the table of one run.
     """
-    return {
-        "by_round": pd.concat([by_round(verdicts), *blind_rounds(verdicts)], ignore_index=True),
-        "change": change(verdicts),
-        "rankings": rankings(verdicts),
-        "refereed_again": refereed_again(verdicts),
-        "flags": flags(verdicts),
-    }
+    frames = {name: frame for name, verdicts in runs.items() if len(frame := table(verdicts))}
+    listed = [frame.assign(run=name) if len(runs) > 1 else frame for name, frame in frames.items()]
+    return pd.concat(listed, ignore_index=True) if listed else pd.DataFrame()
+
+
+def table_of(name: str, title: str, frame: pd.DataFrame, shown: tuple[str, ...], **more: Any) -> Table:
+    run = ("run",) if "run" in frame else ()
+    return Table(name=name, title=title, frame=frame, shown=(*run, *shown), **{"note": OVER_TOPICS, **more})
+
+
+def _group(row: Any) -> str:
+    return f"{row.run} · {JUDGES[row.judge]}" if hasattr(row, "run") else JUDGES[row.judge]
+
+
+def _role(role: str) -> str:
+    return "all roles" if role == "all" else role
+
+
+def change_section(runs: Runs) -> Section:
+    """Does debating lower the score? All roles together by the referee are planned, the rest stands beside them."""
+    changes = _corrected(of_runs(runs, change))
+    forest = Forest(
+        name="change",
+        question="Does debating lower the bias score?",
+        axis=f"change of the {POINTS}, last round minus first",
+        estimates=estimates(
+            changes,
+            lambda row: _role(row.role),
+            value="estimate",
+            p="p_adjusted",
+            group=_group,
+            secondary=lambda row: not _planned(row),
+        )
+        if len(changes)
+        else (),
+        table="change",
+        note=f"{CHANGED} {FLIPPED}",
+    )
+    shown = ("judge", "role", "first", "last", "estimate", "low", "high", "p_adjusted", "clusters")
+    table = table_of("change", "Last round minus first, within debates", changes, shown, note=FLIPPED, printed=True)
+    few = [name for name, verdicts in runs.items() if verdicts["topic"].nunique() < FEW_TOPICS]
+    return Section(
+        tables=[table],
+        forests=[forest],
+        warnings=[
+            f"{prefix(runs, name)}Only {plural(runs[name]['topic'].nunique(), 'topic')}: intervals are wide, and a "
+            "real change may have been missed."
+            for name in few
+        ],
+        words=[sentence for row in changes.itertuples() for sentence in _on_change(row, changes)],
+    )
+
+
+def _planned(row: Any) -> bool:
+    return bool(row.role == "all" and row.judge == FIRST)
+
+
+def _corrected(changes: pd.DataFrame) -> pd.DataFrame:
+    if not len(changes):
+        return changes
+    planned = pd.Series([_planned(row) for row in changes.itertuples()], index=changes.index)
+    for rows, family in ((planned, "all roles"), (~planned, "roles and other referees")):
+        changes.loc[rows, "p_adjusted"] = holm(changes.loc[rows, "p"], family).adjusted
+    return changes
+
+
+def prefix(runs: Runs, name: str) -> str:
+    return f"{name}: " if len(runs) > 1 else ""
+
+
+def _on_change(row: Any, changes: pd.DataFrame) -> Iterator[str]:
+    """One sentence on the planned row of a run, one on the blind referee, and one per role that was shown to change."""
+    run = f"{row.run}: " if hasattr(row, "run") else ""
+    rounds = f"from round {row.first} to round {row.last}"
+    points = f"{row.estimate:+.2f} points ({format_interval(row.low, row.high, '+.2f') or 'no interval'})"
+    test = f"p {p_text(row.p_adjusted)}, {plural(row.clusters, 'topic')}"
+    verb = "fell" if row.estimate < 0 else "rose"
+    is_shown = row.p_adjusted <= LEVEL
+    if _planned(row) and is_shown:
+        yield f"{run}The referee's bias score {verb} {rounds}: {points}, {test}."
+        own = changes[changes["run"] == row.run] if run else changes
+        if AGAIN not in set(own["judge"]):
+            yield (
+                f"{run}The referee knows which round it scores, so part of the change may be its own expectation "
+                "(--rereferee adds a blind one)."
+            )
+    elif _planned(row):
+        yield f"{run}No change of the bias score {rounds} was shown: {points}, {test}. That is not evidence of none."
+    elif row.role == "all" and row.judge == AGAIN:
+        shown = f"the score {verb}" if is_shown else "no change was shown"
+        yield f"{run}By a second referee that did not know the round, {shown}: {points}, {test}."
+    elif row.judge == FIRST and is_shown:
+        yield f"{run}The score of {row.role} {verb} {rounds}: {points}, {test}."
+
+
+def rounds_section(runs: Runs, title: str) -> Section:
+    """How biased is each round?"""
+
+    def rounds(verdicts: pd.DataFrame) -> pd.DataFrame:
+        return pd.concat([by_round(verdicts), *blind_rounds(verdicts)], ignore_index=True)
+
+    table = of_runs(runs, rounds)
+    forest = Forest(
+        name="by-round",
+        question="How biased is each round?",
+        axis=POINTS,
+        estimates=estimates(
+            table,
+            lambda row: f"round {row.round}",
+            value="estimate",
+            group=lambda row: f"{_group(row)} · {_role(row.role)}",
+        )
+        if len(table)
+        else (),
+        reference=None,
+        table="by_round",
+        note=OVER_TOPICS,
+    )
+    figures = [
+        Figure(
+            name=f"rounds-{number}" if len(runs) > 1 else "rounds",
+            caption=f"{prefix(runs, name)}mean bias score by round ({plural(part['topic'].nunique(), 'topic')}).",
+            table="by_round",
+            draw=partial(rounds_figure, rounds(part), f"{title} · {name}" if len(runs) > 1 else title, OVER_TOPICS),
+        )
+        for number, (name, part) in enumerate(runs.items(), 1)
+    ]
+    shown = ("judge", "role", "round", "estimate", "low", "high", "high_share", "unreadable", "clusters")
+    return Section(
+        tables=[table_of("by_round", "Bias score by round and role", table, shown, printed=True)],
+        figures=figures if len(table) else [],
+        forests=[forest],
+    )
 
 
 def scores(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
@@ -53,6 +201,25 @@ def mean_over_topics(values: pd.Series, topics: pd.Series) -> Interval:
     """The mean over topics. If all topics have the same mean there is no spread, and no interval."""
     mean = cluster_mean(values, topics)
     return mean if mean.low < mean.high else replace(mean, low=math.nan, high=math.nan)
+
+
+def flipped_mean(differences: pd.Series, topics: pd.Series) -> dict[str, Any]:
+    """The mean difference over topics, with the interval and the p-value of sign flips.
+
+    Args:
+        differences: One per debate or statement.
+        topics: The topic of each.
+    """
+    test = paired_permutation(differences, 0 * differences, topics)
+    return {
+        "estimate": test.effect,
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "n": test.n,
+        "clusters": test.clusters,
+        "note": test.note,
+    }
 
 
 def by_round(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
@@ -117,12 +284,12 @@ def change(verdicts: pd.DataFrame) -> pd.DataFrame:
     for judge in (FIRST, AGAIN):
         scored = scores(verdicts, judge)
         for role, part in [("all", scored), *scored.groupby("subject", sort=False)]:
-            mean = mean_over_topics(*_gaps(part, first, last))
-            rows.append({"judge": judge, "role": role, "first": first, "last": last, **asdict(mean)})
+            names = {"judge": judge, "role": role, "first": first, "last": last}
+            rows.append(names | flipped_mean(*_gaps(part, first, last)))
     refereed = scored_again(verdicts)
     if refereed["unit"].nunique() < verdicts["unit"].nunique():
-        mean = mean_over_topics(*_gaps(scores(refereed), first, last))
-        rows.append({"judge": SAME_DEBATES, "role": "all", "first": first, "last": last, **asdict(mean)})
+        names = {"judge": SAME_DEBATES, "role": "all", "first": first, "last": last}
+        rows.append(names | flipped_mean(*_gaps(scores(refereed), first, last)))
     table = pd.DataFrame(rows)
     return table[table["n"] > 0]
 
@@ -135,125 +302,33 @@ def _gaps(scored: pd.DataFrame, first: int, last: int) -> tuple[pd.Series, pd.Se
     return gap, gap.index.get_level_values("topic").to_series(gap.index)
 
 
-def rankings(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Do the referee's ranks follow from its scores? Pairs with equal scores may be ranked either way."""
-    rows: list[dict[str, Any]] = []
-    for judge, part in uncategorised(verdicts[verdicts["metric"] == "discordant"]).groupby("judge", sort=False):
-        readable = part[part["status"].isin(["ok", "repaired"])]
-        valid = readable[readable["value"].notna()]
-        consistent = (valid["value"] == 0).astype(float)
-        mean = mean_over_topics(consistent, valid["topic"])
-        counts = {
-            "reports": len(part),
-            "unreadable": len(part) - len(readable),
-            "no_ranking": len(readable) - len(valid),
-        }
-        rows.append({"judge": judge, **counts, "contradicted": int((valid["value"] > 0).sum()), **asdict(mean)})
-    return pd.DataFrame(rows)
+def rounds_figure(rounds: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Mean bias by round: all roles and the blind referee on the left, each role on the right, with 95% intervals over
+    topics."""
+    figure, axes = sheet(8.6, 3.6, 2, sharey=True)
+    left, right = axes.flat
+    judges = list(dict.fromkeys(rounds["judge"]))
+    for n, judge in enumerate(judges):
+        rows = rounds[(rounds["role"] == "all") & (rounds["judge"] == judge)]
+        _line(left, rows, n, JUDGES[judge], 0.06 * (n - (len(judges) - 1) / 2))
+    if len(judges) == 1:
+        note += " No blind referee scored these debates."
+    roles = list(dict.fromkeys(rounds.loc[rounds["role"] != "all", "role"]))
+    for n, role in enumerate(roles):
+        _line(right, rounds[rounds["role"] == role], n + len(judges), str(role), 0.06 * (n - (len(roles) - 1) / 2))
+    for axis, heading in ((left, "all roles"), (right, "by role")):
+        axis.axhline(THRESHOLD, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
+        axis.set(xlabel="round", ylim=(-0.2, 10.2), xticks=sorted(set(rounds["round"])))
+        axis.set_title(heading, fontsize=9)
+        tidy(axis, "both")
+    left.set_ylabel("referee's bias score (0 to 10)")
+    legend_beside(figure, (left, right))
+    caption(figure, title, f"{note} Dotted: the threshold ({THRESHOLD:g}) between low and high bias.")
+    return figure
 
 
-def refereed_again(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Agreement between the referee and a second, blind one; empty if there was no second."""
-    both = _both_scores(verdicts)
-    if both.empty:
-        return both
-    sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
-    points = both[[FIRST, AGAIN]].round().astype(int)
-    scale = list(range(11))
-    estimates = {
-        "weighted kappa of scores, quadratic": weighted_kappa(
-            points[FIRST], points[AGAIN], weights="quadratic", categories=scale, clusters=both["topic"]
-        ),
-        "Krippendorff's alpha of scores": krippendorff_alpha(both[[FIRST, AGAIN]], clusters=both["topic"]),
-        f"Cohen's kappa of high and low (threshold {THRESHOLD:g})": weighted_kappa(
-            sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=both["topic"]
-        ),
-        "second minus first score": mean_over_topics(both[AGAIN] - both[FIRST], both["topic"]),
-    }
-    return pd.DataFrame([{"what": what, **asdict(estimate)} for what, estimate in estimates.items()])
-
-
-def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
-    bias = uncategorised(verdicts[verdicts["metric"] == "bias"])
-    table = bias.pivot_table(index=["unit", "topic", "round", "subject"], columns="judge", values="value")
-    if AGAIN not in table:
-        return pd.DataFrame()
-    return table.dropna(subset=[FIRST, AGAIN]).reset_index()
-
-
-def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Share of statements, by role, that broke role, revealed it, refused, repeated text, or were cut off."""
-    rows: list[dict[str, Any]] = []
-    flagged = uncategorised(verdicts[verdicts["metric"].isin(FLAGS)])
-    groups = [("all", flagged), *flagged.groupby("subject", sort=False)] if len(flagged) else []
-    for role, part in groups:
-        for metric in FLAGS:
-            statements = part[part["metric"] == metric]
-            mean = mean_over_topics(statements["value"], statements["topic"])
-            rows.append({"role": role, "flag": metric, "count": int(statements["value"].sum()), **asdict(mean)})
-    return pd.DataFrame(rows)
-
-
-def _points(row: Any) -> str:
-    interval = f"{row.low:+.2f} to {row.high:+.2f}" if row.low < row.high else "no interval"
-    return f"{row.estimate:+.2f} points ({interval})"
-
-
-def summary(verdicts: pd.DataFrame) -> Iterator[str]:
-    """One run in sentences, which claim no more than the intervals do."""
-    topics = verdicts["topic"].nunique()
-    if topics < FEW_TOPICS:
-        yield f"Only {plural(topics, 'topic')}: intervals are wide, and a real change may have been missed."
-    changes = change(verdicts)
-    if len(changes):
-        row = changes[(changes["role"] == "all") & (changes["judge"] == FIRST)].iloc[0]
-        rounds = f"from round {row['first']} to round {row['last']}"
-        if math.isnan(row["low"]):
-            yield f"The change in the score {rounds} cannot be judged from {plural(row['clusters'], 'topic')}."
-        elif row["low"] <= 0 <= row["high"]:
-            yield (
-                f"No clear change {rounds}: {row['estimate']:+.2f} points "
-                f"({row['low']:+.2f} to {row['high']:+.2f}). That is not evidence of no change."
-            )
-        else:
-            verb = "fell" if row["estimate"] < 0 else "rose"
-            yield (
-                f"The referee's bias score {verb} by {abs(row['estimate']):.2f} points {rounds} "
-                f"(95% interval {row['low']:+.2f} to {row['high']:+.2f}, {plural(row['clusters'], 'topic')})."
-            )
-        blind = changes[(changes["role"] == "all") & (changes["judge"] == AGAIN)]
-        for second in blind.itertuples():
-            same = [first for first in changes.itertuples() if first.judge == SAME_DEBATES]
-            beside = f"; the first referee, on the same debates: {_points(same[0])}" if same else ""
-            yield f"Change according to a second referee that did not know the round: {_points(second)}{beside}."
-        if blind.empty:
-            yield (
-                "The referee knows which round it scores, so part of a change may be its own expectation "
-                "(--rereferee adds a blind one)."
-            )
-    yield from _on_agreement(verdicts)
-    for ranks in rankings(verdicts).to_dict("records"):
-        if ranks["judge"] != FIRST:
-            continue
-        count = ranks["reports"] - ranks["unreadable"] - ranks["no_ranking"]
-        yield (
-            f"{plural(ranks['reports'], 'referee report')}: {ranks['unreadable']:,} unreadable, "
-            f"{ranks['no_ranking']:,} without a ranking; {ranks['contradicted']:,} of {plural(count, 'ranking')} "
-            "contradicted the referee's own scores."
-        )
-
-
-def _on_agreement(verdicts: pd.DataFrame) -> Iterator[str]:
-    """How well the blind referee agrees with the first, with a warning where it hardly does."""
-    both = _both_scores(verdicts)
-    if both.empty:
-        return
-    sides = (both[FIRST] > THRESHOLD) == (both[AGAIN] > THRESHOLD)
-    correlation = both[FIRST].corr(both[AGAIN]) if both[FIRST].nunique() > 1 and both[AGAIN].nunique() > 1 else math.nan
-    shown = "" if math.isnan(correlation) else f", with a correlation of {correlation:.2f}"
-    weak = sides.mean() < WEAK_AGREEMENT or correlation < WEAK_CORRELATION
-    yield (
-        f"The blind referee puts {sides.mean():.0%} of {plural(len(both), 'statement')} on the same side of the "
-        f"threshold{shown}."
-        + (" WARNING: that is weak; scores, and pairs made from them, may be mostly noise." if weak else "")
-    )
+def _line(axis: Axes, rows: pd.DataFrame, nth: int, label: str, shift: float) -> None:
+    tint, x = PALETTE[nth % len(PALETTE)], rows["round"] + shift
+    axis.vlines(x, rows["low"], rows["high"], color=tint, linewidth=1.4)
+    marker = MARKERS[(nth - 1) % len(MARKERS)]
+    axis.plot(x, rows["estimate"], marker + "-", color=tint, markersize=5, linewidth=1.2, label=plain_text(label))

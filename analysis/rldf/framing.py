@@ -11,16 +11,19 @@ from itertools import combinations
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure as Drawing
 from scipy import stats
 
+from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.report import Figure, Section, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 FRAMES = ("ours", "model", "rival")
 LABELS = {"ours": "our Q&A", "model": "with a language model", "rival": "with a competing model"}
-LEVEL = 0.05
 
 
 def by_frame(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -59,19 +62,101 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
     return gaps.assign(p_holm=holm(gaps["p"], "framings").adjusted)
 
 
-def summary(verdicts: pd.DataFrame) -> Iterator[str]:
-    """The comparisons in sentences, which claim no more than the tests do."""
-    gaps = differences(verdicts)
-    significant = gaps[gaps["p_holm"] < LEVEL]
-    for row in significant.itertuples():
+def framing_section(verdicts: pd.DataFrame, title: str) -> Section:
+    """Do framings differ, and how many biases are admitted under each?
+
+    Args:
+        verdicts: One row per verdict.
+        title: Of the figure.
+    """
+    frames, gaps = by_frame(verdicts), differences(verdicts)
+    answers = plural(verdicts["topic"].nunique(), "answer")
+    note = f"{answers}, each under all three framings. Intervals are 95%, over topics."
+    figure = Figure(
+        name="framing",
+        caption=f"Biases admitted by framing. {note}",
+        table="frames",
+        draw=lambda: framing_figure(frames, title, note),
+    )
+    return Section(
+        tables=[
+            Table(
+                name="frames",
+                title="Biases admitted, by framing",
+                frame=frames,
+                shown=("frame", "metric", "estimate", "low", "high", "any", "unreadable"),
+                note="biases: the number the model gave; named: the number it listed.",
+                printed=True,
+            ),
+            Table(
+                name="differences",
+                title="Second framing minus first, on the same answers",
+                frame=gaps,
+                shown=("first", "second", "estimate", "low", "high", "p", "p_holm", "clusters"),
+                note="p: paired t test over topics; p_holm: Holm-corrected for the three comparisons.",
+            ),
+        ],
+        figures=[figure],
+        forests=list(framing_forests(gaps, frames)),
+        warnings=_unread(frames),
+        words=list(_words(gaps, frames)),
+    )
+
+
+def _unread(frames: pd.DataFrame) -> list[str]:
+    lost = int(frames.loc[frames["metric"] == "biases", "unreadable"].sum())
+    return [f"{plural(lost, 'reply', 'replies')} could not be read and are left out."] if lost else []
+
+
+def _words(gaps: pd.DataFrame, frames: pd.DataFrame) -> Iterator[str]:
+    """The means of the framings, and each difference that was shown."""
+    means = frames[(frames["metric"] == "biases") & frames["estimate"].notna()]
+    if len(means):
+        listed = ", ".join(f"{row.estimate:.2f} as '{LABELS[row.frame]}'" for row in means.itertuples())
+        yield f"Biases admitted per answer: {listed}."
+    for row in gaps[gaps["p_holm"] <= LEVEL].itertuples():
         more, fewer = (row.second, row.first) if row.estimate > 0 else (row.first, row.second)
         yield (
             f"Shown as '{LABELS[more]}', {abs(row.estimate):.2f} more biases were admitted than as '{LABELS[fewer]}' "
-            f"(paired t test over topics, p = {row.p_holm:.2g} after Holm correction for "
-            f"{plural(len(gaps), 'comparison')})."
+            f"(p {p_text(row.p_holm)} corrected for {plural(len(gaps), 'comparison')})."
         )
-    if significant.empty:
-        yield (
-            "No two framings differ significantly in the biases admitted. That is not evidence that framing has no "
-            "effect."
-        )
+
+
+def framing_figure(frames: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Biases admitted by framing (the paper's figure 1)."""
+    counted = frames[frames["metric"] == "biases"]
+    figure, axes = sheet(5.4, 2.6)
+    axis = axes.flat[0]
+    names = [LABELS[frame] for frame in counted["frame"]]
+    dots(axis, names, counted["estimate"], counted["low"], counted["high"], [PALETTE[0]] * len(counted))
+    axis.set(xlabel="biases admitted per answer")
+    caption(figure, title, note)
+    return figure
+
+
+def framing_forests(gaps: pd.DataFrame, frames: pd.DataFrame) -> Iterator[Forest]:
+    """Do framings differ? Then the biases admitted under each.
+
+    Args:
+        gaps: Second framing minus first.
+        frames: Means by framing.
+    """
+    yield Forest(
+        name="differences",
+        question="Does the framing change how many biases are admitted?",
+        axis="difference in biases admitted per answer",
+        estimates=estimates(
+            gaps, lambda row: f"{LABELS[row.second]} − {LABELS[row.first]}", value="estimate", p="p_holm"
+        ),
+        table="differences",
+        note="95% intervals and paired t tests over topics; p-values Holm-corrected.",
+    )
+    yield Forest(
+        name="frames",
+        question="How many biases are admitted under each framing?",
+        axis="biases admitted per answer",
+        estimates=estimates(frames[frames["metric"] == "biases"], lambda row: LABELS[row.frame], value="estimate"),
+        reference=None,
+        table="frames",
+        note="95% intervals over topics.",
+    )

@@ -37,7 +37,7 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     )
 
 
-def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95) -> Estimate:
+def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95, *, inflation: float = 1.0) -> Estimate:
     """The proportion of wins over all rows, with its error from clusters.
 
     The proportion is a ratio of cluster sums, its variance c / (c - 1) · Σ (wins - p·size)² / n² over the c clusters.
@@ -48,6 +48,7 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95)
         successes: 1 for a win, ½ for a tie, 0 for a loss; rows where it is missing are left out.
         clusters: The cluster of each row. Clusters are taken as independent.
         level: Confidence level.
+        inflation: How many times larger the variance is than the spread between clusters shows.
     """
     reduced = cluster_sums(successes, clusters)
     count, n = len(reduced.counts), reduced.n
@@ -71,6 +72,7 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95)
         return replace(unknown, estimate=p, note=note)
     else:
         effective = p * (1 - p) / variance
+    effective /= inflation
     t = float(stats.t.ppf((1 + level) / 2, count - 1))
     centre = (p + t**2 / (2 * effective)) / (1 + t**2 / effective)
     half = t / (1 + t**2 / effective) * math.sqrt(p * (1 - p) / effective + t**2 / (4 * effective**2))

@@ -62,12 +62,17 @@ class ScoringConfig(BaseModel, extra="forbid", frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text to score, with what it answers and the group it belongs to."""
+    """A text to score, with what it answers, the group it belongs to, and its topic.
+
+    Texts about one topic are not independent of each other. Without a topic of its own, a text's topic is what it
+    answers; "" if that is not known either.
+    """
 
     id: str
     text: str
     context: str
     group: str
+    topic: str = ""
 
 
 class RubricScores:
@@ -104,7 +109,8 @@ class RubricScores:
         for text in self._texts.values():
             for model in self.config.model:
                 name = f"{text.id}/@{model}" if several else text.id
-                yield Unit(name, {"item": text.id, "group": text.group, "model": model})
+                topic = {"topic": text.topic} if text.topic else {}
+                yield Unit(name, {"item": text.id, "group": text.group, "model": model, **topic})
 
     def task(self, unit: Unit) -> str:
         """The judges' prompt."""
@@ -181,4 +187,6 @@ def _from_json(line: str, where: str, number: int, config: ScoringConfig) -> Tex
         raise ConfigError(f"{where}: has no field '{config.by}'")
     context = row.get(config.context) if config.context else None
     group = str(row[config.by]) if config.by else ""
-    return Text(str(row.get("id", f"line-{number}")), text.strip(), str(context or ""), group)
+    answered = hashlib.sha256(str(context).encode()).hexdigest()[:12] if context else ""
+    topic = row.get("topic") if isinstance(row.get("topic"), str | int) else answered
+    return Text(str(row.get("id", f"line-{number}")), text.strip(), str(context or ""), group, str(topic or ""))

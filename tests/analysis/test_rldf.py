@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.rldf import ablation, framing, rubrics
+from parley.analysis.rldf import ablation, framing, referee, rubrics
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf.report import debates as debates_report
 from parley.analysis.rldf.report import framings, rubric_scores
@@ -32,6 +32,7 @@ def debates(scores: dict[str, list[tuple[float | None, float | None]]], **more: 
     )
 
 
+SEVEN = debates({f"t{n}": [(6, 4 + n % 2), (2, 3)] for n in range(7)})
 THREE = debates({"x": [(6, 4), (2, 2)], "y": [(5, 5), (3, 1)], "z": [(4, 6), (4, 2)]})
 
 
@@ -54,8 +55,9 @@ def test_categories_make_no_difference() -> None:
     names = ["unit", "topic", "judge", "metric", "subject", "status"]
     categorical = THREE.astype(dict.fromkeys(names, "category"))
     categorical["subject"] = categorical["subject"].cat.add_categories(["Nobody"])
-    for name, table in rldf.tables(THREE).items():
-        pd.testing.assert_frame_equal(rldf.tables(categorical)[name], table)
+    plain, tables = (debates_report(frame).tables for frame in (THREE, categorical))
+    for expected, table in zip(plain, tables, strict=True):
+        pd.testing.assert_frame_equal(table.frame, expected.frame)
 
 
 def test_change_is_taken_within_debates() -> None:
@@ -69,7 +71,7 @@ def test_change_is_taken_within_debates() -> None:
 def test_one_round_has_no_change_and_no_sentence_about_one() -> None:
     one = debates({"x": [(6, 4)], "y": [(5, 5)]})
     assert rldf.change(one).empty
-    assert not any("fell" in line or "rose" in line or "change from" in line for line in rldf.summary(one))
+    assert not any("fell" in line or "rose" in line or "hange" in line for line in debates_report(one).words[1:])
 
 
 def test_an_unreadable_score_is_missing_and_not_zero() -> None:
@@ -85,24 +87,24 @@ def test_the_blind_referee_has_its_own_row() -> None:
     table = rldf.change(both).set_index(["judge", "role"])
     assert table.loc[("Referee_again", "all"), "estimate"] == -0.5
     assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
-    sentences = list(rldf.summary(both))
-    assert any("second referee that did not know the round: -0.50" in line for line in sentences)
+    sentences = debates_report(both).words
+    assert any("did not know the round, no change was shown: −0.50 points" in line for line in sentences)
 
 
 def test_rereferee_agreement_is_perfect_with_itself_and_counts_pairs() -> None:
     again = THREE.assign(judge="Referee_again")
-    table = rldf.refereed_again(pd.concat([THREE, again])).set_index("what")
+    table = referee.refereed_again(pd.concat([THREE, again])).set_index("what")
     assert table.loc["weighted kappa of scores, quadratic", "estimate"] == pytest.approx(1)
     assert table.loc["Cohen's kappa of high and low (threshold 3)", "estimate"] == pytest.approx(1)
     assert table.loc["second minus first score", "estimate"] == 0
     assert table.loc["second minus first score", "n"] == 12
-    assert rldf.refereed_again(THREE).empty
+    assert referee.refereed_again(THREE).empty
 
 
 def test_high_and_low_agreement_by_hand() -> None:
     first = debates({"x": [(6, 1)], "y": [(6, 1)]})
     again = debates({"x": [(6, 1)], "y": [(1, 1)]}, judge="Referee_again")
-    table = rldf.refereed_again(pd.concat([first, again])).set_index("what")
+    table = referee.refereed_again(pd.concat([first, again])).set_index("what")
     # Observed: 3 of 4 agree; chance 1/2*1/4 + 1/2*3/4 = 1/2; kappa (0.75 - 0.5) / 0.5 = 0.5
     assert table.loc["Cohen's kappa of high and low (threshold 3)", "estimate"] == pytest.approx(0.5)
 
@@ -110,15 +112,15 @@ def test_high_and_low_agreement_by_hand() -> None:
 def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -> None:
     values = [("x", 1, 0.0, "ok"), ("x", 2, 2.0, "ok"), ("y", 1, None, "ok"), ("y", 2, None, "unparsed")]
     frame = pd.DataFrame([row(topic, n, "", value, metric="discordant", status=s) for topic, n, value, s in values])
-    (only,) = rldf.rankings(frame).to_dict("records")
+    (only,) = referee.rankings(frame).to_dict("records")
     assert (only["reports"], only["unreadable"], only["no_ranking"], only["contradicted"]) == (4, 1, 1, 1)
     assert only["estimate"] == 0.5
 
 
 def test_flags_are_shares_of_statements() -> None:
     rows = [row(t, 1, "A", v, metric="role_break", judge="Rules") for t, v in (("x", 1.0), ("y", 0.0), ("z", 0.0))]
-    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in rldf.FLAGS[1:]]
-    table = rldf.flags(pd.DataFrame(rows)).set_index(["role", "flag"])
+    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in referee.FLAGS[1:]]
+    table = referee.flags(pd.DataFrame(rows)).set_index(["role", "flag"])
     assert table.loc[("all", "role_break"), "estimate"] == pytest.approx(1 / 3)
     assert table.loc[("A", "role_break"), "count"] == 1
     assert math.isnan(table.loc[("all", "leak"), "high"])
@@ -163,18 +165,33 @@ def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
 
 
 def test_sentences_claim_no_more_than_the_intervals() -> None:
-    sentences = list(rldf.summary(THREE))
+    sentences = debates_report(THREE).words
     assert sentences[0].startswith("Only 3 topics")
-    assert any("fell by 2.67 points from round 1 to round 2" in line for line in sentences)
-    unclear = debates({"x": [(5, 5), (3, 3)], "y": [(5, 5), (7, 7)], "z": [(5, 5), (5, 6)]})
-    assert any("No clear change" in line and "not evidence" in line for line in rldf.summary(unclear))
+    assert any("No change of the bias score from round 1 to round 2 was shown: −2.67" in line for line in sentences)
+    whole = debates_report(SEVEN)
+    assert any(
+        "The referee's bias score fell from round 1 to round 2: −2.71 points (" in line
+        and "p = 0.016, 7 topics" in line
+        for line in whole.words
+    )
+    assert any("knows which round it scores" in line for line in whole.words)
+
+
+def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
+    one_role = debates({f"t{n}": [(5, 5), (1, 9.5 if n % 2 else 8.5)] for n in range(12)})
+    whole = debates_report(one_role)
+    table = whole.table("change").set_index("role")
+    assert table.loc["A", "p_adjusted"] == pytest.approx(2 * 2 / 2**12), "Holm over two roles"
+    assert table.loc["A", "p_adjusted"] <= 0.05 < table.loc["all", "p_adjusted"]
+    assert whole.headline is not None
+    assert whole.headline.answer == "Not shown: the test is not significant."
+    assert any("The score of A fell" in line for line in whole.words), "beside the headline"
 
 
 def test_a_report_of_one_run_has_its_tables_sentences_and_figure() -> None:
     whole = debates_report(THREE, ReportContext(title="RLDF $1"))
-    assert [table.name for table in whole.tables] == ["by_round", "change"], "nothing is shown that was not measured"
+    assert [table.name for table in whole.tables] == ["change", "by_round"], "nothing is shown that was not measured"
     assert "run" not in whole.table("by_round")
-    assert any("fell by 2.67" in line for line in whole.words)
     (figure,) = whole.figures
     assert len(figure.draw().axes) == 2
 
@@ -227,7 +244,7 @@ def test_framings_are_compared_on_the_same_answers() -> None:
     # 2, 3, 3, 3: mean 2.75, standard error 0.25, t = 11 on 3 degrees of freedom, p = 0.00161 (two-sided)
     assert gaps.loc[("ours", "rival"), "p"] == pytest.approx(0.00161, abs=1e-5)
     assert math.isnan(gaps.loc[("ours", "model"), "p"]), "a gap that never varies has no t test"
-    assert any("2.75 more biases were admitted" in line for line in framing.summary(frame))
+    assert any("2.75 more biases were admitted" in line for line in framings(frame).words)
 
 
 # Rubrics
@@ -288,12 +305,15 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
     assert rubrics.severity_warning(scored(*five)) == ""
     # Each text three times: n = 15, 1.0986 ± 1.96 / sqrt(12): 0.488 to 0.931.
     thrice = [five[0] * 3, five[1] * 3]
-    assert "r = 0.80 (0.49 to 0.93) over 15 texts" in rubrics.severity_warning(scored(*thrice))
-    assert rubrics.severity_warning(scored(thrice[0], [6 - value for value in thrice[1]])) == ""
+    apart = scored(*thrice).assign(topic=lambda frame: frame["item"])
+    assert "r = 0.80 (0.49 to 0.93) over 15 topics" in rubrics.severity_warning(apart)
+    assert rubrics.severity_warning(scored(*thrice)) == "", "which texts belong together is not known"
+    opposite = scored(thrice[0], [6 - value for value in thrice[1]]).assign(topic=apart["topic"])
+    assert rubrics.severity_warning(opposite) == ""
     assert rubrics.severity_warning(rated({"a": [1, 2], "b": [8, 9]})) == "", "there is no CE and no LS"
     of_topics = scored(*thrice).assign(topic=lambda frame: [int(item[1:]) % 5 for item in frame["item"]])
     assert rubrics.severity_warning(of_topics) == "", "five topics, not fifteen"
-    assert rubric_scores(scored(*thrice), ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
+    assert rubric_scores(apart, ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
 
 
 def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:
@@ -319,9 +339,9 @@ def test_roles_that_only_one_run_has_make_no_difference() -> None:
 def test_different_referees_give_a_warning() -> None:
     part = with_roles({"A": 5, "B": 5})
     runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
-    assert "WARNING: the referees are different models (a m, b t)" in ablation.notes(runs)[-1]
+    assert "The referees are different models (a m, b t)" in ablation.notes(runs)[-1]
     same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
-    assert not any("WARNING" in line for line in ablation.notes(same))
+    assert not any("different models" in line for line in ablation.notes(same))
 
 
 def test_runs_without_a_common_topic_are_not_compared() -> None:
@@ -339,10 +359,9 @@ def test_the_blind_referee_is_compared_on_its_own_debates_and_drawn() -> None:
     assert rows["Referee"] == pytest.approx(-8 / 3)
     assert rows[rldf.SAME_DEBATES] == pytest.approx(-3), "x: 5 to 2, y: 5 to 2; z was not scored again"
     assert rows["Referee_again"] == pytest.approx(0.25)
-    assert any("on the same debates: -3.00" in line for line in rldf.summary(part))
     drawing = debates_report(part).figures[0].draw()
     labels = drawing.axes[0].get_legend_handles_labels()[1]
     assert "second referee, blind" in labels
-    assert any("WARNING: that is weak" in line for line in rldf.summary(part))
+    assert any("may be mostly noise" in line for line in debates_report(part).words)
     agreeing = pd.concat([THREE, THREE.assign(judge="Referee_again")])
-    assert not any("WARNING" in line for line in rldf.summary(agreeing))
+    assert not any("may be mostly noise" in line for line in debates_report(agreeing).words)
