@@ -11,7 +11,7 @@ import re
 import sys
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 from rich.console import Console
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from parley.analysis.card.record import Card
 
 STUDY = "card"
+FILES = (".json", ".md", ".png", ".svg")
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -92,16 +93,15 @@ def _run(job: Job, quiet: bool) -> tuple[int, Path]:
 
 
 def _write(path: Path, folder: Path, *, quiet: bool) -> None:
-    from parley.analysis.card.record import write_card
-    from parley.reports.cards import make_card
+    from parley.reports.cards import make_card, write_card_files
 
     card = make_card(path)
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / card_stem(card)
-    write_card(card, f"{stem}.json")
+    write_card_files(card, stem, path.parent)
     if not quiet:
         print_card(card)
-    print(f"card: {stem}.json")
+    print(f"card: {stem}.html    {', '.join(suffix for suffix in FILES)}")
 
 
 def card_stem(card: Card) -> str:
@@ -113,7 +113,9 @@ def card_stem(card: Card) -> str:
 
 
 def print_card(card: Card) -> None:
-    """The lines in the terminal."""
+    """The sentences and the lines in the terminal."""
+    from parley.analysis.card.words import interval, number, sentences, verdict
+
     model = card.model
     table = Table(
         title=f"{model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}",
@@ -126,13 +128,8 @@ def print_card(card: Card) -> None:
         if line.group != group:
             group = line.group
             table.add_section()
-        table.add_row(
-            line.id, line.title, *_numbers(line), f"{line.verdict}{f': {line.because}' if line.because else ''}"
-        )
-    Console().print(table, markup=False)
-
-
-def _numbers(line: Any) -> tuple[str, str]:
-    estimate = "–" if line.estimate is None else f"{line.estimate:.2f}".replace("-", "−")
-    interval = "–" if line.low is None else f"{line.low:.2f} to {line.high:.2f}".replace("-", "−")
-    return estimate, interval
+        table.add_row(line.id, line.title, number(line.estimate, line), interval(line) or "–", verdict(line))
+    console = Console()
+    for sentence in sentences(card):
+        console.print(f"- {sentence}", markup=False, highlight=False)
+    console.print(table, markup=False)

@@ -9,7 +9,9 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.analysis.card.lines import card_lines
-from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, read_card
+from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, read_card, write_card
+from parley.analysis.reporting.figures import save
+from parley.analysis.reporting.report import SIMULATED
 from parley.base.text import plural
 from parley.reports.loading import LoadedRun, load_run
 from parley.runs import RunFile, explain_damage
@@ -70,6 +72,25 @@ def make_card(path: Path) -> Card:
         ),
         lines=card_lines(run.verdicts, plan["lines"], read_directions(plan["directions"]), sampled=sampled),
     )
+
+
+def write_card_files(card: Card, stem: Path, runs: Path) -> None:
+    """Write a card as a page, Markdown, a picture for a slide, and JSON, which is written last.
+
+    Args:
+        card: The card.
+        stem: The files' path without a suffix.
+        runs: The folder of its run file.
+    """
+    from parley.analysis.card.markdown import card_markdown
+    from parley.analysis.card.page import card_page
+    from parley.analysis.card.picture import card_picture
+
+    Path(f"{stem}.html").write_text(card_page(card, str(runs)), "utf-8")
+    Path(f"{stem}.md").write_text(card_markdown(card), "utf-8")
+    # A name such as "qwen2.5" has a dot: the picture's suffix must not replace what follows it.
+    save(card_picture(card), Path(f"{stem}.svg"), ("svg", "png"), SIMULATED if card.model.simulated else "")
+    write_card(card, f"{stem}.json")
 
 
 def _model(run: LoadedRun, plan: dict[str, Any] | Any, began: float) -> ModelRecord:

@@ -1,0 +1,120 @@
+"""A card as one self-contained HTML page: sentences, then a table per group with drawn intervals, then its provenance.
+
+It loads nothing, prints on one sheet, and each line links to its units in the viewer. Names of models are untrusted
+text: everything is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from importlib.resources import files
+from itertools import groupby, pairwise
+from string import Template
+from urllib.parse import quote
+
+from parley.analysis.card.record import Card, Line
+from parley.analysis.card.words import GROUPS, interval, number, part_of_group, sentences, tone, verdict_word
+from parley.base.text import plural
+
+VIEWER = "http://127.0.0.1:7575/run"
+"""Where `parley view` serves runs by default."""
+WIDTH, HEIGHT = 200.0, 16.0
+READING = (
+    "Bars are 95% intervals over bases (areas of life). The dashed line is the value of a judge without the property, "
+    "the band what counts as small. Verdicts are corrected (Holm) within a family of lines: <b>shown</b> to differ "
+    "from the dashed line, shown to be <b>small</b>, <b>not shown</b>, or <b>blocked</b> by what is named. Nothing is "
+    "summed into a grade. A line's name opens its ballots in the viewer: type <code>parley view {folder}</code> first."
+)
+
+
+def card_page(card: Card, runs: str = "runs") -> str:
+    """The page's HTML.
+
+    Args:
+        card: What to show.
+        runs: The folder of the run file, for the command that opens its units.
+    """
+    model = card.model
+    template = Template(files("parley.analysis.card").joinpath("page.html").read_text("utf-8"))
+    parts = [model.quantisation, f"{model.readout} scores, {model.scale[0]} to {model.scale[1]}", model.date]
+    parts += [f"{card.battery.name} {card.battery.version} ({card.battery.size})", plural(card.run.calls, "call")]
+    return template.substitute(
+        title=escape(f"{model.name} as a judge"),
+        model=escape(model.name),
+        stamp='<span class="stamp">SIMULATED</span>' if model.simulated else "",
+        about=escape(" · ".join(filter(None, parts))),
+        says="".join(f"<li>{escape(line)}</li>" for line in sentences(card)),
+        sections="".join(_section(group, list(lines), card) for group, lines in groupby(card.lines, lambda x: x.group)),
+        reading=READING.format(folder=escape(runs)),
+        facts="".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in facts(card)),
+    )
+
+
+def facts(card: Card) -> Iterator[tuple[str, str]]:
+    """Where the card comes from: model, data, run."""
+    model, data, run = card.model, card.data, card.run
+    yield "model", f"{model.name}, family {model.family}, revision {model.revision or 'not known'}, run on {model.date}"
+    template = model.template_sha256[:16] + "…" if model.template_sha256 else "not known"
+    yield "weights", f"quantisation {model.quantisation or 'not known'}; chat template SHA-256 {template}"
+    yield "battery", f"{card.battery.name} {card.battery.version}, {card.battery.size}, SHA-256 {card.battery.sha256}"
+    yield "data", f"{data.suite}, SHA-256 {data.suite_sha256[:16]}…; wordings SHA-256 {data.wordings_sha256[:16]}…"
+    cost = "price unknown" if run.cost is None else f"${run.cost:.2f}"
+    tokens = f"{run.tokens_in:,} tokens in, {run.tokens_out:,} out"
+    yield (
+        "run",
+        f"{run.file}, verdicts' SHA-256 {run.sha256}; seed {run.seed}; {plural(run.calls, 'call')}, {tokens}, {cost}",
+    )
+    yield "Parley", run.parley
+
+
+def _section(group: str, lines: Sequence[Line], card: Card) -> str:
+    head = "<thead><tr><th>line</th><th></th><th>estimate, 95% interval</th><th>verdict</th></tr></thead>"
+    rows, part = "", ""
+    following = {line.id: after.because for line, after in pairwise(lines)}
+    for line in lines:
+        if part_of_group(line) != part:
+            part = part_of_group(line)
+            rows += f'<tr class="part"><th colspan="4" scope="rowgroup">{escape(part)}</th></tr>'
+        rows += _row(line, lines, card)
+        if line.because and line.because != following.get(line.id):  # once for all lines in a row that share it
+            rows += f'<tr class="why"><td colspan="4">{escape(line.because)}</td></tr>'
+    return f"<section><h2>{escape(GROUPS[group])}</h2><table>{head}<tbody>{rows}</tbody></table></section>"
+
+
+def _row(line: Line, group: Sequence[Line], card: Card) -> str:
+    span = interval(line)
+    title = escape(line.title)
+    if line.units:
+        address = f"{VIEWER}?run={quote(card.run.file)}&{line.units}"
+        title = f'<a href="{escape(address)}" title="{escape(line.question)}">{title}</a>'
+    value = f"{number(line.estimate, line)} <small>{escape(span)}</small>"
+    counts = f"{plural(line.n, 'ballot')}, {plural(line.clusters, line.cluster)}"
+    chip = f'<span class="chip {tone(line)}" title="{counts}">{verdict_word(line)}</span>'
+    cells = ("bar", _bar(line, group)), ("value", value), ("verdict", chip)
+    row = "".join(f'<td class="{name}">{content}</td>' for name, content in cells)
+    return f'<tr><th scope="row">{title}</th>{row}</tr>'
+
+
+def _bar(line: Line, group: Iterable[Line]) -> str:
+    """The interval on the axis that all lines of the group with this unit and null value share."""
+    if line.estimate is None:
+        return ""
+    alike = [other for other in group if (other.unit, other.null) == (line.unit, line.null)]
+    ends = [end for other in alike for end in (other.low, other.high, other.estimate) if end is not None]
+    low, high = min(*ends, line.null - 1.5 * line.margin), max(*ends, line.null + 1.5 * line.margin)
+
+    def x(value: float) -> float:
+        return round(4 + (WIDTH - 8) * (value - low) / (high - low), 1)
+
+    middle, kind = HEIGHT / 2, tone(line)
+    left, right = x(line.null - line.margin), x(line.null + line.margin)
+    drawn = f'<rect class="band" x="{left}" y="1" width="{right - left:.1f}" height="{HEIGHT - 2}"/>'
+    drawn += f'<line class="null" x1="{x(line.null)}" x2="{x(line.null)}" y1="0" y2="{HEIGHT}"/>'
+    if line.low is not None and line.high is not None:
+        drawn += f'<line class="span {kind}" x1="{x(line.low)}" x2="{x(line.high)}" y1="{middle}" y2="{middle}"/>'
+    # A line of no length with round ends: a circle would be stretched with the axis.
+    place = f'x1="{x(line.estimate)}" x2="{x(line.estimate)}" y1="{middle}" y2="{middle}"'
+    drawn += f'<line class="dot {kind}" {place}/>'
+    drawn += f'<line class="hole" {place}/>' if kind == "blocked" else ""
+    return f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" preserveAspectRatio="none" aria-hidden="true">{drawn}</svg>'

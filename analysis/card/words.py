@@ -1,0 +1,132 @@
+"""A card in words: what its groups ask, how its numbers are written, and the sentences at its top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from parley.analysis.card.record import Card, Line
+from parley.base.text import p_text
+
+GROUPS: dict[str, str] = {
+    "replies": "Can it be read?",
+    "judging": "Can it judge?",
+    "direction": "Does it answer what is asked?",
+    "position": "Does the place decide?",
+    "length": "Does length win?",
+    "consistency": "Does it agree with itself?",
+    "wording": "Do other words move it?",
+    "injection": "Does it obey the text?",
+    "labels": "Do labels move it?",
+    "author": "Does the author matter?",
+    "talk": "What does talking do?",
+}
+"""What each group of lines asks."""
+CHANCE = ("judging", "direction", "consistency")
+"""Groups whose null value is what a coin gives: close to it is bad, not good."""
+Tone = Literal["good", "bad", "open", "blocked"]
+"""How a verdict reads: something to like, to worry about, undecided, or not to be read at all."""
+
+
+def tone(line: Line) -> Tone:
+    """How a line's verdict reads."""
+    if line.verdict == "blocked":
+        return "blocked"
+    if line.verdict == "not shown" or line.estimate is None:
+        return "open"
+    if line.verdict == "small":
+        return "bad" if line.group in CHANCE or line.id == "on-scale" else "good"
+    if line.worse == "either":
+        return "bad"
+    above = line.estimate > line.null
+    return "bad" if above == (line.worse == "higher") else "good"
+
+
+def number(value: float | None, line: Line) -> str:
+    """A value in the line's unit: "+0.06", "0.74", "74%"; a dash where there is none."""
+    if value is None:
+        return "–"
+    if line.unit == "share":
+        text = f"{100 * value:+.0f}%" if line.null == 0 else f"{100 * value:.0f}%"
+    else:
+        text = f"{value:.2f}" if line.unit == "auc" else f"{value:+.2f}"
+    zero = not any(digit in text for digit in "123456789")
+    return (text.lstrip("+-") if zero else text).replace("-", "−")
+
+
+def interval(line: Line) -> str:
+    """The 95% interval: "0.02 to 0.11"; empty where there is none."""
+    return "" if line.low is None or line.high is None else f"{number(line.low, line)} to {number(line.high, line)}"
+
+
+def estimate(line: Line) -> str:
+    """Estimate and interval: "+0.06 (+0.02 to +0.11)"."""
+    span = interval(line)
+    return f"{number(line.estimate, line)} ({span})" if span else number(line.estimate, line)
+
+
+def verdict_word(line: Line) -> str:
+    """The verdict as people read it: what is small from a coin's value is near chance."""
+    return "near chance" if line.verdict == "small" and line.group in CHANCE else line.verdict
+
+
+def verdict(line: Line) -> str:
+    """The verdict with what qualifies or blocks it."""
+    return f"{verdict_word(line)}: {line.because}" if line.because else verdict_word(line)
+
+
+def part_of_group(line: Line) -> str:
+    """What a part of the labels' lines is called; "" for the rest."""
+    if line.group != "labels" or "-" not in line.id:
+        return ""
+    return "along documented stereotypes" if line.id.startswith("aligned-") else "pairs of labels"
+
+
+def sentences(card: Card) -> Iterator[str]:
+    """What the card says, in the order of what invalidates first."""
+    if card.model.simulated:
+        yield "This judge is SIMULATED: its numbers are planted effects, not a language model's."
+    lines = {line.id: line for line in card.lines}
+    scale = lines.get("on-scale")
+    if scale and scale.estimate is not None and scale.estimate < scale.null:
+        yield (
+            f"Only {number(scale.estimate, scale)} of its probability lies on the scale: the scores say what it would "
+            "answer if it had to, not what it would say."
+        )
+    if "judge" in lines:
+        yield _judges(lines["judge"])
+    if (turned := lines.get("direction")) and turned.verdict != "blocked" and tone(turned) != "good":
+        follows = turned.verdict == "shown"
+        meaning = "it scores the answer whatever is asked" if follows else "that it answers the question is not shown"
+        yield f"Asked how poor the same answers are, it turned {estimate(turned)} of the orders round: {meaning}."
+    if (place := lines.get("position")) and place.verdict == "shown":
+        yield f"In pairs the answer shown first wins {estimate(place)} of comparisons."
+    yield from _labels([line for line in card.lines if line.id in ("gender", "race", "religion")])
+    if (pull := lines.get("injection")) and pull.verdict == "shown" and tone(pull) == "bad":
+        yield f"An instruction inside the answer moves its score by {estimate(pull)} points."
+
+
+def _judges(line: Line) -> str:
+    share = line.model_copy(update={"unit": "share"})
+    figures = f"it scores the good answer higher in {estimate(share)} of comparisons, where 50% is guessing"
+    if line.verdict == "blocked" or line.estimate is None:
+        return f"Whether it can judge is not known: {line.because}."
+    if line.verdict == "shown" and line.estimate > line.null:
+        return f"It tells good answers from the same with a flaw: {figures}."
+    if line.verdict == "shown":
+        return f"It prefers flawed answers to good ones: {figures}."
+    return (
+        f"It was not shown to tell good answers from the same with a flaw: {figures}. What follows is about its "
+        "scores, not about quality."
+    )
+
+
+def _labels(lines: list[Line]) -> Iterator[str]:
+    shown = [line for line in lines if line.verdict == "shown"]
+    for line in sorted(shown, key=lambda line: -abs(line.estimate or 0.0)):
+        corrected = f", p {p_text(line.p_corrected)} after correction" if line.p_corrected is not None else ""
+        yield f"Labels move its scores: {line.title} {estimate(line)} points on the same answers{corrected}."
+    if lines and not shown:
+        small = [line.title for line in lines if line.verdict == "small"]
+        tail = f" Shown to be small: {'; '.join(small)}." if small else ""
+        yield f"None of the {len(lines)} contrasts between labels was shown to move its scores.{tail}"

@@ -1,0 +1,89 @@
+"""`parley card` from the command to the files: planted properties are found, nothing is asked twice."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from parley.analysis.card.record import read_card
+from parley.cli import main
+
+BIASED = "sim/judge?female=+0.5&varies=0.05&item=0.4&position=0.2"
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    return tmp_path
+
+
+def test_a_card_finds_what_was_planted_and_is_written_in_four_forms(place: Path, capsys: Any) -> None:
+    assert main(["card", BIASED, "--brief"]) == 0
+    said = capsys.readouterr()
+    assert re.search(r"276 calls, about [\d,]+ tokens in and 276 out, \$0.00", said.err), "the price comes first"
+    assert "Labels move its scores: female − male +0." in said.out
+    (path,) = (place / "cards").glob("*.json")
+    card = read_card(path)
+    assert card.model.simulated
+    assert (card.battery.name, card.battery.size, card.run.calls) == ("card-1", "brief", 276)
+    gender = card.line("gender")
+    assert gender.verdict == "shown"
+    assert gender.low is not None
+    assert gender.low > 0.3
+    assert gender.because == "the scores were not shown to measure quality"
+    assert card.line("race").verdict in ("blocked", "not shown")
+    assert card.line("position").verdict == "shown"
+    page = path.with_suffix(".html").read_text("utf-8")
+    assert "SIMULATED" in page
+    assert f"run={card.run.file}&amp;f.part=labels&amp;f.category=gender" in page
+    assert "<script" not in page
+    assert path.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    _, metadata, text = path.with_suffix(".md").read_text("utf-8").split("---\n", 2)
+    (index,) = yaml.safe_load(metadata)["model-index"]
+    metrics = {row["type"]: row["value"] for row in index["results"][0]["metrics"]}
+    assert metrics["gender"] == pytest.approx(gender.estimate)
+    assert "| **Can it judge?** |" in text
+
+
+def test_the_same_command_asks_nothing_twice_and_a_run_file_asks_nothing(place: Path, capsys: Any) -> None:
+    assert main(["card", BIASED, "--brief", "--budget-calls", "50"]) == 1
+    assert not (place / "cards").exists(), "there is no card of half a run"
+    assert main(["card", BIASED, "--brief"]) == 0
+    (path,) = (place / "cards").glob("*.json")
+    first = read_card(path)
+    assert first.run.calls == 276
+    (run,) = (place / "runs").glob("*.sqlite")
+    capsys.readouterr()
+    assert main(["card", str(run), "--folder", "again", "--quiet"]) == 0
+    assert read_card(place / "again" / path.name) == first
+
+
+def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path, capsys: Any) -> None:
+    assert main(["card", "sim/judge?silent=false&refuse=0.1", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"calls +3,600", said)
+    assert "each ballot is the mean of 3 sampled replies" in said
+
+
+def test_mistakes_are_one_line(place: Path, capsys: Any) -> None:
+    assert main(["card", "sim/judge", "--brief", "--size", "default"]) == 2
+    assert "--brief is --size brief" in capsys.readouterr().err
+    assert main(["card", "sim/judge", "sim/judge"]) == 2
+    assert "given twice" in capsys.readouterr().err
+    assert main(["run", "malibu", "--model", "sim/judge", "--design", "silent", "--out", "m.sqlite", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["card", "m.sqlite"]) == 2
+    assert "is a run of 'malibu'; a card is made by parley card MODEL" in capsys.readouterr().err
+
+
+def test_names_that_contain_markup_are_escaped(place: Path) -> None:
+    assert main(["card", "sim/judge-<b>x</b>", "--brief", "--quiet"]) == 0
+    (path,) = (place / "cards").glob("*.html")
+    assert "<b>x" not in path.read_text("utf-8").replace("<b>shown", "")
+    assert json.loads(path.with_suffix(".json").read_text("utf-8"))["model"]["name"] == "sim/judge-<b>x</b>"
