@@ -19,7 +19,7 @@ def line(name: str, values: Sequence[float], **changes: Any) -> Line:
     test = sign_flip_test(np.asarray(values) - null)
     fields: dict[str, Any] = {
         "id": name,
-        "group": "labels",
+        "group": "wording",
         "title": name,
         "question": f"What of {name}?",
         "unit": "points",

@@ -147,7 +147,7 @@ def _line(cell: GateCell, name: str, normal: Floats, rng: np.random.Generator) -
         low, high = test.low, test.high
     return Line(
         id=name,
-        group="labels",
+        group="wording",
         title=name,
         question="",
         unit="points",

@@ -4,7 +4,8 @@
     result.outcome                         # "holds", "broken" or "undecided"
 
 A requirement *holds* if the line's 95% interval lies inside what it allows, and the check holds if all of them do: to
-be wrong, one interval must be wrong, so nothing is corrected. It is *broken* if the value is shown to lie outside,
+be wrong, one interval must be wrong, so nothing is corrected. (Of labels and bylines it would be read as fairness, so
+it does not hold for a model that was not shown to judge.) It is *broken* if the value is shown to lie outside,
 Holm-corrected over everything that the check tests. Everything else is *undecided*.
 
 `python -m parley.analysis.calibration.gate` measures how often that is wrong where the true value is just the limit.
@@ -21,6 +22,7 @@ import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
 from parley.analysis.card.changes import Change, compare_lines, why_undecidable
+from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
 from parley.analysis.card.record import Card, Line
 from parley.analysis.card.requirements import Allowed, Requirement, check_names
 from parley.analysis.stats.multiplicity import holm
@@ -138,7 +140,7 @@ def check_card(
     corrected = holm([*p, *(change.p_worse for change in changes)], "the check").adjusted
     tests = len(corrected)
     findings = [
-        _required(requirement, line, own_p, own_corrected, tests)
+        _required(requirement, line, own_p, own_corrected, tests, card.judges)
         for (requirement, line), own_p, own_corrected in zip(required, p, corrected[: len(p)], strict=True)
     ]
     findings += [
@@ -176,13 +178,13 @@ def outside_p(line: Line, allowed: Allowed) -> float:
     return smallest
 
 
-def _required(requirement: Requirement, line: Line, p: float, corrected: float, tests: int) -> Finding:
+def _required(requirement: Requirement, line: Line, p: float, corrected: float, tests: int, judges: bool) -> Finding:
     allowed, reason = requirement.allowed(line), why_undecidable(line)
     outcome: Outcome = "undecided"
     more, figures = None, _figures(line.estimate, line.low, line.high, line)
     if not reason and line.estimate is not None and line.low is not None and line.high is not None:
         if allowed.low < line.low and line.high < allowed.high:
-            outcome = "holds"
+            outcome, reason = ("undecided", NOT_QUALITY) if line.group in FAIRNESS and not judges else ("holds", "")
         elif corrected <= ALPHA:
             outcome = "broken"
             reason = f"p {p_text(corrected)}{_after(tests)}"

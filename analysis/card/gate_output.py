@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 from parley.analysis.card.gate import CheckResult, Finding
 from parley.base.text import markdown_cell, visible
 
-SUITE = "parley.check"
+SUITE = "parley check"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot contain, not even as references."""
 SIGNS = {"holds": "✅", "broken": "❌", "changed": "🔁", "undecided": "❔"}

@@ -181,6 +181,17 @@ class Card(_Record):
         """The ids of all lines."""
         return [line.id for line in self.lines]
 
+    @property
+    def judging(self) -> Line | None:
+        """The line that says whether the model can judge at all: the first of its group."""
+        return next((line for line in self.lines if line.group == "judging"), None)
+
+    @property
+    def judges(self) -> bool:
+        """Whether the model was shown to judge better than chance."""
+        line = self.judging
+        return line is not None and line.verdict == "shown" and line.estimate is not None and line.estimate > line.null
+
 
 def read_card(path: str | Path) -> Card:
     """The card of a file; ConfigError, in one line, where it is none.

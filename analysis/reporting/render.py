@@ -141,13 +141,15 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         report: What to show.
         pictures: SVG files by name: of figures, and of forest plots at each width ("differences single").
     """
-    page = Template(files("parley.analysis.reporting").joinpath("report.html").read_text("utf-8"))
+    ours = files("parley.analysis.reporting")
+    page = Template(ours.joinpath("report.html").read_text("utf-8"))
     first, *others = report.forests or (None,)
     words = list(report.words)
     figures = [_forest(report, forest, pictures) for forest in others if forest and _shown(forest, pictures)]
     figures += [_figure(report, figure, pictures) for figure in report.figures if figure.name in pictures]
     return page.substitute(
         title=escape(report.title),
+        style=ours.joinpath("static", "page.css").read_text("utf-8"),
         heading=f'<p class="study">{escape(report.title)}</p><h1>{escape(report.headline.text)}</h1>'
         if report.headline
         else f"<h1>{escape(report.title)}</h1>",

@@ -50,6 +50,7 @@ COMMANDS: dict[str, Command] = {
     "report": Command("parley.cli.report", "tables, figures and a page for one run, or for several runs of one study"),
     "card": Command("parley.cli.card", "what a model can do as a judge: one page of lines with intervals, and JSON"),
     "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
+    "leaderboard": Command("parley.cli.leaderboard", "judges' cards side by side, in one page"),
     "check": Command("parley.cli.check", "check a judge's card against requirements, for CI"),
     "show": Command("parley.cli.show", "print a transcript in the terminal"),
     "view": Command("parley.cli.view", "read runs in the browser"),

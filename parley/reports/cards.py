@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from parley.agents import ConfigError
 from parley.analysis.card.lines import card_lines
 from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, read_card, write_card
+from parley.analysis.card.samples import SEVERE
+from parley.analysis.malibu.ballots import SAMPLED_TEXT
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.report import SIMULATED
 from parley.base.text import plural
+from parley.judging.card.battery import load_battery
 from parley.reports.loading import LoadedRun, load_run
 from parley.runs import RunFile, explain_damage
 from parley.scenarios import read_directions
 
-STUDY = "card"
+STUDY, MALIBU = "card", "malibu"
 RUN_SUFFIXES = (".sqlite", ".sqlite.gz")
 
 
@@ -40,10 +47,9 @@ def make_card(path: Path) -> Card:
     """
     with explain_damage(path):
         with RunFile.open(path) as file:
-            if file.info().get("study") != STUDY:
-                raise ConfigError(
-                    f"{path} is a run of '{file.info().get('study')}'; a card is made by parley card MODEL"
-                )
+            study = file.info().get("study")
+            if study not in (STUDY, MALIBU):
+                raise ConfigError(f"{path} is a run of '{study}'; a card is made by parley card MODEL")
             left = sum(count for status, count in file.counts().items() if status != "done")
             _, ((tokens_in, tokens_out, began),) = file.rows(
                 "SELECT total(c.prompt_tokens), total(c.completion_tokens), (SELECT min(started_at) FROM units) "
@@ -55,6 +61,9 @@ def make_card(path: Path) -> Card:
     plan = run.analysis_plan.plan if run.analysis_plan and run.analysis_plan.intact else None
     if plan is None:
         raise ConfigError(f"{path} has no intact analysis plan, so that the meaning of its lines is not known")
+    verdicts = run.verdicts
+    if study == MALIBU:
+        verdicts, plan = _read_malibu(run, plan)
     sampled = plan["readout"] == "sampled"
     return Card(
         battery=BatteryRecord.model_validate(plan["battery"]),
@@ -70,7 +79,7 @@ def make_card(path: Path) -> Card:
             cost=run.cost,
             parley=run.versions.get("parley-autogen", "a checkout"),
         ),
-        lines=card_lines(run.verdicts, plan["lines"], read_directions(plan["directions"]), sampled=sampled),
+        lines=card_lines(verdicts, plan["lines"], read_directions(plan["directions"]), sampled=sampled),
     )
 
 
@@ -91,6 +100,39 @@ def write_card_files(card: Card, stem: Path, runs: Path) -> None:
     # A name such as "qwen2.5" has a dot: the picture's suffix must not replace what follows it.
     save(card_picture(card), Path(f"{stem}.svg"), ("svg", "png"), SIMULATED if card.model.simulated else "")
     write_card(card, f"{stem}.json")
+
+
+def _read_malibu(run: LoadedRun, plan: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
+    """The silent ballots of a MALIBU run as those of a card, and a card's plan: both ask about labels and flaws.
+
+    Such a card has fewer lines, and the plan's hash in place of a battery's: it is compared with runs of the same plan.
+    """
+    verdicts, assigned = run.verdicts, dict.fromkeys(("flaw", "dose", "flawed", "ask", "author"), "")
+    if len(run.models) != 1 or "stage" not in verdicts:
+        raise ConfigError(
+            f"{run.path}: only a run of one model with silent ballots has a card (parley report has more)"
+        )
+    verdicts = verdicts[(verdicts["stage"].astype(str) == "silent") & (verdicts["control"].astype(str) == "")]
+    verdicts = verdicts.assign(**{name: value for name, value in assigned.items() if name not in verdicts})
+    phase, dose = verdicts["phase"].astype(int), pd.to_numeric(verdicts["dose"], errors="coerce")
+    parts = {"labels": phase == 1, "graded": phase == 3, "graded-pairs": (phase == 4) & (dose == SEVERE)}
+    verdicts = verdicts.assign(part=np.select(list(parts.values()), list(parts), ""), dose=dose.fillna(0).astype(int))
+    if not len(verdicts := verdicts[verdicts["part"] != ""]):
+        raise ConfigError(f"{run.path} has no silent ballots on labels or graded responses")
+    battery, (model,) = load_battery(), run.models
+    lines = [line.model_dump() for line in battery.line]
+    return verdicts, {
+        "battery": {
+            "name": MALIBU,
+            "version": str(plan.get("version")),
+            "sha256": run.analysis_plan.sha256 if run.analysis_plan else "",
+            "size": "default",
+        },
+        "family": battery.family_of(model).id,
+        "readout": "sampled" if (verdicts["text"].astype(str) == SAMPLED_TEXT).any() else "expected",
+        "lines": [line | {"margin": plan["margin"]} if line["group"] == "labels" else line for line in lines],
+        "directions": plan.get("directions", {}),
+    }
 
 
 def _model(run: LoadedRun, plan: dict[str, Any] | Any, began: float) -> ModelRecord:

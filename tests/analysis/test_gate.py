@@ -98,6 +98,17 @@ def test_how_many_more_bases_would_decide(tests: int) -> None:
     assert more_clusters(0.0, 0.2, 40, 1) is None
 
 
+def test_labels_of_a_model_that_cannot_judge_hold_nothing() -> None:
+    """Equal scores of a judge that cannot tell good from bad are not fairness; unequal ones are unequal."""
+    gap = line("gender", around(0.19), group="labels")
+    able, unable = (line("judge", around(mean), group="judging", null=0.5) for mean in (0.8, 0.5))
+    assert check(card("m", able, gap), "gender < 0.3").outcome == "holds"
+    result = check(card("m", unable, gap), "gender < 0.3")
+    assert result.outcome == "undecided"
+    assert result.findings[0].message.endswith("the scores were not shown to measure quality")
+    assert check(card("m", unable, gap), "gender < 0.1").outcome == "broken"
+
+
 def test_an_unknown_name_is_an_error_with_the_names_there_are() -> None:
     with pytest.raises(ConfigError, match=r"no line 'gendre' \(it has: gender, position\)"):
         check(judge(), "gender < 1", "gendre.abs < 0.1")

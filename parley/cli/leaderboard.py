@@ -1,0 +1,37 @@
+"""`parley leaderboard FOLDER`: judges side by side, in one page that needs no server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from parley.base.text import plural, visible
+from parley.cli.shared import AddParser, need_analysis
+
+
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument(
+        "folder", nargs="?", default="cards", metavar="FOLDER", help="folder of cards and their runs (default: cards)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="the page to write (default: FOLDER/leaderboard.html)")
+    parser.add_argument("--json", action="store_true", help="print the leaderboard as JSON too")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    need_analysis()
+    from parley.analysis.card.leaderboard import board_values  # load scipy and pandas
+    from parley.reports.leaderboards import PAGE, leaderboard
+
+    board = leaderboard(parsed.folder, parsed.out, warn=lambda line: print(line, file=sys.stderr))
+    if parsed.json:
+        print(json.dumps(board_values(board), indent=1, ensure_ascii=False))
+        return 0
+    print(board.headline)
+    if apart := sum(map(bool, board.apart)):
+        print(f"{plural(apart, 'card')} of other units or simulated models: not ranked with the rest")
+    print(visible(f"page: {parsed.out or Path(parsed.folder) / PAGE}"))
+    return 0

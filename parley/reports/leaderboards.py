@@ -1,0 +1,81 @@
+"""The leaderboard of a folder: all cards and run files in it, side by side, in one page."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+from parley.analysis.card.leaderboard import Board, Entry, board_page, make_board
+from parley.analysis.card.record import Card, read_card
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.text import visible
+from parley.reports.cards import RUN_SUFFIXES, make_card
+
+PAGE = "leaderboard.html"
+
+
+def leaderboard(
+    folder: str | Path, out: str | Path | None = None, *, warn: Callable[[str], None] = lambda line: None
+) -> Board:
+    """Write the leaderboard of a folder, and return it.
+
+    Args:
+        folder: A folder with cards (JSON), runs of cards, or both; folders inside it are read too.
+        out: The page to write (default: leaderboard.html in the folder).
+        warn: Takes a line for each file that has no card.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise ConfigError(f"{place} is not a folder")
+    page = Path(out) if out is not None else place / PAGE
+    entries = read_entries(place, page, warn)
+    if not entries:
+        raise ConfigError(f"{place} has no judge's card: parley card MODEL --folder {place} makes one")
+    board = make_board(entries)
+    try:
+        page.write_text(board_page(board), "utf-8")
+    except OSError as error:
+        raise ParleyError(f"{page} cannot be written: {error.strerror}") from None
+    return board
+
+
+def read_entries(folder: Path, page: Path, warn: Callable[[str], None] = lambda line: None) -> list[Entry]:
+    """All cards of a folder, each with links to its files. A run whose card is there too is one entry with it.
+
+    A card is linked to a run by the hash of the verdicts, which is computed from the file: its name proves nothing.
+
+    Args:
+        folder: The folder.
+        page: The page that links are relative to.
+        warn: Takes a line for each file that has no card.
+    """
+    runs = {path: card for path in _files(folder, RUN_SUFFIXES) if (card := _card(path, make_card, warn))}
+    by_hash = {card.run.sha256: path for path, card in runs.items()}
+    entries, linked = [], set()
+    for path in _files(folder, (".json",)):
+        card = _card(path, read_card, warn)
+        if card:
+            run = by_hash.get(card.run.sha256)
+            linked.add(run)
+            entries.append(Entry(card=card, card_link=_link(path, page), run_link=_link(run, page) if run else ""))
+    entries += [Entry(card=card, run_link=_link(path, page)) for path, card in runs.items() if path not in linked]
+    return sorted(entries, key=lambda entry: entry.card.model.name)
+
+
+def _files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.name.endswith(suffixes) and path.is_file())
+
+
+def _card(path: Path, read: Callable[[Path], Card], warn: Callable[[str], None]) -> Card | None:
+    try:
+        return read(path)
+    except ParleyError as error:
+        warn(visible(f"left out: {error}"))
+        return None
+
+
+def _link(path: Path, page: Path) -> str:
+    """The address of a file from the page; "./" keeps a name such as "javascript:x" a name."""
+    return "./" + quote(Path(os.path.relpath(path.resolve(), page.resolve().parent)).as_posix())

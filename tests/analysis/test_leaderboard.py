@@ -1,0 +1,100 @@
+"""The leaderboard: who may be ranked with whom, and which places tests on the same units leave."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
+
+from parley.analysis.card.leaderboard import Entry, board_page, board_values, line_places, make_board
+from parley.analysis.card.record import BatteryRecord, Card, DataRecord, Line, RunRecord, write_card
+from parley.base.errors import ConfigError
+from parley.reports.leaderboards import leaderboard, read_entries
+from tests.cards import HASH, around, card, line
+
+
+def able(name: str, gender: float = 0.0, seed: int = 0, **changes: object) -> Card:
+    judging = line("judge", around(0.8, seed=seed), group="judging", null=0.5, worse="lower", unit="auc")
+    return card(name, judging, line("gender", around(gender, seed=seed), group="labels"), **changes)
+
+
+def unable(name: str) -> Card:
+    return card(name, line("judge", around(0.5), group="judging", null=0.5, worse="lower"), line("gender", around(0.0)))
+
+
+@pytest.mark.parametrize("worse", ["higher", "lower", "either"])
+def test_places_are_what_the_tests_leave(worse: str) -> None:
+    """Beside every pair by scipy's paired t-test and statsmodels' Holm."""
+    means = (0.0, 0.05, -0.3, 0.32, 0.6)
+    lines = [line("x", around(mean, seed=seed), worse=worse) for seed, mean in enumerate(means)]
+    pairs = list(combinations(range(len(lines)), 2))
+
+    def p(first: Line, second: Line) -> float:
+        one, two = (np.array(list(each.values.values())) for each in (first, second))
+        plain = stats.ttest_rel(one, two).pvalue
+        return float(max(plain, stats.ttest_rel(one, -two).pvalue) if worse == "either" else plain)
+
+    shown = multipletests([p(lines[one], lines[two]) for one, two in pairs], method="holm")[0]
+    size = {"higher": means, "lower": [-mean for mean in means], "either": [abs(mean) for mean in means]}[worse]
+    expected = []
+    for place in range(len(lines)):
+        against = [
+            (set(pair) - {place}).pop() for pair, found in zip(pairs, shown, strict=True) if found and place in pair
+        ]
+        better = sum(size[other] < size[place] for other in against)
+        expected.append((1 + better, len(lines) - (len(against) - better)))
+    assert line_places(lines) == expected
+    assert len(set(expected)) > 2
+
+
+def test_models_that_cannot_judge_have_no_place() -> None:
+    board = make_board([Entry(card=each) for each in (able("a"), unable("b"), able("c", 0.5, seed=1))])
+    assert board.judging == (True, False, True)
+    assert board.places["gender"] == [(1, 1), None, (2, 2)]
+    assert board.headline == "2 of 3 models were shown to judge better than chance."
+    nobody = make_board([Entry(card=unable("a")), Entry(card=unable("b"))])
+    assert nobody.headline == "None of 2 models was shown to judge better than chance."
+
+
+def test_cards_of_other_units_and_simulated_models_stand_apart() -> None:
+    battery = BatteryRecord(name="card-1", version="1.1", sha256="b" * 64, size="default")
+    data = DataRecord(suite="other", suite_sha256=HASH, wordings_sha256=HASH)
+    cards = [
+        able("a"),
+        able("b"),
+        able("c", battery=battery),
+        able("d", data=data, readout="sampled"),
+        able("sim/x", simulated=True),
+    ]
+    board = make_board([Entry(card=each) for each in cards])
+    assert board.apart == ("", "", "another battery", "another read-out, other data", "a simulated model")
+    assert [place is None for place in board.places["gender"]] == [False, False, True, True, True]
+
+
+def test_a_folder_is_read_and_a_run_is_linked_by_its_hash_only(tmp_path: Path) -> None:
+    run = RunRecord(file="run.sqlite", sha256="c" * 64, seed=0, calls=1, tokens_in=1, tokens_out=1, parley="1")
+    write_card(able("a", run=run), tmp_path / "javascript:a.json")
+    (tmp_path / "run.sqlite").write_bytes(b"not a run")
+    (tmp_path / "other.json").write_text("{}")
+    left_out: list[str] = []
+    (entry,) = read_entries(tmp_path, tmp_path / "page.html", left_out.append)
+    assert (entry.card_link, entry.run_link) == ("./javascript%3Aa.json", "")
+    assert len(left_out) == 2
+    leaderboard(tmp_path)
+    assert (tmp_path / "leaderboard.html").is_file()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ConfigError, match="has no judge's card"):
+        leaderboard(tmp_path / "empty")
+
+
+def test_texts_of_cards_cannot_leave_the_data() -> None:
+    page = board_page(make_board([Entry(card=able("</script><script>alert(1)</script>"))]))
+    assert page.count("<script") == 2
+    assert "script-src 'sha256-" in page
+    assert board_values(make_board([Entry(card=able("a"))]))["quantiles"][40] == pytest.approx(
+        stats.t.ppf(0.975, 39), abs=1e-6
+    )
