@@ -32,7 +32,6 @@ from parley.base.lazy import import_on_first_use
 
 if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which `parley report` does not need
     from parley.agents.ballots import LOG_ODDS, ON_SCALE, READ, SilentBallot
-    from parley.agents.conversation import gather_or_cancel
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
     from parley.agents.evaluation import Assessment, Evaluator, Unscored
@@ -74,6 +73,7 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
         scale,
         structured_reply,
     )
+    from parley.base.tasks import gather_or_cancel
 else:
     __getattr__, __dir__ = import_on_first_use(__name__)
 

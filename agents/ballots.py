@@ -11,7 +11,6 @@ continues a given text, the reply is begun with `prefill`: SmolLM2 then puts 0.9
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections import Counter
@@ -30,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.structured import StructuredReply, answer_in, looks_like_refusal
+from parley.base.tasks import gather_or_cancel
 
 ON_SCALE = "on scale"
 """Key of `expected`, after the metric: the probability of all answers that the ballot allows."""
@@ -177,8 +177,8 @@ async def _sample(
     """Score-only replies, averaged. The same prompt at the same time gets another seed at each call."""
     extra = {key: value for key, value in options.items() if key in ("temperature", "effort", "think_tokens")}
     extra["max_tokens"] = SAMPLE_TOKENS
-    replies: list[Reply] = await asyncio.gather(
-        *(client.create(prompt, extra_create_args=extra, cancellation_token=token) for _ in range(ballot.samples))
+    replies: list[Reply] = await gather_or_cancel(
+        client.create(prompt, extra_create_args=extra, cancellation_token=token) for _ in range(ballot.samples)
     )
     usage = RequestUsage(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)

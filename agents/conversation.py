@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Self, TypeVar
 
@@ -38,7 +38,7 @@ from parley.agents.seats import Seat, Spoken, choose_client
 from parley.agents.structured import Readout
 from parley.agents.tracing import ConversationSpans
 from parley.agents.transcripts import Role, Transcript, Turn
-from parley.base.errors import BudgetSpent, ConfigError, CutShort
+from parley.base.errors import ConfigError
 
 Participant = Persona | ChatAgent | Team
 """Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""
@@ -394,25 +394,6 @@ def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
         "options": config.options,
         "model_client_stream": config.model_client_stream,
     }
-
-
-async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines concurrently; if one fails, cancel the others before the exception is raised.
-
-    If one had no budget left, or was cut before it said anything, the others are awaited: their calls are paid for, and
-    their replies will be in the cache.
-    """
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
-    try:
-        return await asyncio.gather(*tasks)
-    except (BudgetSpent, CutShort):
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
-    except BaseException:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        raise
 
 
 def _as_messages(task: str | BaseChatMessage | Sequence[BaseChatMessage] | None) -> list[BaseChatMessage]:

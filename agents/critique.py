@@ -21,7 +21,7 @@ from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.components import CritiqueConfig, EvaluatorConfig, load_participant, reference, resolve
-from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
+from parley.agents.conversation import Conversation, Participant, loaded_arguments
 from parley.agents.evaluation import (
     PROMPTS,
     Criterion,
@@ -41,6 +41,7 @@ from parley.agents.seats import Seat, Spoken
 from parley.agents.structured import Readout
 from parley.agents.transcripts import Turn, record_calls
 from parley.base.errors import ConfigError
+from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 
 EvaluatorVerdict = BaseModel | Unscored | None

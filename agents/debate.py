@@ -28,7 +28,6 @@ from parley.agents.components import DebateConfig, load_order, load_participant,
 from parley.agents.conversation import (
     Conversation,
     Participant,
-    gather_or_cancel,
     loaded_arguments,
 )
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
@@ -41,6 +40,7 @@ from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, by_mo
 from parley.agents.structured import Readout
 from parley.agents.transcripts import Role, Turn, record_calls
 from parley.base.errors import ConfigError
+from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 
 

@@ -20,9 +20,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from parley.agents import Models, ParseStatus, Persona, Turn, ask, free_text, scale
-from parley.agents.conversation import gather_or_cancel
 from parley.agents.fencing import fence_judged
 from parley.agents.structured import looks_like_refusal
+from parley.base.tasks import gather_or_cancel
 from parley.judging.study import Prompt, Verdict
 from parley.judging.toxicity.swaps import Swaps
 

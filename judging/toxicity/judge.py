@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from parley.agents import AuthError, ModelError, Models, Persona, ask, free_text, scale
-from parley.agents.conversation import gather_or_cancel
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim import refuse_unknown_effects
 from parley.base.redaction import hide_in_error
+from parley.base.tasks import gather_or_cancel
 from parley.judging.study import Prompt
 from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 

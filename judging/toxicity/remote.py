@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 import aiohttp
 
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.conversation import gather_or_cancel
 from parley.agents.models.base import MAX_WAIT_SECONDS
 from parley.agents.models.http import MAX_BYTES, open_session, read_body, retry_seconds, server_message
 from parley.agents.models.reply import redact
 from parley.agents.models.throttle import Throttle
 from parley.base.address import from_environment, require_https
 from parley.base.redaction import hide_in_error
+from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 

@@ -53,6 +53,14 @@ class ServerFault(ModelError):
     retryable = True
 
 
+class NotConnected(ServerFault):
+    """No connection could be opened. A server that answered before may come back; one that never did will not."""
+
+
+class Unreachable(AuthError):
+    """No server was reached, this time or before. No other call can succeed either, so the run stops."""
+
+
 class CutShort(ModelError):
     """A reply that reached its limit of tokens before it said anything: the limit must be raised."""
 

@@ -193,12 +193,13 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
         quoted = shlex.quote(str(path))
         print(f"read it:  parley report {quoted}    parley show {quoted}")
         return status
-    if progress.failed:
+    stopped = visible(result.stopped or "")
+    if progress.failed and (not result.first_error or visible(result.first_error) not in stopped):
         first = ", the first" if progress.failed > 1 else ""
         error = visible(result.first_error or "")
         print(f"parley: {plural(progress.failed, 'unit')} failed{first} with: {error}", file=sys.stderr)
-    if result.stopped:
-        print(f"parley: stopped: {visible(result.stopped)}", file=sys.stderr)
+    if stopped:
+        print(f"parley: stopped: {stopped}", file=sys.stderr)
     if result.rescued is None:  # otherwise the file must be renamed first, as the reason above says
         print("run the same command again to resume", file=sys.stderr)
     return status

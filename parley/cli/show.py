@@ -19,6 +19,7 @@ from parley.base.errors import ConfigError
 from parley.base.text import plural, visible, without_surrogates
 from parley.cli.shared import AddParser, newest_run, newest_runs
 from parley.runs import RunFile, explain_damage, stored_plan
+from parley.runs.reading import why_nothing_is_done
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -98,7 +99,7 @@ def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
         raise ConfigError(
             f"no unit id of {file.path} begins with '{prefix}'; parley show {file.path} --list prints them"
             if prefix
-            else f"{file.path} has no finished unit yet"
+            else f"{file.path}: {why_nothing_is_done(file)}"
         )
     unit = dict(zip(columns, rows[0], strict=True))
     file.check_unit(unit["id"])

@@ -15,6 +15,7 @@ from parley.base.redaction import HiddenAddresses
 from parley.base.text import plural, without_surrogates
 from parley.judging import Measure
 from parley.runs import Replies, RunFile, StoredPlan, frames, stored_plan
+from parley.runs.reading import why_nothing_is_done
 from parley.runs.studies import measures_of
 
 FAR = 1e100
@@ -90,6 +91,8 @@ def load_run(path: Path) -> LoadedRun:
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
         prompt_cache, replies, on_scale = file.prompt_cache_use(), file.replies(), file.on_scale()
+        if not unit_counts["done"]:
+            raise ConfigError(f"{path}: {why_nothing_is_done(file)}")
     if verdicts.empty:
         raise ConfigError(_nothing_to_report(unit_counts, path))
     if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
@@ -138,8 +141,6 @@ def load_run(path: Path) -> LoadedRun:
 def _nothing_to_report(units: Mapping[str, int], path: Path) -> str:
     """Why there is no report, and what to type instead."""
     name = shlex.quote(str(path))
-    if not units["done"]:
-        return f"{path} has no finished unit with a verdict yet; parley show {name} --list says how far it is"
     return (
         f"{path} has no verdicts, so there is nothing to count: parley show {name} and parley view {name} show its "
         f"{plural(units['done'], 'conversation')}"

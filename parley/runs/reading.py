@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from parley.base.errors import ParleyError
+from parley.base.text import plural
 from parley.runs.store import RunFile
 
 MAX_TASK_CHARACTERS = 200_000
@@ -43,6 +44,25 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     # BBQ's question is a template of its own: context, question and options.
     unit["fields"] = fields | template_fields(fields.get("question", ""), templates)
     return unit
+
+
+def why_nothing_is_done(file: RunFile) -> str:
+    """What stopped a run without a finished unit, and how to resume it, in one line."""
+    units = file.counts()
+    study = file.info().get("study")
+    _, errors = file.rows(
+        "SELECT error, count(*) FROM units WHERE status = 'failed' GROUP BY error ORDER BY 2 DESC LIMIT 1"
+    )
+    _, events = file.rows(
+        "SELECT kind, detail FROM events WHERE kind IN ('started', 'stopped') ORDER BY at DESC LIMIT 1"
+    )
+    reasons = [f"it was stopped: {detail}" for kind, detail in events if kind == "stopped"]
+    for error, count in errors:
+        if not reasons or str(error) not in reasons[0]:
+            reasons.append(f"{count:,} of {plural(units['failed'], 'failed unit')} with: {error}")
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    total = plural(sum(units.values()), "unit")
+    return f"none of {total} is done{why}; the `parley run {study}` command that began it resumes it"
 
 
 def read_config(file: RunFile) -> dict[str, Any]:

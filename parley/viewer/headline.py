@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from parley.agents import ParleyError
 from parley.reports import cautions
 from parley.runs import RunFile
+from parley.runs.reading import why_nothing_is_done
 
 if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
@@ -29,7 +30,7 @@ def headline(file: RunFile) -> dict[str, Any]:
     """
     page: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
     if file.counts()["done"] == 0:
-        return {**page, "unavailable": "no unit is done yet"}
+        return {**page, "unavailable": why_nothing_is_done(file)}
     verdicts = file.rows("SELECT count(*) FROM verdicts")[1][0][0]
     if verdicts == 0:
         return {**page, "unavailable": "this run has no verdicts"}

@@ -14,6 +14,7 @@ import shutil
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -27,7 +28,7 @@ from parley.agents import Client, model
 from parley.agents.models.catalogue import download
 from parley.agents.models.compatible import CompatibleClient
 from parley.base.address import proxy_for
-from parley.base.errors import ConfigError, ModelError, ServerFault
+from parley.base.errors import ConfigError, ModelError, NotConnected, ServerFault, Unreachable
 from tests.vendors.vllm import Standin
 
 Answer = bytes | list[bytes] | None
@@ -201,7 +202,25 @@ def test_a_client_works_in_a_second_event_loop() -> None:
 
 async def test_nobody_listens() -> None:
     client = model("server/m?base_url=http://127.0.0.1:1/v1", retries=0)
-    with pytest.raises(ServerFault, match="Cannot connect to host"):
+    with pytest.raises(Unreachable, match=r"no connection to http://127\.0\.0\.1:1/v1 \(connection refused\): check"):
+        await ask(client)
+    await client.close()
+
+
+async def test_a_name_that_cannot_be_resolved_is_not_tried_for_long() -> None:
+    client = model("server/m?base_url=http://nosuch.invalid/v1")
+    began = time.monotonic()
+    with pytest.raises(Unreachable, match=r"the name nosuch\.invalid cannot be resolved: check"):
+        await ask(client)
+    assert time.monotonic() - began < 15
+    await client.close()
+
+
+async def test_a_server_that_answered_before_is_waited_for() -> None:
+    async with serving(Scripted(OK)) as url:
+        client = model(f"server/m?base_url={url}/v1", retries=1)
+        assert await ask(client) == "Yes."
+    with pytest.raises(NotConnected, match="no connection to"):  # which fails a unit, and does not stop a run
         await ask(client)
     await client.close()
 
@@ -230,7 +249,7 @@ async def test_certificates_are_checked(certificate: tuple[Path, Path]) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(*certificate)
     async with connected(Scripted(OK), tls) as client:
-        with pytest.raises(ServerFault, match="CERTIFICATE_VERIFY_FAILED"):
+        with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
             await ask(client)
 
 
@@ -273,7 +292,7 @@ async def test_no_proxy_is_honoured(excluded: str, no_proxies: pytest.MonkeyPatc
         no_proxies.setenv("HTTP_PROXY", url)
         no_proxies.setenv("NO_PROXY", excluded)
         client = model(ELSEWHERE.format("http"), retries=0)
-        with pytest.raises(ServerFault, match=r"Cannot connect to host models\.invalid"):
+        with pytest.raises(Unreachable, match=r"the name models\.invalid cannot be resolved"):
             await ask(client)
         await client.close()
     assert proxy.requests == []

@@ -127,8 +127,12 @@ def test_a_server_that_does_not_run(parley: Callable[..., Any], server: Any) -> 
 
     assert result.status == 1
     assert len(result.complaints) == 1
-    assert f"http://127.0.0.1:{server.port}/v1: " in result.complaints[0]
+    assert f"no connection to http://127.0.0.1:{server.port}/v1 (connection refused): " in result.complaints[0]
     assert "Traceback" not in result.err
+    for command in ("show", "report"):
+        (line,) = parley(command, "a.sqlite").complaints
+        assert "none of 9 units is done (it was stopped: server/judge: no connection to" in line
+        assert line.endswith("the `parley run malibu` command that began it resumes it")
 
 
 def test_a_server_that_repeats_the_key(

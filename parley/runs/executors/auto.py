@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from parley.agents.conversation import gather_or_cancel
 from parley.base.errors import ParleyError
+from parley.base.tasks import gather_or_cancel
 from parley.judging import Unit
 from parley.runs.executor import InProcess, RunControl
 from parley.runs.executors.processes import ProcessHandle, ProcessPool

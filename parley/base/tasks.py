@@ -1,0 +1,30 @@
+"""Coroutines that run together and end together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+from parley.base.errors import BudgetSpent, CutShort
+
+T = TypeVar("T")
+
+
+async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run coroutines concurrently; if one fails, cancel the others before the exception is raised.
+
+    If one had no budget left, or was cut before it said anything, the others are awaited: their calls are paid for, and
+    their replies will be in the cache.
+    """
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
+    try:
+        return await asyncio.gather(*tasks)
+    except (BudgetSpent, CutShort):
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
