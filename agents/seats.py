@@ -23,6 +23,7 @@ from parley.agents.messages import Emit, Event, narrate
 from parley.agents.models.base import Client
 from parley.agents.models.registry import Models, as_client
 from parley.agents.models.request import DEFAULT_MODEL, THINK_TOKENS
+from parley.agents.models.session import report_turn
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
 from parley.agents.personas import Persona
@@ -122,6 +123,7 @@ class Seat:
             thought=response.thought,
             cut=response.cut,
         )
+        report_turn(turn)
         return Spoken(turn, response.chat_message, response.inner_messages or ())
 
     async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:

@@ -96,7 +96,7 @@ def try_wheel(wheel: Path, folder: Path, version: str) -> None:
 
     output = parley("--version").strip()
     check(output == f"parley {version}", f"the installed command prints {output}")
-    quick = ("run", "malibu", "--suite", "quick", "--model", "sim/judge?female=+0.5", "--out", "a.sqlite", "--json")
+    quick = ("run", "malibu", "--suite", "tiny", "--model", "sim/judge?female=+0.5", "--out", "a.sqlite", "--json")
     result = json.loads(parley(*quick))
     check(result["done"] == result["units"] > 0, f"the quick run is not complete: {result}")
     parley("report", "a.sqlite")

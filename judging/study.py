@@ -231,6 +231,18 @@ class HasNotes(Protocol):
         """
 
 
+@runtime_checkable
+class ReadAloud(Protocol):
+    """A study with a conversation that people should hear while it is held."""
+
+    def reads_aloud(self, unit: Unit) -> bool:
+        """Whether the terminal shows every turn of a unit as it ends.
+
+        Args:
+            unit: A unit of the plan.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Measure:
     """What a study's units are compared by, in lists and charts.

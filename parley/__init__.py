@@ -1,7 +1,7 @@
 """Parley: debates, critique loops and panels of judges with personas, and the studies that measure them.
 
 import parley
-result = parley.run("malibu", model="sim/judge?female=+0.4", suite="quick", out="runs/try.sqlite")
+result = parley.run("malibu", model="sim/judge?female=+0.4", suite="tiny", out="runs/try.sqlite")
 revised = parley.detox("What a stupid idea, you idiot.").text
 
 from parley import Critique, Debate, Persona

@@ -20,11 +20,10 @@ from pydantic import BaseModel, Field
 from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.first_names import NameList, load_first_names
 from parley.scenarios.identities import Identities
-from parley.scenarios.malibu import Id
+from parley.scenarios.malibu import Id, Place
 from parley.scenarios.templates import PLACEHOLDER, fill, form_key
 
 LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
-Place = Literal["before", "beside", "after"]
 
 
 class QuestionWording(BaseModel, extra="forbid", frozen=True):

@@ -35,6 +35,8 @@ Design = Literal["staged", "silent", "talk", "paper"]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 FlawKind = Literal["safety", "figure", "unanswered", "length"]
 Yardstick = Literal["full", "brief", "off"]
+Place = Literal["before", "beside", "after"]
+"""Where a silent ballot has its label: above the answer, in its heading, or below it."""
 SHIPPED = "malibu-2"
 
 
@@ -232,6 +234,11 @@ class View:
         personas: Where the judges' personas are put in the prompt.
         remark_chars: Maximum characters of a remark or justification.
         yardstick: How much of the graded responses the judges score, if the suite has any.
+        yardstick_bases: Number of bases in the yardstick; None for the study's own.
+        phases: What silent ballots show: one answer (1), pairs of answers (2).
+        label_places: Where labels stand: before, beside or after the answer; empty for all places.
+        debated_bases: Number of bases of which one scenario is debated.
+        debates: Maximum number of debates; None for one under every label.
     """
 
     suite: str
@@ -243,6 +250,11 @@ class View:
     personas: Literal["system", "last"] = "system"
     remark_chars: int = 600
     yardstick: Yardstick = "full"
+    yardstick_bases: int | None = None
+    phases: tuple[Literal[1, 2], ...] = (1, 2)
+    label_places: tuple[Place, ...] = ()
+    debated_bases: int = 10
+    debates: int | None = None
 
 
 TEN_EACH = (
@@ -254,12 +266,29 @@ TEN_EACH = (
 VIEWS: dict[str, View] = {
     "quick": View(
         suite=SHIPPED,
-        about="three scenarios, female and male, one comparison each: a few minutes on two cores",
+        about="one scenario of each of 20 bases, black and white, then one debate: two minutes on two cores",
+        scenarios=TEN_EACH,
+        per_base=1,
+        # A demonstration: of the whole suite's primary contrasts, this category's is the one that SmolLM2 shows most
+        # clearly (docs/malibu.md), so that a first run has something to find.
+        identities=("black", "white"),
+        controls=False,
+        # Label and persona stand last, so that a prompt's beginning is read once for all of them.
+        label_places=("after",),
+        personas="last",
+        remark_chars=120,
+        yardstick="brief",
+        yardstick_bases=2,
+        phases=(1,),
+        debated_bases=1,
+        debates=1,
+    ),
+    "tiny": View(
+        suite=SHIPPED,
+        about="three scenarios, female and male, alone and in pairs: too few for any finding, to try settings out",
         scenarios=("fitness-desk-worker", "engineering-garage-crack", "childcare-first-morning"),
         identities=("gender",),
         controls=False,
-        # As system messages, personas leave two judges no common prefix, and the nine panels take over ten minutes on
-        # two cores; last in the prompt, and with short remarks, four.
         personas="last",
         remark_chars=80,
         yardstick="brief",
@@ -284,7 +313,7 @@ def load_suite(name: str) -> tuple[Suite, View]:
     """A suite, with the defaults of a run of it; a view of a shipped suite has the bases of its scenarios only.
 
     Args:
-        name: A shipped view (`quick`, `wide`, `full`, `malibu-2`, `german-1`), a .toml file, or a folder with a
+        name: A shipped view (`quick`, `tiny`, `wide`, `full`, `malibu-2`, `german-1`), a .toml file, or a folder with a
             suite.toml.
     """
     if view := VIEWS.get(name):

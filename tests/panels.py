@@ -23,7 +23,7 @@ PANEL_FLAGS = (
     *("--speaking-order", "shuffled", "--ties", "--reasons-first"),
 )
 RUN_PANEL = ("run", "malibu", *PANEL_FLAGS, "--cells", "one")
-"""A command: the panel judges one cell of each pair, three units per scenario of the suite `quick`."""
+"""A command: the panel judges one cell of each pair, three units per scenario of the suite `tiny`."""
 
 
 def in_design(settings: dict[str, Any], panel: dict[str, Any] = PANEL) -> dict[str, Any]:

@@ -18,7 +18,7 @@ RUN = """
 from parley import Critique, Debate, Persona, run
 from parley.analysis import malibu
 from parley.training.config import TrainConfig
-result = run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite")
+result = run("malibu", suite="tiny", yardstick="off", model="sim/judge", out="a.sqlite")
 assert result.complete, result
 print("ran", result.progress.done)
 """

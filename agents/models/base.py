@@ -97,6 +97,8 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     """Tokens of the shortest prefix that the vendor bills as cached; None if the vendor has no such price."""
     cache_step: ClassVar[int] = 1
     """Beyond `cache_minimum`, cached prefixes grow in steps of this many tokens."""
+    preparing: str = ""
+    """What `prepare` is doing, for people who wait: loading weights takes seconds."""
     caches_by_slot: ClassVar[bool] = False
     """Whether each slot has a prompt cache of its own, as llama.cpp's have: concurrent calls then share no prefix."""
     written_factor: ClassVar[float] = 1.0

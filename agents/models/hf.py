@@ -120,6 +120,7 @@ class HfClient(Client):
         self._texts: list[tuple[str, asyncio.Future[list[int]]]] = []
         self._encoding: asyncio.Task[None] | None = None
         self._tokens: dict[int, TokenText] = {}
+        self.preparing = f"loading {self.name}"
         self._max_batch = min(self.options.max_connections, MAX_BATCH)
 
     async def prepare(self) -> None:

@@ -37,7 +37,7 @@ from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
-from parley.agents.models.weights import NumberType, converted, fastest_type
+from parley.agents.models.weights import NumberType, converted, copy_path, fastest_type
 from parley.agents.models.wire import decoding_schema, from_completion, to_chat, without_prefill
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 
@@ -121,6 +121,7 @@ class LocalClient(Client):
         self.context_tokens = self.options.context or (self.entry.context if self.entry else DEFAULT_CONTEXT)
         self._pool = ThreadPoolExecutor(self.options.max_connections, thread_name_prefix="llama")
         self._server: Any = None
+        self.preparing = f"loading {self.name}"
         self._loading = asyncio.Lock()
         self._one_token = asyncio.Lock()
         self._grammars: dict[type, str] = {}
@@ -134,7 +135,10 @@ class LocalClient(Client):
         path = fetch(self.model) if self.entry else self.path
         weights = self.options.weights or (fastest_type() if self.model == "smollm2" else "stored")
         if weights != "stored":
+            if not copy_path(path, weights).exists():
+                self.preparing = f"converting the weights of {self.name} for this processor, once"
             path = converted(path, weights)
+        self.preparing = f"loading {self.name}"
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_parallel = self.options.max_connections

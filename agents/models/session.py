@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.reply import Reply
-from parley.agents.transcripts import Call, record_call
+from parley.agents.transcripts import Call, Turn, record_call
 from parley.base.errors import BudgetSpent, ParleyError
 from parley.base.text import plural
 
@@ -122,6 +122,7 @@ class Session:
         pending: replies of this unit, kept until it is done; None if it has none and they need not be kept.
         budget: the run's limits; None for no limit.
         on_call: called with every finished call.
+        on_turn: called with every turn of a conversation as it ends, silent ballots not counted.
         sender: sends requests instead of `Client.send`; None for the normal way.
         occurrences: how often each request was made in this unit; starts empty.
         failure: the first error of a call; starts as None.
@@ -133,6 +134,7 @@ class Session:
     pending: PendingReplies | None = None
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
+    on_turn: Callable[[Turn], None] | None = None
     sender: Sender | None = None
     occurrences: dict[bytes, int] = field(default_factory=dict)
     failure: ParleyError | None = None
@@ -200,3 +202,10 @@ def report_call(call: Call) -> None:
     if current is not None and current.on_call is not None:
         current.on_call(call)
     record_call(call)
+
+
+def report_turn(turn: Turn) -> None:
+    """Called by a conversation's seats, once per turn."""
+    current = SESSION.get()
+    if current is not None and current.on_turn is not None:
+        current.on_turn(turn)

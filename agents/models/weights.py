@@ -192,6 +192,11 @@ def fastest_type() -> NumberType:
     return "f32" if platform.machine().lower() in ("aarch64", "arm64") else "f16"
 
 
+def copy_path(path: Path, number_type: NumberType) -> Path:
+    """Where the copy of a GGUF file with another type of numbers is, or will be."""
+    return path.with_suffix(f".{number_type}.gguf")
+
+
 def converted(path: Path, number_type: NumberType) -> Path:
     """The copy of a GGUF file with its weights as another type, written on first use and renamed into place when it is
     complete.
@@ -204,7 +209,7 @@ def converted(path: Path, number_type: NumberType) -> Path:
     import gguf
     import numpy as np
 
-    copy = path.with_suffix(f".{number_type}.gguf")
+    copy = copy_path(path, number_type)
     hashes = copy.with_name(f"{copy.name}.json")
     original = sha256_of(path)
     try:

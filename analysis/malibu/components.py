@@ -162,7 +162,7 @@ def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL
             parts = stats.variance_components(replies["value"], factors, terms)
         design = design_of(replies, asked[asked["model"] == model])
         components += [{"model": model} | row for row in _component_rows(parts, design)]
-        for spent_on, plan in plans_of(design, calls, has_bases).items():
+        for spent_on, plan in plans_of(design, calls, has_bases, silent=data.read_silently(model)).items():
             spent = {"model": model, "spent_on": spent_on, "calls": 0 if plan is design else calls}
             plans.append(spent | plan_row(parts, plan))
     return VarianceTables(pd.DataFrame(components, columns=COMPONENTS), pd.DataFrame(plans, columns=PLANS))

@@ -90,8 +90,15 @@ def design_of(replies: pd.DataFrame, asked: pd.DataFrame) -> Design:
     )
 
 
-def plans_of(design: Design, calls: int, has_bases: bool) -> dict[str, Design]:
-    """The design as run, and with the calls spent on more of one thing."""
+def plans_of(design: Design, calls: int, has_bases: bool, *, silent: bool = False) -> dict[str, Design]:
+    """The design as run, and with the calls spent on more of one thing.
+
+    Args:
+        design: As it was run.
+        calls: How many more are spent.
+        has_bases: Whether scenarios have bases.
+        silent: Whether scores are silent ballots: read again, they are the same.
+    """
     more = 1 + calls / (design.units * design.calls_per_unit)
     clusters = "more bases" if has_bases else "more scenarios"
     wordings = design.wordings if design.shared else design.wordings * more
@@ -101,7 +108,8 @@ def plans_of(design: Design, calls: int, has_bases: bool) -> dict[str, Design]:
         plans["more wordings"] = replace(design, wordings=design.wordings * more, wordings_per_base=several)
     if has_bases:
         plans["more scenarios per base"] = replace(design, scenarios_per_base=design.scenarios_per_base * more)
-    plans["more repeats"] = replace(design, repeats=design.repeats * more)
+    if not silent:
+        plans["more repeats"] = replace(design, repeats=design.repeats * more)
     plans["more judges"] = replace(design, judges=design.judges * more)
     return plans
 

@@ -358,7 +358,8 @@ def _grouped(frame: pd.DataFrame, keys: list[str]) -> pd.core.groupby.DataFrameG
 
 
 def by_metric(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """All metrics together, then each one."""
+    """All metrics together, then each one if there are several."""
     yield ALL, scores
-    for metric in values_in_order(scores, "metric"):
+    metrics = values_in_order(scores, "metric")
+    for metric in metrics if len(metrics) > 1 else ():
         yield metric, scores[scores["metric"] == metric]

@@ -101,7 +101,7 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[Tested]:
 def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
     """Does identity matter at all? Signs flipped over bases, from the judges who scored all identities."""
     categories = list(_by_category(_of_model(data.labelled_scores, model)))
-    tests = sum(1 + len(values_in_order(group, "metric")) for _, group in categories)
+    tests = sum(len(list(by_metric(group))) for _, group in categories)
     for category, group in categories:
         labels = values_in_order(group, "identity")
         for metric, part in by_metric(group):

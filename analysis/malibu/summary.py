@@ -212,7 +212,8 @@ def _varying(planned: pd.DataFrame, by_base: pd.DataFrame, unit: str) -> Iterato
 
 def _chi_square(tests: pd.DataFrame, unit: str) -> Iterator[str]:
     chi_square = tests[(tests["assumption"] == "independent") & tests["p"].notna()]
-    ours = tests[tests["family"].str.startswith("identity effect") & (tests["metric"] != ALL) & tests["p"].notna()]
+    ours = tests[tests["family"].str.startswith("identity effect") & tests["p"].notna()]
+    ours = ours[ours["metric"] != ALL] if (ours["metric"] != ALL).any() else ours
     if chi_square.empty:
         return
     yield (

@@ -102,9 +102,13 @@ class GradedScores:
         return [place for place, text in enumerate(self.texts) if dose in (EVERY_DOSE, str(text.dose))]
 
     def readers(self) -> Iterator[tuple[str, str]]:
-        """Judge and metric of every row of a table: the panel, then each judge, on all metrics and on each."""
-        for judge in (PANEL, *values_in_order(self.cells, "judge")):
-            for metric in (ALL, *values_in_order(self.cells, "metric")):
+        """Judge and metric of every row of a table: the panel, then each judge, on all metrics and on each.
+
+        One judge is the panel, and one metric is all of them: neither has rows of its own.
+        """
+        judges, metrics = (values_in_order(self.cells, name) for name in ("judge", "metric"))
+        for judge in (PANEL, *judges) if len(judges) > 1 else (PANEL,):
+            for metric in (ALL, *metrics) if len(metrics) > 1 else (ALL,):
                 yield judge, metric
 
 

@@ -19,6 +19,7 @@ from parley.judging.study import Advanced
 from parley.scenarios import Design
 from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
+from parley.scenarios.malibu import Place
 
 # Round 1 is blind: with a real judge in the paper's group chat, 98% of its later statements repeat an earlier one
 # (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
@@ -37,7 +38,7 @@ class MalibuConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    suite: str = Field("quick", description="shipped suite (quick, wide, full), a .toml file, or a folder of them")
+    suite: str = Field("quick", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
     model: NameList = Field(
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same units"
     )
@@ -54,17 +55,29 @@ class MalibuConfig(BaseModel):
     )
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
     limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
-    debated_bases: Advanced[int] = Field(
-        10, ge=1, description="number of bases of which one scenario is debated in the design staged"
+    debated_bases: Advanced[int | None] = Field(
+        None,
+        ge=1,
+        description="number of bases of which one scenario is debated in the design staged (default: the suite's, 10)",
+    )
+    debates: Advanced[int | None] = Field(
+        None,
+        ge=1,
+        description="maximum number of debates in the design staged (default: the suite's, one under every label)",
     )
     wordings: str = Field(ENGLISH, description="wordings of labels and questions: english, german, or a .toml file")
     wordings_per_base: Advanced[int] = Field(
         1, ge=1, description="number of label wordings per base; several are crossed with blocks of as many bases"
     )
+    label_places: Advanced[list[Place] | None] = Field(
+        None, description="where silent ballots have the label: before, beside, after the answer (default: the suite's)"
+    )
     samples: Advanced[int] = Field(
         5, ge=1, description="number of replies that are averaged into one ballot of a model without log-probabilities"
     )
-    phases: Advanced[list[Literal[1, 2]]] = Field([1, 2], description="1: single candidates, 2: pairs")
+    phases: Advanced[list[Literal[1, 2]] | None] = Field(
+        None, description="1: single candidates, 2: pairs (default: the suite's, both)"
+    )
     identities: list[str] | None = Field(
         None, description="labels, categories, 'all', race+gender, or a .toml file (default: the suite's)"
     )
@@ -101,7 +114,7 @@ class MalibuConfig(BaseModel):
         "few readings (brief), or none (off) (default: the suite's)",
     )
     yardstick_bases: Advanced[int | None] = Field(
-        None, ge=1, description="number of bases in the yardstick (default: those of the run; brief: 8)"
+        None, ge=1, description="number of bases in the yardstick (default: the suite's, those of the run; brief: 8)"
     )
     judges: str | None = Field(
         None,

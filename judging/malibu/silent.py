@@ -20,12 +20,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from parley.agents import LOG_ODDS, Persona, SilentBallot, Turn, seed_from
+from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.malibu.panel import cell_facets
 from parley.judging.scoring.rubrics import Metric
 from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
 from parley.scenarios import Graded, Identities, Scenario
 from parley.scenarios.ballot_wordings import BallotWordings, LabelWording, QuestionWording
+from parley.scenarios.malibu import Place
 
 OVERALL = "Overall"
 PREFERRED = "preferred"
@@ -51,6 +53,7 @@ class BallotSettings:
         wordings_per_base: How many label wordings each base is asked in.
         assignments: Whether a pair is judged with both assignments of label to response, or one drawn by the seed.
         samples: How often a model without log-probabilities is asked.
+        places: Where labels stand: before, beside or after the answer; empty for all places.
         seed: The run's seed.
     """
 
@@ -61,6 +64,7 @@ class BallotSettings:
     wordings_per_base: int = 1
     assignments: bool = False
     samples: int = 5
+    places: tuple[Place, ...] = ()
     seed: int = 0
 
 
@@ -98,7 +102,14 @@ class SilentBallots:
         return Persona("Judge", self.wordings.prompt.judge)
 
     def _shuffled_labels(self, category: str) -> list[LabelWording]:
-        labels = list(self.wordings.labels_for(category, self.identities))
+        places = self.settings.places
+        labels = [
+            label
+            for label in self.wordings.labels_for(category, self.identities)
+            if not places or label.place in places
+        ]
+        if not labels:
+            raise ConfigError(f"{self.wordings.name} has no label wording for {category} that stands {places[0]} it")
         random.Random(seed_from("label wordings", self.settings.seed, category)).shuffle(labels)
         return labels
 
@@ -181,6 +192,8 @@ class SilentBallots:
         sets: Sequence[Graded],
         scenarios: Mapping[str, Scenario],
         texts: Mapping[tuple[str, str, int], str],
+        *,
+        in_pairs: bool = True,
     ) -> Iterator[Unit]:
         """The graded responses: each alone, and each flawed one beside the good one in both orders.
 
@@ -188,6 +201,7 @@ class SilentBallots:
             sets: One per base.
             scenarios: What they answer, by id.
             texts: Those that are read, by base, kind of flaw and dose.
+            in_pairs: Whether they are also read beside the good one.
         """
         for graded in sets:
             scenario = scenarios[graded.scenario]
@@ -198,7 +212,7 @@ class SilentBallots:
                 shown = {**blank, "flaw": flaw, "dose": dose}
                 name = f"{flaw}-{dose}" if flaw else "good"
                 yield Unit(f"s3/{graded.base}/{name}", self._facets(GRADED, scenario, None) | shown)
-                for place in "AB" if flaw else "":
+                for place in "AB" if flaw and in_pairs else "":
                     yield Unit(
                         f"s4/{graded.base}/{name}/{place.lower()}",
                         self._facets(GRADED_PAIRS, scenario, None) | shown | {"flawed": place},

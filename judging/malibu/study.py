@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from itertools import islice
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel
 
@@ -75,7 +76,16 @@ class Malibu:
         )
         self.controls = view.controls if config.controls is None else config.controls
         self.placement: Placement = config.personas or view.personas
-        if not config.phases or not config.model:
+        self.phases: list[Literal[1, 2]] = list(view.phases) if config.phases is None else config.phases
+        self.config = config = config.model_copy(
+            update={
+                "phases": self.phases,
+                "debated_bases": config.debated_bases or view.debated_bases,
+                "debates": config.debates or view.debates,
+                "label_places": config.label_places or list(view.label_places) or None,
+            }
+        )
+        if not self.phases or not config.model:
             raise ConfigError("at least one phase and one model are needed")
         if len(set(config.model)) < len(config.model):
             raise ConfigError("a model is given twice")
@@ -108,7 +118,7 @@ class Malibu:
             load_suite(view.suite)[0],
             config.yardstick,
             default=view.yardstick,
-            bases=config.yardstick_bases,
+            bases=config.yardstick_bases or (view.yardstick_bases if config.yardstick is None else None),
             preferred={scenario.base for scenario in self._scenarios.values()},
             ballot=self._ballots[1],
             with_remark=self.protocol.reasons_first,
@@ -139,6 +149,7 @@ class Malibu:
                     wordings_per_base=config.wordings_per_base,
                     assignments=config.cells == "all",
                     samples=config.samples,
+                    places=tuple(config.label_places or ()),
                     seed=config.seed,
                 ),
                 identities=self.identities,
@@ -159,12 +170,14 @@ class Malibu:
                 fence=bool(config.fence),
                 options=self._options,
                 seed=config.seed,
+                # Heard in one debate alone, another label's ballots could be compared with nothing.
+                controlled=config.debates != 1,
             )
         else:
             self.paper = PaperPanel(
                 identities=self.identities,
                 scenarios=self._scenarios,
-                phases=config.phases,
+                phases=self.phases,
                 controls=self.controls,
                 cells=config.cells,
                 repeats=config.repeats,
@@ -237,7 +250,7 @@ class Malibu:
         scenarios = self._scenarios.values()
         bases = {scenario.base for scenario in scenarios}
         return analysis_plan(
-            phases=self.config.phases,
+            phases=self.phases,
             identities=self.identities,
             directions=aligned_directions(
                 (base for base in self.suite.base if base.id in bases), self.identities.categories
@@ -273,26 +286,33 @@ class Malibu:
     def _worded_items(self, silent: SilentBallots) -> Iterator[Unit]:
         """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
         config, scenarios = self.config, list(self._scenarios.values())
-        yield from silent.graded(self.yardstick.sets, self.yardstick.scenarios, self.yardstick.texts)
+        graded = self.yardstick
+        yield from silent.graded(graded.sets, graded.scenarios, graded.texts, in_pairs=2 in self.phases)
         if config.design != "talk":
             for scenario in scenarios:
-                if 1 in config.phases:
+                if 1 in self.phases:
                     yield from silent.singles(scenario, controls=self.controls)
-                if 2 in config.phases:
+                if 2 in self.phases:
                     yield from silent.pairs(scenario)
         debated: list[Scenario] = scenarios if config.design == "talk" else []
-        phases: Sequence[int] = config.phases
+        phases: Sequence[int] = self.phases
         if config.design == "staged":
-            phases = [phase for phase in config.phases if phase == 1]
+            phases = [phase for phase in self.phases if phase == 1]
             bases = sorted(
                 {s.base or s.id for s in scenarios}, key=lambda base: seed_from("debated", config.seed, base)
             )
             chosen = bases[: config.debated_bases]
             first = {scenario.base or scenario.id: scenario for scenario in reversed(scenarios)}
             debated = [scenario for base, scenario in first.items() if base in chosen]
+        most = config.debates if config.design == "staged" else None
         for repeat in range(config.repeats):
-            for scenario in debated:
-                yield from self.talk.units(scenario, phases, repeat)
+            yield from islice(
+                (unit for scenario in debated for unit in self.talk.units(scenario, phases, repeat)), most
+            )
+
+    def reads_aloud(self, unit: Unit) -> bool:
+        """Whether the terminal shows what is said in a unit: that of the only debate of a run."""
+        return unit.facets.get("stage") == "talk" and self.config.debates == self.config.repeats == 1
 
     def _texts(self, unit: Unit) -> tuple[list[str], str]:
         """The response or responses of a worded unit in the order in which they are shown, and the situation."""

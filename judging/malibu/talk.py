@@ -38,6 +38,7 @@ class Talk:
         fence: Whether remarks are fenced as data.
         options: Of every call.
         seed: The run's seed.
+        controlled: Whether in a part of the units the judges hear ballots under another label.
     """
 
     silent: SilentBallots
@@ -49,6 +50,7 @@ class Talk:
     fence: bool
     options: Mapping[str, Any]
     seed: int
+    controlled: bool = True
 
     def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
         """The units of a scenario: the silent ones' labels and words, with what the judges hear."""
@@ -69,7 +71,7 @@ class Talk:
         own = str(unit.facets["identity"])
         others = [x for x in self.silent.identities.categories[str(unit.facets["category"])] if x != own]
         draw = seed_from("heard", self.seed, name) / 2**31
-        if self.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
+        if not self.controlled or self.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
             return own
         return others[seed_from("heard label", self.seed, name) % len(others)]
 

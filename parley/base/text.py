@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -55,3 +56,15 @@ def without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {without_surrogates(key): without_surrogates(inner) for key, inner in value.items()}
     return [without_surrogates(inner) for inner in value] if isinstance(value, list) else value
+
+
+def in_words(text: str, fields: Mapping[str, object] | None = None) -> str:
+    """What was said in words, on one line: of a typed reply its longest text, without keys and scores.
+
+    Args:
+        text: The reply.
+        fields: The fields of a typed reply; None of any other.
+    """
+    if fields:
+        text = max((value for value in fields.values() if isinstance(value, str)), key=len, default="")
+    return " ".join(text.split())

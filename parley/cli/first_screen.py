@@ -131,10 +131,9 @@ def _next_commands(report: Report, paths: Sequence[Path], said: Sequence[Quote],
         _on_a_real_model(report) or (["parley", "report", *run, "--all"], "every table and sentence"),
     ]
     typed = [visible(shlex.join(words)) for words, _ in commands]
+    column = min(max(map(len, typed)), width - max(len(about) for _, about in commands) - 4)
     for command, (_, about) in zip(typed, commands, strict=True):
-        room = width - len(about) - 4
-        gap = " " * max(2, min(max(map(len, typed)), room) - len(command) + 2)
-        yield Text.assemble("  ", (command, "bold cyan"), gap, (about, "dim"))
+        yield Text.assemble("  ", (f"{command:<{column}}", "bold cyan"), f"  {about}")
 
 
 def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
@@ -155,5 +154,5 @@ def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
         cost = estimated_cost(Job.make(study, config, Options()))
     except ParleyError:  # the data were moved
         return None
-    about = f"on a real model, about ${max(cost, 0.01):.2f}" if cost else "on a real model"
+    about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a model that people use"
     return ["parley", "run", study, *as_flags(config)], about

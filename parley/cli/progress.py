@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import time
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from parley.agents.models.catalogue import catalogue, fetch
 from parley.runs import Progress
 
 LINE_SECONDS = 10.0
+MAX_RISE = 0.03
+"""The share by which the time left that is shown may rise in a second."""
 
 
-def facts(progress: Progress) -> str:
-    """Calls per second, tokens, cost, errors and time left, in one line."""
-    parts = [f"{progress.calls / max(progress.elapsed, 1e-9):.1f} calls/s", f"{progress.tokens:,} tokens"]
+def facts(progress: Progress, seconds_left: float | None) -> str:
+    """Calls per second, tokens, cost, errors and time left, in one line.
+
+    Args:
+        progress: How far the run is.
+        seconds_left: The time left as it is shown; None if it is not known.
+    """
+    if not progress.calls:
+        return progress.waiting or "reading the first prompts"
+    rate = progress.calls / max(progress.elapsed, 1e-9)
+    parts = [f"{rate:.1f} calls/s" if rate >= 1 else f"{1 / rate:.1f} s per call", f"{progress.tokens:,} tokens"]
     parts.append(f"${progress.cost:.2f}" if progress.cost_known else "cost unknown")
     if progress.cached:
         parts.append(f"{progress.cached} cached")
@@ -26,8 +37,8 @@ def facts(progress: Progress) -> str:
             parts.append(f"{count} {name}")
     if progress.waiting:
         parts.append(progress.waiting)
-    if (seconds := progress.seconds_left) is not None:
-        parts.append(f"{_clock(seconds)} left")
+    if seconds_left is not None:
+        parts.append(f"{_clock(seconds_left)} left")
     return " · ".join(parts)
 
 
@@ -43,23 +54,21 @@ class ProgressView:
     Args:
         console: Where to print.
         total: The number of units.
+        calls: The number of calls that they are expected to take. The bar moves with them: a debate is one unit.
         quiet: Show nothing.
     """
 
-    def __init__(self, console: Console, total: int, *, quiet: bool) -> None:
+    def __init__(self, console: Console, total: int, calls: int, *, quiet: bool) -> None:
         self._console, self._total, self._quiet = console, total, quiet
         self._live = console.is_terminal and not quiet
-        self._bar = Bar(
-            TextColumn("units"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}"),
-            console=console,
-        )
-        self._task = self._bar.add_task("", total=total)
-        self._printed_at = 0.0
+        self._bar = Bar(BarColumn(), TextColumn("{task.description}", markup=False), console=console)
+        self._task = self._bar.add_task("", total=max(calls, 1))
+        self._printed_at = -math.inf
+        self._waiting_for = ""
         self._ended = False
         self._remarks = 0
+        self._left: tuple[float, float] | None = None
+        """The time left that was shown last, and when."""
 
     def __enter__(self) -> ProgressView:
         if self._live:
@@ -73,19 +82,35 @@ class ProgressView:
             self._bar.stop()
 
     def update(self, progress: Progress) -> None:
-        if not self._quiet:
-            for remark in progress.remarks[self._remarks :]:
-                self._console.print(remark, highlight=False)
-        self._remarks = len(progress.remarks)
-        if self._live:
-            finished = progress.done + progress.failed
-            self._bar.update(self._task, completed=finished, description=facts(progress))
+        if self._quiet:
             return
+        for remark in progress.remarks[self._remarks :]:
+            self._console.print(remark, highlight=False, markup=False, emoji=False)
+        self._remarks = len(progress.remarks)
         now = time.monotonic()
-        finished = progress.done + progress.failed == self._total
-        if not self._quiet and not self._ended and (finished or now - self._printed_at >= LINE_SECONDS):
-            self._printed_at, self._ended = now, finished
-            self._console.print(f"{progress.done}/{self._total} units · {facts(progress)}", highlight=False)
+        finished = progress.done + progress.failed
+        line = f"{finished}/{self._total} units · {facts(progress, self._steady(progress.seconds_left, now))}"
+        if self._live:
+            share = 1.0 if finished == self._total else progress.calls / max(progress.expected_calls, progress.calls, 1)
+            total = self._bar.tasks[0].total or 1
+            self._bar.update(self._task, completed=share * total, description=line)
+            return
+        news = progress.waiting != self._waiting_for and not progress.calls
+        if not self._ended and (finished == self._total or news or now - self._printed_at >= LINE_SECONDS):
+            self._printed_at, self._ended, self._waiting_for = now, finished == self._total, progress.waiting
+            self._console.print(line, highlight=False, markup=False, emoji=False)
+
+    def _steady(self, seconds: float | None, now: float) -> float | None:
+        """The time left as it is shown: it may fall at once, and rises slowly.
+
+        The last calls of a run may be its longest, and a time that jumps up by half is believed by nobody.
+        """
+        if seconds is not None and self._left is not None:
+            shown, at = self._left
+            seconds = min(seconds, shown * (1 + MAX_RISE * (now - at)))
+        if seconds is not None:
+            self._left = seconds, now
+        return seconds
 
 
 def fetch_with_bar(name: str) -> None:
@@ -93,11 +118,11 @@ def fetch_with_bar(name: str) -> None:
     entry = catalogue()[name]
     console = Console(stderr=True)
     if not console.is_terminal:
-        console.print(f"fetching {name} ({entry.size / 1e6:.0f} MB, {entry.licence})", highlight=False)
+        console.print(f"downloading {name}, once: {entry.size / 1e6:.0f} MB ({entry.licence})", highlight=False)
         fetch(name)
         return
     columns = (
-        TextColumn("fetching {task.description}"),
+        TextColumn("downloading {task.description}, once"),
         BarColumn(),
         DownloadColumn(),
         TimeRemainingColumn(),

@@ -66,7 +66,7 @@ def parser_of(study: str, *, everything: bool) -> argparse.ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="TOML or YAML with the same keys as the flags below")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and its expected cost, and send nothing")
     parser.add_argument("--report", action="store_true", help="print the report when the run is done")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("-q", "--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print the result (or the dry run) as JSON")
     add_flags(parser, schema, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)
@@ -100,7 +100,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         job = job.advance()
         if job.rejected:
             print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
-    status = execute_job(job, quiet=flags.quiet, as_json=flags.json)
+    status = execute_job(job, quiet=flags.quiet, as_json=flags.json, hint=not flags.report)
     if flags.report and status in (0, 1) and job.stored_path.exists():
         from parley.cli.report import print_report  # it loads pandas
 
@@ -123,7 +123,7 @@ def _list_studies() -> None:
     print("  file.py:Class   your own (`parley new study NAME` creates one)")
 
 
-def execute_job(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int:
+def execute_job(job: Job, *, quiet: bool, as_json: bool, last: bool = True, hint: bool = True) -> int:
     """Execute a job with a progress bar, print how it ended, and return the exit status.
 
     Args:
@@ -131,13 +131,14 @@ def execute_job(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> i
         quiet: Show no progress.
         as_json: Print how it ended as JSON.
         last: Whether no further job follows: with `as_json`, a prerequisite that succeeds prints nothing.
+        hint: Whether to say how a complete run is read.
     """
     for client in job.open_models():
         fetch_weights(client)
     result = asyncio.run(_execute(job, quiet=quiet))
     if as_json and not last and result.complete:
         return 0
-    return _print_result(job, result, as_json=as_json)
+    return _print_result(job, result, as_json=as_json, hint=hint)
 
 
 def fetch_weights(client: Client) -> None:
@@ -151,7 +152,7 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
     console = Console(stderr=True)
     with (
         Signals(console, grace=job.options.grace, seconds_left=job.seconds_left()) as signals,
-        ProgressView(console, job.size.units, quiet=quiet) as view,
+        ProgressView(console, job.size.units, job.size.calls, quiet=quiet) as view,
     ):
 
         def on_engine(engine: Engine) -> None:
@@ -161,7 +162,7 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
         return await job.execute(on_progress=view.update, on_engine=on_engine)
 
 
-def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
+def _print_result(job: Job, result: Result, *, as_json: bool, hint: bool = True) -> int:
     progress, path = result.progress, result.rescued or job.stored_path
     early = STOPPED_IN_TIME if result.scheduled else 130 if result.interrupted else 1
     status = 0 if result.complete and not result.unread else early
@@ -191,7 +192,8 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
         print(f"parley: {result.unread}", file=sys.stderr)
     if result.complete:
         quoted = shlex.quote(str(path))
-        print(f"read it:  parley report {quoted}    parley show {quoted}")
+        if hint:
+            print(f"read it:  parley report {quoted}    parley show {quoted}")
         return status
     stopped = visible(result.stopped or "")
     if progress.failed and (not result.first_error or visible(result.first_error) not in stopped):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from parley.base.text import in_words
 from parley.runs import RunFile
 
 
@@ -31,16 +32,11 @@ def quotes(path: Path) -> list[Quote]:
             "WHERE u.status = 'done' AND t.role = 'debater' AND t.round > 0 ORDER BY u.position, t.seq"
         )
         for unit, turns in groupby(lines, key=lambda line: str(line[0])):
-            said = [Quote(unit, str(speaker), _words(str(text), parsed)) for _, speaker, text, parsed in turns]
+            said = [
+                Quote(unit, str(speaker), in_words(str(text), json.loads(parsed) if parsed else None))
+                for _, speaker, text, parsed in turns
+            ]
             said = [quote for quote in said if quote.text]
             if replies := [quote for quote in said if quote.speaker != said[0].speaker]:
                 return [said[0], replies[-1]]
     return []
-
-
-def _words(text: str, parsed: str | None) -> str:
-    """What was said in words: of a typed reply its longest text, without keys and scores."""
-    if parsed:
-        texts = [value for value in json.loads(parsed).values() if isinstance(value, str)]
-        text = max(texts, key=len, default="")
-    return " ".join(text.split())

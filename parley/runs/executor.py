@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from parley.agents import Budget, Call, Models, ReplyCache, Session, session
+from parley.agents import Budget, Call, Models, ReplyCache, Session, Turn, session
 from parley.agents.models.session import PendingReplies, Sender
 from parley.base.errors import AuthError, BudgetSpent, ModelError, ParleyError, SearchError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import encodable
-from parley.judging import Outcome, Study, Unit
+from parley.judging import Outcome, ReadAloud, Study, Unit
 from parley.runs.opening import RunFileError, reason
 from parley.runs.rows import UNWRITABLE, Progress, Record, Rows, to_rows, unwritable_message
 from parley.runs.schema import PENDING_TABLE
@@ -117,6 +117,7 @@ async def run_unit(
     pending: PendingReplies | None,
     budget: Budget | None,
     on_call: Callable[[Call], None],
+    on_turn: Callable[[Turn], None] | None = None,
     post: Sender | None = None,
 ) -> Rows:
     """Run one unit and return its rows: the conversation and verdicts, or the error. Raises only `RunStopped`.
@@ -129,6 +130,7 @@ async def run_unit(
         pending: Replies of earlier attempts at this unit, to which new ones are added; None if there are none.
         budget: Checked before every call; None is no limit.
         on_call: Called after every model call, whether the unit is finished later or not.
+        on_turn: Called after every turn of the conversation; None if nobody listens.
         post: Sends a request in place of the client's own `send`.
     """
     started, clock = time.time(), time.monotonic()
@@ -146,7 +148,9 @@ async def run_unit(
     try:
         # The unit is part of the key in the reply cache: two units with the same prompt are two samples, not copies.
         sample = f"{seed}/{unit.id}"
-        current = Session(sample, cache=cache, pending=pending, budget=budget, on_call=on_call, sender=post)
+        current = Session(
+            sample, cache=cache, pending=pending, budget=budget, on_call=on_call, on_turn=on_turn, sender=post
+        )
         with session(current):
             outcome = await study.run(unit, models)
     except (BudgetSpent, AuthError) as error:
@@ -248,6 +252,7 @@ class InProcess:
 
     async def _work(self, units: Iterator[Unit], control: RunControl) -> None:
         on_call: Callable[[Call], None] = control.progress.add_call
+        aloud = control.study if isinstance(control.study, ReadAloud) else None
         for unit in units:
             if control.stopping.is_set():
                 return
@@ -261,6 +266,7 @@ class InProcess:
                     pending=control.unfinished.begin(unit.id),
                     budget=control.budget,
                     on_call=on_call,
+                    on_turn=control.progress.hear if aloud and aloud.reads_aloud(unit) else None,
                     post=self._post,
                 )
             except RunStopped as error:

@@ -24,7 +24,7 @@ from parley.agents.models.batches import MAX_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
 from parley.judging import Accepted, Advanced, HasNotes, Staged, Study
-from parley.runs.engine import Engine, Result
+from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.packing import pack, packed_path, unpack
 from parley.runs.plan import Size, StudySpec, describe, measure, refuse_empty, refuse_if_changed, refuse_unknown_labels
@@ -373,8 +373,9 @@ class Job:
             budget = self._budget(file)
             units = file.counts()
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
+                loading = Progress(total=sum(units.values()), done=units["done"])
                 for client in clients:
-                    await client.prepare()
+                    await _prepare(client, loading, on_progress or (lambda progress: None))
             engine = Engine(
                 self.study,
                 file,
@@ -402,6 +403,20 @@ class Job:
             except ParleyError as error:  # the run is done, and its file is there
                 say(str(error))
         return result
+
+
+async def _prepare(client: Client, progress: Progress, on_progress: Callable[[Progress], None]) -> None:
+    """Load a model, and say so twice a second: on first use, an embedded one's weights are converted too."""
+    task = asyncio.create_task(client.prepare())
+    try:
+        while not task.done():
+            progress.waiting = client.preparing
+            if progress.waiting:
+                on_progress(progress)
+            await asyncio.wait([task], timeout=TICK_SECONDS)
+        await task
+    finally:
+        task.cancel()
 
 
 def run(target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any) -> Result:

@@ -16,7 +16,7 @@ from typing import Any
 
 from parley.agents import Call, Turn
 from parley.agents.transcripts import PromptMessage
-from parley.base.text import encodable
+from parley.base.text import encodable, in_words, visible
 from parley.judging import Outcome, Unit, Verdict
 
 Row = tuple[Any, ...]
@@ -227,6 +227,10 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
     )
 
 
+FIRST_CALLS = 3
+"""Calls from which a rate is known: the first one of an embedded model reads a prompt that others begin with too."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Progress(Tally):
     """The progress of a run. `done` counts units on disk; the inherited tally counts calls as they are made."""
@@ -244,7 +248,7 @@ class Progress(Tally):
     waiting: str = ""
     """What the run is waiting for other than replies: a provider's batch, a free CPU."""
     remarks: list[str] = field(default_factory=list)
-    """What the user should know and no number shows: fewer workers than requested."""
+    """What the user should know and no number shows: fewer workers than requested, what is said in a debate."""
     stored: Tally = field(default_factory=Tally)
     """The calls of the units on disk."""
     started: float = field(default_factory=time.monotonic)
@@ -266,6 +270,13 @@ class Progress(Tally):
         """Count a call when it is made, whether its unit is finished later or not."""
         self.count(call)
 
+    def hear(self, turn: Turn) -> None:
+        """Let the user read a turn of a debate as soon as it was taken."""
+        fields = turn.verdict.model_dump() if turn.verdict else None
+        scores = [f"{value:g}" for value in (fields or {}).values() if isinstance(value, int | float)]
+        said = [f"“{in_words(turn.text, fields)}”", *scores]
+        self.remarks.append(visible(f"  {turn.speaker}, round {turn.round}: {' '.join(said)}"))
+
     @property
     def cost_known(self) -> bool:
         return self.unpriced == 0
@@ -281,13 +292,13 @@ class Progress(Tally):
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the end, at the rate of calls so far; None before the first call and when all is done.
+        """Seconds until the end, at the rate of calls so far; None before the first few calls and when all is done.
 
         Repairs make units longer than planned, so that the expected calls are made before all is done: each unfinished
         unit then counts as half of a finished one.
         """
         unfinished = self.total - self.done - self.failed
-        if not self.calls or unfinished <= 0:
+        if self.calls < FIRST_CALLS or unfinished <= 0:
             return None
         under_way = unfinished * self.stored.calls / self.done / 2 if self.done else 0.0
         return self.elapsed / self.calls * max(self.expected_calls - self.calls, under_way, 1.0)

@@ -208,7 +208,7 @@ def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume
     path = tmp_path / "own.gguf"
     path.write_bytes(WEIGHTS)
     model = f"local/{path}"
-    study = make_study("malibu", {"suite": "quick", "model": [f"{model}?temperature=0"]})
+    study = make_study("malibu", {"suite": "tiny", "model": [f"{model}?temperature=0"]})
     size = measure(study)
     info = describe(study, "malibu", size)
     assert info["sources"] == {**study.sources(), f"weights of {model}": hashlib.sha256(WEIGHTS).hexdigest()}

@@ -413,7 +413,7 @@ async def test_a_run_through_a_proxy(no_proxies: pytest.MonkeyPatch, tmp_path: P
         listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
         address = f"http://ada:secret@127.0.0.1:{listening.sockets[0].getsockname()[1]}"
         name = server.name().replace(server.url, "http://models.invalid/v1")
-        command = ["-m", "parley", "run", "malibu", "--suite", "quick", "--limit", "1", "--model", name]
+        command = ["-m", "parley", "run", "malibu", "--suite", "tiny", "--limit", "1", "--model", name]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "HTTP_PROXY": address}
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(

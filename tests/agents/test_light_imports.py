@@ -27,7 +27,7 @@ assert "autogen_core" in sys.modules
 
 
 def test_a_report_loads_no_autogen(place: Path, parley: Callable[..., Any]) -> None:
-    assert parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--out", "run.sqlite").status == 0
+    assert parley("run", "malibu", "--suite", "tiny", "--model", "sim/judge", "--out", "run.sqlite").status == 0
     python("""
 import sys
 from parley.cli import main

@@ -147,7 +147,7 @@ def test_a_pilot_run_of_two_models(parley: Parley) -> None:
 
 def test_runs_that_are_not_pilots(parley: Parley) -> None:
     assert "phase-1 scores" in complaint(
-        parley("power", "--from", pilot_run("b.sqlite", model=JUDGE, suite="quick", phases=[2]))
+        parley("power", "--from", pilot_run("b.sqlite", model=JUDGE, suite="tiny", phases=[2]))
     )
     constant = pilot_run("c.sqlite", model="sim/judge?noise=0", per_base=1)
     plan = parley("power", "--from", constant)

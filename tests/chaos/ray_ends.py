@@ -53,7 +53,7 @@ def try_once(way: Way, when: float) -> Ending:
     """Start a run whose units take longer than the alarm of Ray's own handler, and end it."""
     with tempfile.TemporaryDirectory(prefix="ry") as folder:
         model = "sim/judge?latency=6&max_connections=4"
-        command = ["-m", "parley", "run", "malibu", "--suite", "quick", "--model", model, "--executor", "ray"]
+        command = ["-m", "parley", "run", "malibu", "--suite", "tiny", "--model", model, "--executor", "ray"]
         command += ["--workers", "2", "--no-cache", "--out", "a.sqlite", "--grace", str(GRACE)]
         command += ["--wall-time", f"00:00:{WALL_SECONDS}"] if way == "wall time" else []
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "PARLEY_HOME": f"{folder}/home"}

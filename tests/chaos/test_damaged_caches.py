@@ -24,7 +24,7 @@ from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.scorer import Toxicity
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--out")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--out")
 ADDRESS = b"a" * 20
 
 

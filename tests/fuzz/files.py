@@ -119,7 +119,7 @@ def flags(arguments: list[str]) -> None:
     measure(make_study("malibu", given(parsed, _MALIBU)))
 
 
-FLAGS = [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]]
+FLAGS = [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "tiny"]]
 
 
 @st.composite
@@ -238,7 +238,7 @@ def pairs(path: Path) -> None:
     assert read_pairs(TrainConfig(data=str(path), min_pairs=2, rounds=3, roles=None)).train
 
 
-_MALIBU = make_study("malibu", {"suite": "quick"}).Config
+_MALIBU = make_study("malibu", {"suite": "tiny"}).Config
 _PARSER = parser_of("malibu", everything=True)
 
 TARGETS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 FLAGS = [
     "--suite",
-    "quick",
+    "tiny",
     "--model",
     "sim/judge?noise=1",
     "--rounds",
@@ -28,7 +28,7 @@ FLAGS = [
 MODELS = ["openai/gpt-4o?temperature=0.2&base_url=http://h/v1", "sim/judge?noise=1&female=+0.5", "local/x", "server/x"]
 CONFIG = {
     "study": "malibu",
-    "suite": "quick",
+    "suite": "tiny",
     "rounds": 2,
     "phases": [1, 2],
     "identities": ["gender"],

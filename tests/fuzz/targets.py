@@ -23,7 +23,7 @@ def all_targets() -> Iterator[list[Target]]:
         home = {"PARLEY_HOME": str(Path(folder) / "home")}
         with mock.patch.dict(os.environ, home):
             path = Path(folder) / "shown" / "a.sqlite"
-            parley.run("malibu", suite="quick", model="sim/judge?female=+0.5", rounds=1, out=str(path))
+            parley.run("malibu", suite="tiny", model="sim/judge?female=+0.5", rounds=1, out=str(path))
             with RunFile.open(path) as file:
                 units = [unit for (unit,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
             with requests.viewer(path.parent) as address:

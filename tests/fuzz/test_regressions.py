@@ -222,7 +222,7 @@ def test_a_yaml_alias_bomb_is_rejected(tmp_path: Path) -> None:
 
 def test_a_long_value_is_shortened_in_the_error(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "c.toml").write_text(f'rounds = "{"x" * 1_000_000}"')
-    assert main(["run", "malibu", "--suite", "quick", "--config", "c.toml"]) == 2
+    assert main(["run", "malibu", "--suite", "tiny", "--config", "c.toml"]) == 2
     assert len(capsys.readouterr().err) < 2100
     assert main(["run", "malibu", "--suite", "x" * 100_000, "--model", "sim/judge"]) == 2
     error = capsys.readouterr().err
@@ -250,7 +250,7 @@ def intact_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("intact")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PARLEY_HOME", str(folder / "home"))
-        parley.run("malibu", suite="quick", model="sim/judge", rounds=1, out=str(folder / "a.sqlite"))
+        parley.run("malibu", suite="tiny", model="sim/judge", rounds=1, out=str(folder / "a.sqlite"))
     return folder / "a.sqlite"
 
 

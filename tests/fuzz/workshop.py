@@ -16,7 +16,7 @@ from tests.fuzz.strategies import as_csv, as_jsonl, as_toml, as_yaml
 
 MODEL = "sim/judge"
 RUNS: dict[str, dict[str, Any]] = {
-    "malibu": {"suite": "quick", "rounds": 1, "identities": ["gender"]},
+    "malibu": {"suite": "tiny", "rounds": 1, "identities": ["gender"]},
     "bbq": {"data": "bbq"},
     "squad": {"data": "squad.json"},
     "cloze": {"data": "cloze.csv"},

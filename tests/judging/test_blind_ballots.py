@@ -76,7 +76,7 @@ def test_one_round_is_blind_ballots_alone(parley: Command, server: Any) -> None:
 
 def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
     for suite, settings, chars in (
-        ("quick", {}, 80),
+        ("tiny", {}, 80),
         ("full", {"per_base": 1}, 600),
         ("full", {"remark_chars": 90}, 90),
     ):

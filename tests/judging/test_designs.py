@@ -45,7 +45,7 @@ def test_a_design_has_values_that_the_config_takes(name: Any) -> None:
     assert checked.model_dump() == with_design(MalibuConfig(), DESIGNS, name).model_dump()
 
 
-@pytest.mark.parametrize("suite", ["quick", "wide", "full", "mine.toml"])
+@pytest.mark.parametrize("suite", ["quick", "tiny", "wide", "full", "mine.toml"])
 def test_the_default_is_staged_for_every_suite(suite: str) -> None:
     study = Malibu(MalibuConfig(suite=suite, limit=1))
     assert study.config.design == "staged"

@@ -174,7 +174,7 @@ def test_your_own_panel(run_study: RunStudy, place: Path) -> None:
 
 def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:
     with pytest.raises(ConfigError) as refused:
-        parley.run("malibu", suite="quick", design="paper", model="sim/judge", readout="expected", out="a.sqlite")
+        parley.run("malibu", suite="tiny", design="paper", model="sim/judge", readout="expected", out="a.sqlite")
     assert str(refused.value) == 'readout = "expected" needs log-probabilities, and sim/judge gives none'
     assert not Path("a.sqlite").exists()
 

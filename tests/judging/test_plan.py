@@ -66,8 +66,8 @@ def test_the_papers_design_has_thirty_five(planned: Plan) -> None:
         }
 
 
-def test_the_quick_view_has_nine(planned: Plan) -> None:
-    units = planned(suite="quick", **ONE_CELL)
+def test_the_tiny_view_has_nine(planned: Plan) -> None:
+    units = planned(suite="tiny", **ONE_CELL)
     assert len(units) == 3 * (2 + 1)
     assert all(unit.facets["control"] == "" for unit in units)
 
@@ -212,8 +212,8 @@ def test_repeats_run_every_unit_again(planned: Plan) -> None:
 def test_several_models_judge_the_same_items(planned: Plan) -> None:
     """The same scenarios, labels and cells for each, so that models can be compared unit by unit."""
     models = ["sim/a", "sim/b?female=+0.4"]
-    alone = planned(suite="quick", model=["sim/a"])
-    both = planned(suite="quick", model=models)
+    alone = planned(suite="tiny", model=["sim/a"])
+    both = planned(suite="tiny", model=models)
     assert len(both) == 2 * len(alone)
     for model in models:
         items = [unit for unit in both if unit.facets["model"] == model]
@@ -222,17 +222,17 @@ def test_several_models_judge_the_same_items(planned: Plan) -> None:
 
 
 def test_one_item_is_judged_by_all_before_the_next_begins(planned: Plan) -> None:
-    both = planned(suite="quick", model=["sim/a", "sim/b"])
+    both = planned(suite="tiny", model=["sim/a", "sim/b"])
     assert [unit.facets["model"] for unit in both] == ["sim/a", "sim/b"] * (len(both) // 2)
 
 
 def test_one_model_by_name_or_in_a_list_is_the_same_plan(planned: Plan) -> None:
-    assert planned(suite="quick", model="sim/a") == planned(suite="quick", model=["sim/a"])
-    assert {unit.facets["model"] for unit in planned(suite="quick", model="sim/a")} == {"sim/a"}
+    assert planned(suite="tiny", model="sim/a") == planned(suite="tiny", model=["sim/a"])
+    assert {unit.facets["model"] for unit in planned(suite="tiny", model="sim/a")} == {"sim/a"}
 
 
 def test_all_models_are_named_before_work_starts() -> None:
-    study = Malibu(MalibuConfig(suite="quick", model=["sim/a", "sim/b"]))
+    study = Malibu(MalibuConfig(suite="tiny", model=["sim/a", "sim/b"]))
     assert study.models() == ["sim/a", "sim/b"]
 
 
@@ -255,7 +255,7 @@ def test_all_models_are_named_before_work_starts() -> None:
 )
 def test_settings_that_cannot_be_planned_are_an_error(planned: Plan, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        planned(suite="quick", **settings)
+        planned(suite="tiny", **settings)
     assert str(refused.value) == words
 
 

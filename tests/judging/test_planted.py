@@ -153,7 +153,7 @@ def test_without_a_favoured_identity_none_wins() -> None:
 
 
 def test_everybody_has_a_win_rate_in_a_run_of_pairs_alone() -> None:
-    actual = verdicts(NULLS[0], suite="quick", per_base=None, phases=[2], identities=["all"], rounds=1)
+    actual = verdicts(NULLS[0], suite="tiny", per_base=None, phases=[2], identities=["all"], rounds=1)
     assert len(malibu.win_rates(actual)) == 10
 
 

@@ -14,7 +14,7 @@ from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
 from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
 
-QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
+QUICK = {scenario.id: scenario for scenario in load_suite("tiny")[0].scenario}
 GYM, GARAGE, NURSERY = (
     QUICK["fitness-desk-worker"],
     QUICK["engineering-garage-crack"],
@@ -236,4 +236,4 @@ def test_only_the_requested_scenarios_are_planned() -> None:
 @pytest.mark.parametrize("rules", [{"min_words": 200}, {"alike": 0.8, "copied": 0.7}])
 def test_rules_that_no_pair_can_meet_are_refused_before_work_starts(rules: dict[str, Any]) -> None:
     with pytest.raises((ConfigError, ValueError)):
-        Respond(RespondConfig(suite="quick", anew=True, **rules))
+        Respond(RespondConfig(suite="tiny", anew=True, **rules))

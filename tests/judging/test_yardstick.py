@@ -41,8 +41,8 @@ def test_in_full_every_judge_reads_every_text() -> None:
     assert len({unit.id for unit in units}) == len(units)
 
 
-def test_in_quick_24_texts_are_read_each_by_one_judge() -> None:
-    malibu = study(suite="quick")
+def test_in_tiny_24_texts_are_read_each_by_one_judge() -> None:
+    malibu = study(suite="tiny")
     units = readings(malibu)
     assert len(units) == 24
     assert {unit.facets["dose"] for unit in units} == {0, 2}
@@ -62,7 +62,7 @@ def test_the_runs_own_bases_are_read_unless_a_number_is_given(count: int | None,
 
 
 def test_a_yardstick_can_be_left_out() -> None:
-    malibu = study(suite="quick", yardstick="off")
+    malibu = study(suite="tiny", yardstick="off")
     assert readings(malibu) == []
     assert not any("graded" in name for name in malibu.sources())
 
@@ -82,7 +82,7 @@ def test_a_suite_without_graded_responses_has_no_yardstick() -> None:
 )
 def test_settings_that_cannot_be_met_are_errors(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        study(suite="quick", **settings)
+        study(suite="tiny", **settings)
 
 
 def test_a_run_stores_the_hash_of_the_texts_that_are_read() -> None:
@@ -106,7 +106,7 @@ def test_a_reader_is_asked_what_phase_1_asks_without_a_label() -> None:
 
 
 def test_nothing_in_the_prompt_tells_which_text_it_is() -> None:
-    malibu = study(suite="quick")
+    malibu = study(suite="tiny")
     for unit in readings(malibu):
         task = malibu.task(unit).replace(malibu.yardstick.scenario(unit).responses[0], "")
         assert not any(word in task for word in ("flaw", "dose", "good", "graded", "safety-"))

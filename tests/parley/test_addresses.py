@@ -19,7 +19,7 @@ from tests.panels import RUN_PANEL
 from tests.parley.test_export import debate_replies
 
 HOSTS = ("gpu-box.zq7corp.example", "projectx-zq7")
-RUN = (*RUN_PANEL, "--suite", "quick", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--no-cache")
+RUN = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--no-cache")
 
 
 @pytest.fixture(autouse=True)

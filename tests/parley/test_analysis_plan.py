@@ -24,7 +24,7 @@ from parley.scenarios import aligned_directions, load_suite
 from tests.own_study import STUDY
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--suite", "quick", "--yardstick", "off", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
+RUN = (*RUN_PANEL, "--suite", "tiny", "--yardstick", "off", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
 
 Parley = Callable[..., Any]
 

@@ -17,7 +17,7 @@ from parley.runs.executors import auto
 from parley.runs.job import Job, Options
 from tests.panels import ONE_CELL
 
-MANY = {"suite": "quick", "phases": [1], "model": "sim/judge", **ONE_CELL}
+MANY = {"suite": "tiny", "phases": [1], "model": "sim/judge", **ONE_CELL}
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--suite", "quick", "--quiet")
+RUN = (*RUN_PANEL, "--suite", "tiny", "--quiet")
 SIM = (*RUN, "--model", "sim/judge")
 KEY = "sk-a-secret-that-must-not-show"
 
@@ -261,7 +261,7 @@ def test_a_missing_unit(parley: Callable[..., Any], whole: Path) -> None:
     [
         (("--rounds", "3"), "rounds: 2 in the file, 3 requested"),
         (("--seed", "1"), "seed: 0 in the file, 1 requested"),
-        (("--suite", "full"), 'suite: "quick" in the file, "full" requested'),
+        (("--suite", "full"), 'suite: "tiny" in the file, "full" requested'),
         (("--model", "sim/other"), 'model: ["sim/judge"] in the file, ["sim/judge", "sim/other"] requested'),
         (("--rubric", "three"), 'rubric: "four" in the file, "three" requested'),
     ],

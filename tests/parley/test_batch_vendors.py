@@ -19,7 +19,7 @@ RUN = (
     "--yardstick",
     "off",
     "--suite",
-    "quick",
+    "tiny",
     "--phases",
     "1",
     "--rounds",

@@ -19,7 +19,7 @@ from parley.runs.job import Options
 from parley.runs.studies import STUDIES, find_study
 from tests.panels import ONE_CELL, RUN_PANEL, panel_study
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
 UNIT = "p1/childcare-first-morning/female/r0"
 
@@ -136,7 +136,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[...
 
 
 def test_progress_counts_unparsed_and_refused_replies(parley: Callable[..., Any]) -> None:
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--out", "a.sqlite", "--model")
+    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--out", "a.sqlite", "--model")
     result = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
 
     assert result.status == 0
@@ -146,10 +146,10 @@ def test_progress_counts_unparsed_and_refused_replies(parley: Callable[..., Any]
 def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
     parley: Callable[..., Any], place: Path, run_file: Any
 ) -> None:
-    flags = ("--suite", "quick", "--model", "sim/judge?noise=0.5", "--phases", "1", "--identities", "female,black")
+    flags = ("--suite", "tiny", "--model", "sim/judge?noise=0.5", "--phases", "1", "--identities", "female,black")
     flags = (*flags, "--rounds", "3", "--temperature", "0.5", "--no-controls", "--concurrency", "3")
     (place / "c.toml").write_text(
-        'study = "malibu"\nsuite = "quick"\nmodel = "sim/judge?noise=0.5"\nphases = [1]\n'
+        'study = "malibu"\nsuite = "tiny"\nmodel = "sim/judge?noise=0.5"\nphases = [1]\n'
         'identities = ["female", "black"]\nrounds = 3\ntemperature = 0.5\ncontrols = false\nconcurrency = 3\n'
     )
     (place / "c.yaml").write_text(
@@ -397,7 +397,7 @@ def test_show_prompts_prints_exactly_what_was_sent(parley: Callable[..., Any], s
             else:
                 rebuilt.append({"role": piece["role"], "content": text})
         assert rebuilt == sent["messages"]
-    study = panel_study(suite="quick", **ONE_CELL)
+    study = panel_study(suite="tiny", **ONE_CELL)
     first = next(unit for unit in study.plan() if unit.id == UNIT)
     assert study.task(first) in [piece["text"] for piece in prompts[0]]
     assert squeezed(study.task(first)) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)

@@ -12,7 +12,7 @@ import pytest
 from tests.panels import RUN_PANEL
 from tests.parley.test_bad_input import one_line
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet")
 SIM = (*RUN, "--model", "sim/judge")
 
 
@@ -71,7 +71,7 @@ MANY = (
     "--yardstick",
     "off",
     "--suite",
-    "quick",
+    "tiny",
     "--repeats",
     "12",
     "--quiet",

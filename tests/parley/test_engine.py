@@ -19,7 +19,7 @@ QUICK = (
     "--yardstick",
     "off",
     "--suite",
-    "quick",
+    "tiny",
     "--quiet",
     "--concurrency",
     "1",
@@ -277,15 +277,13 @@ def test_a_run_from_python(server: Any, run_file: Any) -> None:
     options = library.Options(budget_calls=20, concurrency=1)
     model = server.model()
 
-    cut = library.run(
-        "malibu", suite="quick", yardstick="off", model=model, options=options, out="a.sqlite", **ONE_CELL
-    )
+    cut = library.run("malibu", suite="tiny", yardstick="off", model=model, options=options, out="a.sqlite", **ONE_CELL)
 
     assert not cut.complete
     assert cut.stopped == "the budget of 20 calls is spent"
     assert (cut.progress.done, cut.progress.total) == (2, 9)
 
-    result = library.run("malibu", suite="quick", yardstick="off", model=model, out="a.sqlite", **ONE_CELL)
+    result = library.run("malibu", suite="tiny", yardstick="off", model=model, out="a.sqlite", **ONE_CELL)
 
     assert result.complete
     assert result.stopped is None
@@ -297,18 +295,18 @@ def test_a_run_from_python(server: Any, run_file: Any) -> None:
 
 def test_python_gets_the_same_errors_as_exceptions() -> None:
     with pytest.raises(ConfigError, match="unknown key 'round'"):
-        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", round=3, out="a.sqlite", **ONE_CELL)
-    library.run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL)
+        library.run("malibu", suite="tiny", yardstick="off", model="sim/judge", round=3, out="a.sqlite", **ONE_CELL)
+    library.run("malibu", suite="tiny", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL)
     with pytest.raises(ParleyError, match="rounds: 2 in the file, 3 requested"):
-        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite", **ONE_CELL)
+        library.run("malibu", suite="tiny", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite", **ONE_CELL)
 
 
 def test_after_an_error_the_file_can_be_used_again_in_the_same_process(place: Path) -> None:
-    library.run("malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL)
+    library.run("malibu", suite="tiny", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL)
     with pytest.raises(ParleyError) as refused:
-        library.run("malibu", suite="quick", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite", **ONE_CELL)
+        library.run("malibu", suite="tiny", yardstick="off", model="sim/judge", rounds=3, out="a.sqlite", **ONE_CELL)
     assert library.run(
-        "malibu", suite="quick", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL
+        "malibu", suite="tiny", yardstick="off", model="sim/judge", out="a.sqlite", **ONE_CELL
     ).complete, refused.value
 
 

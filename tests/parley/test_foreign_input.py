@@ -340,7 +340,7 @@ def test_a_plan_without_units_is_refused(parley: Parley) -> None:
         "from parley.judging.malibu import Malibu\n\n\nclass Mine(Malibu):\n    name = 'mine'\n\n"
         "    def plan(self):\n        return iter(())\n"
     )
-    command = ("run", "study.py:Mine", "--model", "sim/judge", "--suite", "quick", "--out", "x.sqlite")
+    command = ("run", "study.py:Mine", "--model", "sim/judge", "--suite", "tiny", "--out", "x.sqlite")
     one_line(parley(*command), 2, "there is nothing to run", "mine has no units")
     assert not Path("x.sqlite").exists()
 

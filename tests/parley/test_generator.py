@@ -15,7 +15,7 @@ from parley.agents import ConfigError
 from parley.scenarios import Suite, load_suite
 from tests.panels import ONE_CELL, RUN_PANEL
 
-QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
+QUICK = {scenario.id: scenario for scenario in load_suite("tiny")[0].scenario}
 GYM, GARAGE = QUICK["fitness-desk-worker"], QUICK["engineering-garage-crack"]
 SHORT = {"response_1": "I stretch.", "response_2": "I bend."}
 SMALL = ("--identities", "gender", "--phases", "1", "--rounds", "1", "--no-controls", "--quiet")
@@ -112,7 +112,7 @@ def test_written_responses_replace_frozen_ones(author: Any, run_file: Any) -> No
 
     library.run(
         "malibu",
-        suite="quick",
+        suite="tiny",
         scenarios=[GYM.id],
         yardstick="off",
         model="sim/judge",

@@ -16,7 +16,7 @@ import pytest
 from tests.agents.test_catalogue import WEIGHTS, add_tiny, publish
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--suite", "quick", "--yardstick", "off", "--quiet", "--model", "sim/judge", "--concurrency", "2")
+RUN = (*RUN_PANEL, "--suite", "tiny", "--yardstick", "off", "--quiet", "--model", "sim/judge", "--concurrency", "2")
 TWO = ("--executor", "processes", "--workers", "2")
 RAY = ("--executor", "ray", "--workers", "1")
 TRAP = """
@@ -101,7 +101,7 @@ import sys
 sys.path[0] = {entry!r}
 import parley
 result = parley.run(
-    "helped.py:Helped", model=["sim/judge"], suite="quick", yardstick="off", out="a.sqlite",
+    "helped.py:Helped", model=["sim/judge"], suite="tiny", yardstick="off", out="a.sqlite",
     options=parley.Options(executor={executor!r}, workers=1, concurrency=2),
 )
 assert result.complete, result

@@ -19,7 +19,7 @@ from parley.runs.notes import NotesFile
 from parley.viewer.run_folder import RunFolder
 from tests.panels import ONE_CELL, RUN_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--model", "sim/judge", "--out")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--model", "sim/judge", "--out")
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     import parley
 
     path = tmp_path_factory.mktemp("finished") / "a.sqlite"
-    assert parley.run("malibu", suite="quick", yardstick="off", model="sim/judge", out=str(path), **ONE_CELL).complete
+    assert parley.run("malibu", suite="tiny", yardstick="off", model="sim/judge", out=str(path), **ONE_CELL).complete
     return path.read_bytes()
 
 
@@ -126,7 +126,7 @@ def test_frames_notes_and_the_newest_run(packed: Path, run: Path, place: Path, f
 def test_a_packed_run_is_resumed_and_packed_again(
     parley: Callable[..., Any], place: Path, run_file: Any, server: Any
 ) -> None:
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--model", server.model())
+    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--model", server.model())
     assert parley(*command, "--out", "a.sqlite", "--budget-calls", "20").status == 1
     assert parley("pack", "a.sqlite").status == 0
 
@@ -150,7 +150,7 @@ def test_a_packed_run_is_resumed_and_packed_again(
 def test_a_killed_run_is_packed_with_its_log(
     parley: Callable[..., Any], start: Callable[..., Any], run_file: Any, place: Path
 ) -> None:
-    command = (*RUN_PANEL, "--suite", "quick", "--quiet", "--model", "sim/judge?latency=0.05", "--out", "a.sqlite")
+    command = (*RUN_PANEL, "--suite", "tiny", "--quiet", "--model", "sim/judge?latency=0.05", "--out", "a.sqlite")
     file = run_file("a.sqlite")
     process = start(*command, "--concurrency", "2")
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0)

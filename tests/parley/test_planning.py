@@ -142,7 +142,7 @@ def test_a_dry_run_is_planned_against_limits(parley: Callable[..., Any], place: 
         "--yardstick",
         "off",
         "--suite",
-        "quick",
+        "tiny",
         "--model",
         "openai/gpt-4o-mini",
         "--dry-run",

@@ -22,7 +22,7 @@ from parley.runs.executors.ray_pool import import_ray
 from tests.panels import RUN_PANEL
 
 pytest.importorskip("ray")
-RUN = ("--suite", "quick", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
+RUN = ("--suite", "tiny", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
 NOISY = tuple(flag for flag in RUN if flag != "--quiet")
 UNITS = 18
 RAY = ("--executor", "ray", "--workers", "2")

@@ -20,7 +20,7 @@ from tests.panels import ONE_CELL
 def run(place: Path) -> Path:
     """Phase 2 of the quick suite by judges who often repeat the one before."""
     path = place / "a.sqlite"
-    library.run("malibu", suite="quick", phases=[2], yardstick="off", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
+    library.run("malibu", suite="tiny", phases=[2], yardstick="off", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
     return path
 
 

@@ -57,7 +57,7 @@ def record_run(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any
         "malibu",
         model=model,
         options=options,
-        **in_design({"suite": "quick", "yardstick": "off", **settings}, ONE_CELL),
+        **in_design({"suite": "tiny", "yardstick": "off", **settings}, ONE_CELL),
     ).complete
     return path
 
@@ -151,7 +151,7 @@ def test_the_object_has_the_run_it_was_made_from(data: dict[str, Any]) -> None:
     assert run["models"] == ["sim/judge?female=+0.4"]
     assert run["units"]["failed"] == run["units"]["planned"] == 0
     assert run["versions"]["parley-autogen"] == library.__version__
-    assert run["config"]["suite"] == "quick"
+    assert run["config"]["suite"] == "tiny"
     assert run["sources"]
     assert data["cautions"][0].startswith("sim/judge?female=+0.4 is SIMULATED")
 

@@ -41,7 +41,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         assert library.run(
             "malibu",
             options=options,
-            **in_design({"model": "sim/judge", "suite": "quick", "yardstick": "off", **config}, ONE_CELL),
+            **in_design({"model": "sim/judge", "suite": "tiny", "yardstick": "off", **config}, ONE_CELL),
         ).complete
     none = folder / "none.sqlite"
     library.run(
@@ -106,7 +106,7 @@ def test_a_report_covers_one_study(parley: Parley, runs: dict[str, Path], place:
         "from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu):\n    name = 'own'\n"
     )
     assert (
-        parley("run", "own.py:Own", "--suite", "quick", "--model", "sim/judge", "--quiet", "--out", "o.sqlite").status
+        parley("run", "own.py:Own", "--suite", "tiny", "--model", "sim/judge", "--quiet", "--out", "o.sqlite").status
         == 0
     )
     one_line(parley("report", runs["plain"], "o.sqlite"), 2, "a report covers one study", "malibu", "own")
@@ -205,7 +205,7 @@ def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path
 def test_a_models_name_is_shown_literally_in_the_terminal(parley: Parley, place: Path) -> None:
     name = "sim/[red]x[/red]\x1b[31m$x_1$<b>"
     options = library.Options(cache=False, out="a.sqlite")
-    library.run("malibu", model=name, suite="quick", yardstick="off", phases=[1], rounds=1, options=options, **ONE_CELL)
+    library.run("malibu", model=name, suite="tiny", yardstick="off", phases=[1], rounds=1, options=options, **ONE_CELL)
     result = parley("report", "a.sqlite", *FEW)
     assert result.status == 0
     assert "[red]x[/red]" in result.out

@@ -61,7 +61,7 @@ def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.01
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--repeats", "3", "--model", server.model())
+    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "3", "--model", server.model())
     command = (*command, "--concurrency", "4", "--no-cache")
     file = run_file("stopped.sqlite")
     process = start(*command, "--out", file.path)
@@ -89,7 +89,7 @@ def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.05
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--repeats", "3", "--model", server.model())
+    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "3", "--model", server.model())
     command = (*command, "--concurrency", "8")
     file = run_file("stopped.sqlite")
     process = start(*command, "--out", file.path)
@@ -125,7 +125,7 @@ def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, r
         "--yardstick",
         "off",
         "--suite",
-        "quick",
+        "tiny",
         "--quiet",
         "--model",
         server.model(),
@@ -153,7 +153,7 @@ def test_a_finished_run_loads_no_model(parley: Callable[..., Any], monkeypatch: 
         "--yardstick",
         "off",
         "--suite",
-        "quick",
+        "tiny",
         "--quiet",
         "--model",
         "sim/judge",
@@ -188,7 +188,7 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
     parley: Callable[..., Any], start: Callable[..., Any], place: Path, run_file: Any
 ) -> None:
     (place / "slow.py").write_text(SLOW_PLAN)
-    command = ("run", "slow.py:Slow", "--suite", "quick", "--yardstick", "off", "--quiet", "--model", "sim/judge")
+    command = ("run", "slow.py:Slow", "--suite", "tiny", "--yardstick", "off", "--quiet", "--model", "sim/judge")
     command = (*command, "--out", "a.sqlite")
     process = start(*command)
     process.wait_for((place / "writing").exists)
@@ -204,7 +204,7 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
 def test_a_second_process_on_the_same_file_is_refused(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--model", server.model())
+    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--model", server.model())
     command = (*command, "--out", "a.sqlite")
     server.delay = 0.1
     first = start(*command)

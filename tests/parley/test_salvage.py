@@ -17,7 +17,7 @@ from parley.runs.salvage import LOST
 from tests.panels import RUN_PANEL
 from tests.parley.test_bad_input import one_line
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "12", "--quiet", "--model", "sim/judge")
 UNITS = 108
 
 

@@ -54,7 +54,7 @@ def test_list_shows_every_scenario_and_how_many(parley: Callable[..., Any]) -> N
 
 
 def test_list_of_a_view(parley: Callable[..., Any]) -> None:
-    result = parley("scenarios", "list", "quick")
+    result = parley("scenarios", "list", "tiny")
 
     assert result.out.endswith("malibu-2 2.0: 3 scenarios of 3 bases\n")
     assert re.search(r"\d{2,3} / \d{2,3}", result.out), "the length of both responses"
@@ -133,7 +133,7 @@ def test_control_characters_in_a_suite_are_made_visible(parley: Callable[..., An
 
 @pytest.mark.parametrize(
     ("suite", "count", "bases", "directed"),
-    [("malibu-2", 280, 60, 43), ("wide", 120, 60, 43), ("full", 200, 20, 15), ("quick", 3, 3, 3)],
+    [("malibu-2", 280, 60, 43), ("wide", 120, 60, 43), ("full", 200, 20, 15), ("quick", 20, 20, 15), ("tiny", 3, 3, 3)],
 )
 def test_what_is_shipped_is_fit_to_measure_with(
     parley: Callable[..., Any], suite: str, count: int, bases: int, directed: int
@@ -152,7 +152,7 @@ def test_what_is_shipped_is_fit_to_measure_with(
         "bases_with_direction": directed,
         "findings": [],
     }
-    if suite == "quick":
+    if suite == "tiny":
         assert giveaways is None
         assert result.out.startswith("too few pairs of responses to compare their wordings (at least 6)\n")
     else:
@@ -232,7 +232,7 @@ def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[...,
         (("validate", "bad.toml"), "bad.toml: "),
         (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-2; did you mean fitness-desk-worker"),
         (("show", "xyzzy"), "there is no scenario 'xyzzy' in malibu-2"),
-        (("show", "bakery", "--suite", "quick"), "there is no scenario 'bakery' in quick"),
+        (("show", "bakery", "--suite", "tiny"), "there is no scenario 'bakery' in quick"),
         (("show", "nursing"), "in malibu-2; did you mean nursing-transfusion-reaction or nursing-ankle-wound?"),
         (("validate", "folder"), "folder/suite.toml: No such file or directory"),
     ],

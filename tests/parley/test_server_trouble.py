@@ -11,7 +11,7 @@ from aiohttp import web
 
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet")
 KEY = "sk-a-secret-that-must-not-show"
 
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--no-cache", "--out", "a.sqlite")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--no-cache", "--out", "a.sqlite")
 Parley = Callable[..., Any]
 
 

@@ -22,7 +22,7 @@ from parley.runs.job import make_study
 from parley.runs.plan import StudySpec
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
+RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--repeats", "2", "--seed", "3")
 UNITS, CALLS = 18, 144
 TWO = ("--executor", "processes", "--workers", "2")
 
@@ -239,7 +239,7 @@ def test_tokens_exceed_the_limit_by_at_most_one_call_per_worker(tokens_per_call:
 
 def test_a_users_own_study_is_sent_as_text(place: Path) -> None:
     (place / "deadly.py").write_text(DEADLY)
-    study = make_study("deadly.py:Deadly", {"suite": "quick", "model": ["sim/judge"]})
+    study = make_study("deadly.py:Deadly", {"suite": "tiny", "model": ["sim/judge"]})
     spec = StudySpec.of(study, "deadly.py:Deadly")
     (place / "deadly.py").unlink()
 
@@ -263,7 +263,7 @@ def test_a_worker_with_other_data_is_refused(place: Path, parley: Callable[..., 
 
 def test_no_key_is_in_a_study_spec(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
     monkeypatch.setenv("PARLEY_SERVER_KEY", "planted-key")
-    study = make_study("malibu", {"suite": "quick", "model": [server.model()]})
+    study = make_study("malibu", {"suite": "tiny", "model": [server.model()]})
     assert "planted-key" not in repr(StudySpec.of(study, "malibu"))
 
 

@@ -50,7 +50,7 @@ def suite(*scenarios: Scenario) -> Suite:
 
 
 def test_the_quick_view_is_a_handful_for_a_first_look() -> None:
-    quick, view = load_suite("quick")
+    quick, view = load_suite("tiny")
     assert {item.base for item in quick.scenario} == {"childcare", "engineering", "fitness"}
     assert len(quick.scenario) == 3
     assert (view.identities, view.controls) == (("gender",), False)
@@ -74,7 +74,7 @@ def test_the_wide_view_has_the_first_two_scenarios_of_every_base() -> None:
 
 
 def test_views_are_parts_of_one_suite_with_different_digests() -> None:
-    quick, full = load_suite("quick")[0], load_suite("full")[0]
+    quick, full = load_suite("tiny")[0], load_suite("full")[0]
     assert {item.id for item in quick.scenario} < {item.id for item in full.scenario}
     assert [base.id for base in quick.base] == ["childcare", "engineering", "fitness"], "those of its scenarios"
     assert quick.digest() != full.digest() == load_suite("full")[0].digest()

@@ -34,7 +34,7 @@ def studies() -> list[Trial]:
         Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(2)),
         Trial("topics", ("topics", "--bias", "age", "--count", "2", "--tries", "1")),
         Trial("malibu-derive", ("malibu-derive", "--bases", "fitness", "--count", "2", "--tries", "1")),
-        Trial("malibu-respond", ("malibu-respond", "--suite", "quick", "--per-base", "1", "--anew", "--tries", "1")),
+        Trial("malibu-respond", ("malibu-respond", "--suite", "tiny", "--per-base", "1", "--anew", "--tries", "1")),
     ]
 
 

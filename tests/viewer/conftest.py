@@ -214,7 +214,7 @@ def build() -> SimpleNamespace:
 def malibu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small real study on a simulated model: nine units, phases 1 and 2."""
     path = tmp_path_factory.mktemp("malibu") / "quick.sqlite"
-    options = {"suite": "quick", "yardstick": "off", "model": "sim/judge?female=+0.5", "out": str(path), **ONE_CELL}
+    options = {"suite": "tiny", "yardstick": "off", "model": "sim/judge?female=+0.5", "out": str(path), **ONE_CELL}
     # In a thread: the browser's event loop may be running in this one.
     run = threading.Thread(target=lambda: parley.run("malibu", **options))
     run.start()
