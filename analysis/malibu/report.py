@@ -103,8 +103,11 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     tables = [table for section in in_order for table in section.tables]
     frames = {table.name: table.frame for table in tables}
     drawn = [figure for section in in_order for figure in section.figures if len(frames[figure.table])]
-    # What a catalogue knows of the models is left out where this run has measured whether they can judge.
-    measured = set(data.graded_models) >= set(data.models)
+    # What a catalogue knows of the models is left out where this run has measured whether they can judge, on bases
+    # enough for an interval; where it has not, the catalogue's sentence says more than that it is not known.
+    aucs = frames["yardstick_auc"]
+    measured = set(aucs["model"][aucs["note"] == ""]) >= set(data.models)
+    judging = () if not measured and len(context.model_cautions) >= len(data.models) else yardstick.cautions
     return Report(
         title=context.title,
         words=(
@@ -114,10 +117,10 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         cautions=(
             *(caution for caution in context.cautions if caution not in context.model_cautions),
-            *yardstick.cautions,
+            *judging,
+            *(() if measured else context.model_cautions),
             *in_pairs.cautions,
             *unread_judges(data),
-            *(() if measured else context.model_cautions),
             *too_few(data.clusters, data.cluster_noun),
             *check_scores(data.verdicts),
             *judge_cautions(data),
