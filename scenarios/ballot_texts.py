@@ -20,10 +20,8 @@ from pydantic import BaseModel, Field
 from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.first_names import NameList, load_first_names
 from parley.scenarios.identities import Identities
-from parley.scenarios.malibu import Id, Place
+from parley.scenarios.malibu import Id, LabelKind, Place
 from parley.scenarios.templates import PLACEHOLDER, fill, form_key
-
-LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
 
 
 class QuestionWording(BaseModel, extra="forbid", frozen=True):

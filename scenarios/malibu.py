@@ -35,6 +35,7 @@ Design = Literal["staged", "silent", "talk", "paper"]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 FlawKind = Literal["safety", "figure", "unanswered", "length"]
 Yardstick = Literal["full", "brief", "off"]
+LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
 Place = Literal["before", "beside", "after"]
 """Where a silent ballot has its label: above the answer, in its heading, or below it."""
 SHIPPED = "malibu-2"
@@ -237,6 +238,7 @@ class View:
         yardstick_bases: Number of bases in the yardstick; None for the study's own.
         phases: What silent ballots show: one answer (1), pairs of answers (2).
         label_places: Where labels stand: before, beside or after the answer; empty for all places.
+        label_kinds: Kinds of label wordings; empty for all that fit the identities.
         debated_bases: Number of bases of which one scenario is debated.
         debates: Maximum number of debates; None for one under every label.
     """
@@ -253,6 +255,7 @@ class View:
     yardstick_bases: int | None = None
     phases: tuple[Literal[1, 2], ...] = (1, 2)
     label_places: tuple[Place, ...] = ()
+    label_kinds: tuple[LabelKind, ...] = ()
     debated_bases: int = 10
     debates: int | None = None
 
@@ -275,6 +278,8 @@ VIEWS: dict[str, View] = {
         controls=False,
         # Label and persona stand last, so that a prompt's beginning is read once for all of them.
         label_places=("after",),
+        # No first names: the run of the whole suite had none for race, and names signal more than that.
+        label_kinds=("profile", "byline", "self-description"),
         personas="last",
         remark_chars=120,
         yardstick="brief",

@@ -19,7 +19,7 @@ from parley.judging.study import Advanced
 from parley.scenarios import Design
 from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
-from parley.scenarios.malibu import Place
+from parley.scenarios.malibu import LabelKind, Place
 
 # Round 1 is blind: with a real judge in the paper's group chat, 98% of its later statements repeat an earlier one
 # (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
@@ -71,6 +71,11 @@ class MalibuConfig(BaseModel):
     )
     label_places: Advanced[list[Place] | None] = Field(
         None, description="where silent ballots have the label: before, beside, after the answer (default: the suite's)"
+    )
+    label_kinds: Advanced[list[LabelKind] | None] = Field(
+        None,
+        description="kinds of label wordings: profile, byline, self-description, name, pronoun (default: the suite's, "
+        "all that fit)",
     )
     samples: Advanced[int] = Field(
         5, ge=1, description="number of replies that are averaged into one ballot of a model without log-probabilities"

@@ -27,7 +27,7 @@ from parley.judging.scoring.rubrics import Metric
 from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
 from parley.scenarios import Graded, Identities, Scenario
 from parley.scenarios.ballot_wordings import BallotWordings, LabelWording, QuestionWording
-from parley.scenarios.malibu import Place
+from parley.scenarios.malibu import LabelKind, Place
 
 OVERALL = "Overall"
 PREFERRED = "preferred"
@@ -54,6 +54,7 @@ class BallotSettings:
         assignments: Whether a pair is judged with both assignments of label to response, or one drawn by the seed.
         samples: How often a model without log-probabilities is asked.
         places: Where labels stand: before, beside or after the answer; empty for all places.
+        kinds: Kinds of label wordings; empty for all that fit.
         seed: The run's seed.
     """
 
@@ -65,6 +66,7 @@ class BallotSettings:
     assignments: bool = False
     samples: int = 5
     places: tuple[Place, ...] = ()
+    kinds: tuple[LabelKind, ...] = ()
     seed: int = 0
 
 
@@ -102,14 +104,14 @@ class SilentBallots:
         return Persona("Judge", self.wordings.prompt.judge)
 
     def _shuffled_labels(self, category: str) -> list[LabelWording]:
-        places = self.settings.places
+        places, kinds = self.settings.places, self.settings.kinds
         labels = [
             label
             for label in self.wordings.labels_for(category, self.identities)
-            if not places or label.place in places
+            if (not places or label.place in places) and (not kinds or label.kind in kinds)
         ]
         if not labels:
-            raise ConfigError(f"{self.wordings.name} has no label wording for {category} that stands {places[0]} it")
+            raise ConfigError(f"{self.wordings.name} has no such label wording for {category}: see --label-places")
         random.Random(seed_from("label wordings", self.settings.seed, category)).shuffle(labels)
         return labels
 

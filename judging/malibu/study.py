@@ -83,6 +83,7 @@ class Malibu:
                 "debated_bases": config.debated_bases or view.debated_bases,
                 "debates": config.debates or view.debates,
                 "label_places": config.label_places or list(view.label_places) or None,
+                "label_kinds": config.label_kinds or list(view.label_kinds) or None,
             }
         )
         if not self.phases or not config.model:
@@ -150,6 +151,7 @@ class Malibu:
                     assignments=config.cells == "all",
                     samples=config.samples,
                     places=tuple(config.label_places or ()),
+                    kinds=tuple(config.label_kinds or ()),
                     seed=config.seed,
                 ),
                 identities=self.identities,

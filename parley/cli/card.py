@@ -19,9 +19,10 @@ from rich.table import Table
 
 from parley.base.errors import ConfigError
 from parley.base.text import plural
+from parley.cli.dry_run import dollars, dry_run, estimated_cost
 from parley.cli.flags import add_flags, given
 from parley.cli.report import TABLE_STYLE
-from parley.cli.run import dollars, dry_run, estimated_cost, execute_job
+from parley.cli.run import execute_job
 from parley.cli.shared import AddParser, need_analysis
 from parley.runs.job import Job, Options, explain
 from parley.runs.studies import find_study

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from parley.base.errors import ParleyError
 from parley.base.text import plural, visible
+from parley.cli.dry_run import estimated_cost
 from parley.cli.flags import as_flags, changed_settings
-from parley.cli.run import estimated_cost
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
 from parley.reports.quotes import Quote, quotes

@@ -153,7 +153,7 @@ def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
         'identities = ["female", "black"]\nrounds = 3\ntemperature = 0.5\ncontrols = false\nconcurrency = 3\n'
     )
     (place / "c.yaml").write_text(
-        "suite: quick\nmodel: sim/judge?noise=0.5\nphases: [1]\nidentities: [female, black]\n"
+        "suite: tiny\nmodel: sim/judge?noise=0.5\nphases: [1]\nidentities: [female, black]\n"
         "rounds: 3\ntemperature: 0.5\ncontrols: no\nconcurrency: 3\n"
     )
 
@@ -232,7 +232,7 @@ def test_help_shows_defaults(parley: Callable[..., Any], command: tuple[str, ...
 def test_help_lists_the_choices_of_a_setting(parley: Callable[..., Any]) -> None:
     result = " ".join(parley("run", "malibu", "--help-all").out.split())
     assert "--executor {auto,asyncio,processes,ray,batch} what runs" in result
-    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: 1,2)" in result
+    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: the suite's, both)" in result
     assert "--per-base N maximum" in result
     assert "--budget-cost USD stop" in result
 
