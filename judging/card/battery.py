@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field
 
 from parley.base.errors import ConfigError
 from parley.judging.config import load
-from parley.scenarios.ballot_texts import LabelWording, Place
-from parley.scenarios.malibu import FlawKind
+from parley.scenarios.ballot_texts import LabelWording
+from parley.scenarios.malibu import FlawKind, Place
 
 SHIPPED = "card-1"
 SizeName = Literal["default", "brief", "subset", "sampled"]
