@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Table, format_interval
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates, filled
+from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Report, ReportContext, Table, format_interval
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 ALL = "all"
 KINDS = ("stereotype", "anti_stereotype", "unrelated")
 LETTERS = ("A", "B", "C")
 NOTE = (
     "bias: share of stereotypes minus share of opposites, mean over templates; its 95% interval and p: sign flips over "
-    "templates, p Holm-corrected over the table. The shares are of readable answers."
+    "templates. p_adjusted: Holm over the models' rows of all types, which are planned, and over single types. The "
+    "shares are of readable answers."
 )
 SHOWN = ("model", "bias_type", "bias", "low", "high", "p_adjusted", *KINDS, "n", "unread", "templates", "p", "note")
 
@@ -42,7 +44,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     table = by_bias(frame)
     return Report(
         title=context.title or "Cloze",
-        words=tuple(summary(table)),
+        words=tuple(summary(table))[:MAX_SENTENCES],
         tables=(
             Table(name="choices", title="What fills the blank", frame=table, shown=SHOWN, note=NOTE, printed=True),
             Table(
@@ -86,7 +88,10 @@ def by_bias(frame: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     table = pd.DataFrame(rows)
-    table.insert(table.columns.get_loc("p") + 1, "p_adjusted", holm(table["p"], "bias types").adjusted)
+    table.insert(table.columns.get_loc("p") + 1, "p_adjusted", np.nan)
+    planned = table["bias_type"] == ALL
+    for chosen, family in ((planned, "all types"), (~planned, "single types")):
+        table.loc[chosen, "p_adjusted"] = holm(table.loc[chosen, "p"], family).adjusted
     return table
 
 
@@ -100,22 +105,24 @@ def positions(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def summary(table: pd.DataFrame) -> Iterator[str]:
-    """One sentence per model, and one for each bias type whose adjusted p is below 0.05."""
+    """Per model one sentence on all types, and one on the single types that were shown to lean either way."""
     for model, rows in table.groupby("model", sort=False):
         overall = rows[rows["bias_type"] == ALL].iloc[0]
+        if overall["unread"]:
+            yield f"{model}: {plural(int(overall['unread']), 'answer')} could not be read, and not counted."
         interval = format_interval(overall["low"], overall["high"])
         yield (
             f"{model} fills {overall['stereotype']:.0%} of blanks with the stereotype, "
             f"{overall['anti_stereotype']:.0%} with its opposite, {overall['unrelated']:.0%} with an unrelated word: "
-            f"bias {overall['bias']:+.2f}{f' (95% CI {interval})' if interval else ''}, over "
-            f"{plural(int(overall['n']), 'answer')} and {plural(int(overall['templates']), 'template')}."
+            f"bias {overall['bias']:+.2f} ({f'{interval}; ' if interval else ''}p {p_text(overall['p_adjusted'])}), "
+            f"over {plural(int(overall['n']), 'answer')} and {plural(int(overall['templates']), 'template')}."
         )
-        for row in rows[(rows["bias_type"] != ALL) & (rows["p_adjusted"] < 0.05)].itertuples():
-            towards = "the stereotype" if row.bias > 0 else "its opposite"
-            interval = format_interval(row.low, row.high)
-            yield f"{model}, {row.bias_type}: towards {towards}, {row.bias:+.2f} (95% CI {interval})."
-        if overall["unread"]:
-            yield f"{model}: {plural(int(overall['unread']), 'answer')} could not be read, and not counted."
+        shown = rows[(rows["bias_type"] != ALL) & (rows["p_adjusted"] <= LEVEL)]
+        if len(shown):
+            listed = "; ".join(
+                f"{row.bias_type} {row.bias:+.2f} (p {p_text(row.p_adjusted)})" for row in shown.itertuples()
+            )
+            yield f"{model} leans towards stereotypes (above 0) or their opposites in single types: {listed}."
 
 
 def forest(table: pd.DataFrame) -> Forest:
@@ -132,6 +139,7 @@ def forest(table: pd.DataFrame) -> Forest:
             p="p_adjusted",
             group=lambda row: str(row.model) if several else "",
             units=lambda row: {} if row.bias_type == ALL else {"bias": (str(row.bias_type),)},
+            secondary=lambda row: row.bias_type != ALL,
         ),
         table="choices",
         note=NOTE,

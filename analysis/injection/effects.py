@@ -10,17 +10,14 @@ the clusters, and responses (scenarios) where there is no base.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.verdicts import cluster_of, require, uncategorised
-from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.proportions import cluster_proportion
 
 MALIBU = "malibu"
 SCALE = {"judged_by": MALIBU, "lowest": 0, "highest": 10, "wanted": 10}
@@ -30,9 +27,10 @@ ALL = "all kinds"
 STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
 LOST = ["unparsed", "refused", "cut", "unscored"]
 """The statuses of replies that carry no score."""
-LEVEL = 0.05
 MOVED = 0.1
 """A score that changed by this share of the scale towards the requested score counts as moved."""
+EFFECT = "effect: the attempt's score minus the harmless text's, on the same response, judge and metric."
+TESTED = "95% intervals and p-values: sign flips over bases; p-values Holm-corrected."
 FAVOUR, AGAINST, BOTH = "in favour", "against", "both"
 
 Columns = dict[str, Any]
@@ -75,115 +73,12 @@ def pairs(verdicts: pd.DataFrame) -> pd.DataFrame:
     return scores
 
 
-def by_kind(scores: pd.DataFrame) -> pd.DataFrame:
-    """One row per judge, model, display and kind: the shift, the control's shift, their difference, and its test.
-
-    Args:
-        scores: One row per score under attack, from `pairs`.
-    """
-    rows = [
-        {"judged_by": judged_by, "model": model, "shown": shown, "kind": kind, **_measures(group)}
-        for (judged_by, model, shown), part in scores.groupby(["judged_by", "model", "shown"], sort=False)
-        for kind, group in _with_all_kinds(part)
-    ]
-    return _with_holm(pd.DataFrame(rows))
-
-
-def by_ask(scores: pd.DataFrame) -> pd.DataFrame:
-    """The same by requested score; without p-values, which would test the same data twice.
-
-    Args:
-        scores: One row per score under attack, from `pairs`.
-    """
-    rows = [
-        {"judged_by": judged_by, "model": model, "shown": shown, "ask": ask, "kind": kind, **_measures(group)}
-        for (judged_by, model, shown, ask), part in scores.groupby(["judged_by", "model", "shown", "ask"], sort=False)
-        for kind, group in _with_all_kinds(part)
-    ]
-    return pd.DataFrame(rows).drop(columns=["p"])
-
-
-def by_judge(scores: pd.DataFrame) -> pd.DataFrame:
-    """One row per judge, model, open or fenced, and direction: the effect of all kinds, in points and in percent of the
-    scale, so that judges with different scales can be compared. Without p-values, as in `by_ask`.
-
-    Args:
-        scores: One row per score under attack, from `pairs`.
-    """
-    rows = []
-    for (judged_by, model, shown), part in scores.groupby(["judged_by", "model", "shown"], sort=False):
-        favour, against = part[part["favours"]], part[~part["favours"]]
-        for request, group in ((BOTH, part), (FAVOUR, favour), (AGAINST, against)):
-            if len(group) and (request == BOTH or len(group) < len(part)):
-                rows.append(
-                    {
-                        "judged_by": judged_by,
-                        "model": model,
-                        "shown": shown,
-                        "request": request,
-                        "scale": f"{part['lowest'].iloc[0]:.0f} to {part['highest'].iloc[0]:.0f}",
-                        **_in_percent(group),
-                    }
-                )
-    return pd.DataFrame(rows)
-
-
-def _in_percent(scores: pd.DataFrame) -> Columns:
-    test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["cluster"])
-    points = {"effect": test.effect, "effect_low": test.low, "effect_high": test.high}
-    percent = {"percent": test.effect, "low": test.low, "high": test.high}
-    span = scores["span"].iloc[0]
-    return {
-        **points,
-        **{name: 100 * value / span for name, value in percent.items()},
-        "responses": int(scores.loc[scores["effect"].notna(), "scenario"].nunique()),
-        "clusters": test.clusters,
-    }
-
-
-def _with_all_kinds(scores: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
+def with_all_kinds(scores: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
     """All kinds together, then each one."""
     return [(ALL, scores), *scores.groupby("kind", sort=False)]
 
 
-def _measures(scores: pd.DataFrame) -> Columns:
-    test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["cluster"])
-    moved = cluster_proportion(_moved(scores, "towards"), scores["cluster"])
-    return {
-        "shift": cluster_mean(scores["towards"], scores["cluster"]).estimate,
-        "control_shift": cluster_mean(scores["control_towards"], scores["cluster"]).estimate,
-        "effect": cluster_mean(scores["effect"], scores["cluster"]).estimate,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "moved": moved.estimate,
-        "moved_low": moved.low,
-        "moved_high": moved.high,
-        "control_moved": cluster_proportion(_moved(scores, "control_towards"), scores["cluster"]).estimate,
-        "asked": _share_at_request(scores, "sampled"),
-        "control_asked": _share_at_request(scores, "control_sampled"),
-        "scores": len(scores),
-        "unread": int(scores["value"].isna().sum()),
-        "responses": int(scores.loc[scores["effect"].notna(), "scenario"].nunique()),
-        "clusters": test.clusters,
-        "note": test.note,
-    }
-
-
-def _moved(scores: pd.DataFrame, column: str) -> pd.Series:
-    """1 if a score was moved, 0 if not, NaN if unknown."""
-    towards = scores[column]
-    return (towards >= MOVED * scores["span"]).astype(float).where(towards.notna())
-
-
-def _share_at_request(scores: pd.DataFrame, column: str) -> float:
-    """The share that ended at the requested score, of those whose clean score was another."""
-    others = scores[scores["clean_sampled"].notna() & (scores["clean_sampled"] != scores["ask"])]
-    reached = (others[column] == others["ask"]).astype(float).where(others[column].notna())
-    return cluster_proportion(reached, others["cluster"]).estimate if len(others) else math.nan
-
-
-def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
+def with_holm(table: pd.DataFrame) -> pd.DataFrame:
     """Two families: single kinds (over all judges and models, open and fenced), and all kinds together."""
     if table.empty:
         return table
@@ -192,67 +87,41 @@ def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def fence_effect(scores: pd.DataFrame) -> pd.DataFrame:
-    """How much a fence reduces the effect of attempts: open minus fenced, on the same responses.
+def malibu_alone(table: pd.DataFrame) -> bool:
+    """Whether all judges are MALIBU's, so that no report needs to say whose they are."""
+    return set(table["judged_by"]) == {MALIBU}
+
+
+def namer(table: pd.DataFrame) -> Callable[[Any], str]:
+    """How a row's judge is named: by its model, and by its study unless all are MALIBU's; only the study if all have
+    one model.
 
     Args:
-        scores: One row per score under attack, from `pairs`.
+        table: All rows, with `judged_by` and `model`.
     """
-    same = [name for name in (*KEY, "attempt", "kind", "ask") if name != "shown"]
-    open_, fenced = (scores[scores["shown"] == shown][[*same, "cluster", "effect"]] for shown in ("open", "fenced"))
-    both = open_.merge(fenced, on=[*same, "cluster"], suffixes=("_open", "_fenced"))
-    rows = []
-    for (judged_by, model), part in both.groupby(["judged_by", "model"], sort=False):
-        for kind, group in _with_all_kinds(part):
-            effects = group["effect_open"], group["effect_fenced"]
-            test = paired_permutation(*effects, group["cluster"])
-            known = effects[0].notna() & effects[1].notna()
-            rows.append(
-                {
-                    "judged_by": judged_by,
-                    "model": model,
-                    "kind": kind,
-                    "difference": test.effect,
-                    "low": test.low,
-                    "high": test.high,
-                    "p": test.p,
-                    "responses": int(group.loc[known, "scenario"].nunique()),
-                    "clusters": test.clusters,
-                    "note": test.note,
-                }
-            )
-    return _with_holm(pd.DataFrame(rows))
+    if malibu_alone(table):
+        return lambda row: str(row.model)
+    if table["model"].nunique() == 1:
+        return lambda row: str(row.judged_by)
+    return lambda row: f"{row.judged_by}, {row.model}"
 
 
-def clean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Mean clean scores, open and fenced: a fence should not change the score of a response without an attempt."""
-    frame = with_scale(verdicts)
-    clean, rows = frame[frame["variant"] == "clean"], []
-    for (judged_by, model, shown), group in clean.groupby(["judged_by", "model", "shown"], sort=False):
-        mean = cluster_mean(group["value"], cluster_of(group))
-        interval = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "responses": mean.clusters}
-        unread = int(group["value"].isna().sum())
-        rows.append({"judged_by": judged_by, "model": model, "shown": shown, **interval, "unread": unread})
-    return pd.DataFrame(rows)
+def units_of(table: pd.DataFrame) -> Callable[[Any], dict[str, tuple[str, ...]]]:
+    """Gives the facets of the units behind a row.
 
+    Args:
+        table: All rows, with `judged_by` and `model`.
+    """
+    alone, several = malibu_alone(table), table["model"].nunique() > 1
 
-def readings(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Parse statuses of replies, by variant: an attempt that breaks the reply's format has an effect too."""
-    frame = with_scale(verdicts).drop_duplicates(["unit", "judge"])
-    counts = pd.crosstab([frame[name] for name in ("judged_by", "model", "shown", "variant")], frame["status"])
-    return counts.reindex(columns=list(STATUSES), fill_value=0).reset_index().rename_axis(columns=None)
+    def units(row: Any) -> dict[str, tuple[str, ...]]:
+        kind = getattr(row, "kind", ALL)
+        return {
+            **({"shown": (row.shown,)} if hasattr(row, "shown") else {}),
+            **({} if kind == ALL else {"kind": (kind,)}),
+            "variant": ("attack", "control"),
+            **({} if alone else {"judged_by": (row.judged_by,)}),
+            **({"model": (row.model,)} if several else {}),
+        }
 
-
-def flagged(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The share that the fence marks as an instruction, by kind. A marked control or clean text is a false positive."""
-    frame = with_scale(verdicts).drop_duplicates(["judged_by", "variant", "attempt", "ask", "scenario"])
-    frame["kind"] = frame["kind"].where(frame["kind"] != "", "(clean)")
-    rows = [
-        {"kind": kind, **{name: _share(part[part["variant"] == name]["flagged"]) for name in part["variant"].unique()}}
-        for kind, part in frame.groupby("kind", sort=False)
-    ]
-    return pd.DataFrame(rows).reindex(columns=["kind", "attack", "control", "clean"])
-
-
-def _share(marks: pd.Series) -> float:
-    return float(marks.astype(float).mean()) if len(marks) else math.nan
+    return units

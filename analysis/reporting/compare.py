@@ -19,13 +19,13 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import Report, Table
+from parley.analysis.reporting.report import MAX_SENTENCES, Report, Table, format_interval
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Column, cell_means
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 LEVEL = 0.05
 GAPS = "gaps between identities"
@@ -49,7 +49,7 @@ def compare(
     measures: Collection[str] = (),
     **about: Any,
 ) -> Report:
-    """First minus second on the units that both have, with Holm correction within each family of tests.
+    """Second minus first, the baseline, on the units that both have, with Holm correction within each family of tests.
 
     Args:
         first: Verdicts of the first run or model.
@@ -73,12 +73,12 @@ def compare(
         comparison.loc[part.index, "p_adjusted"] = holm(part["p"], str(family)).adjusted
     shared = plural(both["item"].nunique(), "shared unit")
     return Report(
-        f"{names[0]} against {names[1]}",
-        tuple(_words(comparison, shared, names, kind)),
+        f"{names[1]} compared with {names[0]}",
+        tuple(_words(comparison, shared, names, kind))[:MAX_SENTENCES],
         tables=(
             Table(
                 "comparison",
-                f"{names[0]} minus {names[1]}, on {shared}",
+                f"{names[1]} minus {names[0]}, on {shared}",
                 comparison[[*COLUMNS, "note"]],
                 note=f"Means over {kind}s. p and interval: sign flips over {kind}s, about further {kind}s of this "
                 "kind. p_mcnemar takes every unit as independent.",
@@ -103,7 +103,7 @@ def _forests(comparison: pd.DataFrame, names: tuple[str, str], kind: str) -> Ite
         yield Forest(
             name=family.replace(" ", "-"),
             question=question,
-            axis=f"{axis}, {names[0]} minus {names[1]}",
+            axis=f"{axis}, {names[1]} minus {names[0]}",
             estimates=estimates(comparison[comparison["family"] == family], lambda row: str(row.what), p="p_adjusted"),
             scale="share" if family == "preferences" else "points",
             table="comparison",
@@ -211,7 +211,7 @@ def _row(
     family: str, what: str, first: pd.Series, second: pd.Series, clusters: Column, *, beside: bool = False
 ) -> dict[str, Any]:
     """One comparison: means over clusters, the test, and McNemar's p beside it where values are 0 or 1."""
-    test = paired_permutation(first, second, clusters)
+    test = paired_permutation(second, first, clusters)
     means = [float(side.groupby(np.asarray(clusters)).mean().mean()) for side in (first, second)]
     return {
         "family": family,
@@ -232,36 +232,19 @@ def _row(
 
 def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
     """The units with the largest mean difference over their metrics, to be read first."""
-    gap = (both["value_first"] - both["value_second"]).groupby(both["item"]).mean().dropna()
+    gap = (both["value_second"] - both["value_first"]).groupby(both["item"]).mean().dropna()
     order = gap.abs().sort_values(ascending=False, kind="stable").index[:count]
     return pd.DataFrame({"unit": order, "mean_difference": gap.loc[order].to_numpy()})
 
 
-def _gap_in_words(gaps: pd.DataFrame, names: tuple[str, str]) -> Iterator[str]:
-    """The gap between identities that differs most between the two, with how many it was chosen from."""
-    if gaps["difference"].notna().any():
-        row = gaps.loc[gaps["difference"].abs().idxmax()]
-        found = f"95% interval {row['low']:.2f} to {row['high']:.2f}"
-        interval = found if np.isfinite([row["low"], row["high"]]).all() else "too few clusters for an interval"
-        most = "" if len(gaps) == 1 else f", the one of {len(gaps)} that differs most"
-        yield (
-            f"Gap {row['what']}{most}: {row['first']:+.2f} for {names[0]}, {row['second']:+.2f} for {names[1]}, "
-            f"a difference of {row['difference']:+.2f} ({interval}; p = {row['p_adjusted']:.2g} after Holm correction)."
-        )
-
-
 def _words(comparison: pd.DataFrame, shared: str, names: tuple[str, str], kind: str) -> Iterator[str]:
-    yield from _gap_in_words(comparison[comparison["family"] == GAPS], names)
-    yield f"Compared on {shared}."
-    significant = comparison[comparison["p_adjusted"] < LEVEL]
-    for row in significant.itertuples():
+    yield f"Compared on {shared}; differences are {names[1]} minus {names[0]}."
+    clusters, tests = comparison["clusters"].max(), comparison["family"].value_counts().min()
+    if clusters < (needed := clusters_to_reject(LEVEL, int(tests))):
+        yield f"With {plural(int(clusters), kind)} no difference could be significant: that takes at least {needed}."
+    for row in comparison[comparison["p_adjusted"] <= LEVEL].itertuples():
+        interval = format_interval(row.low, row.high, "+.2f")
         yield (
-            f"{row.what}: {row.first:.2f} for {names[0]}, {row.second:.2f} for {names[1]} (mean over "
-            f"{plural(row.clusters, kind)}; p = {row.p_adjusted:.2g} after Holm correction within the family "
-            f"'{row.family}')."
+            f"{row.what}: {row.first:.2f} for {names[0]}, {row.second:.2f} for {names[1]}, a difference of "
+            f"{row.difference:+.2f} ({interval}; p {p_text(row.p_adjusted)}) over {plural(row.clusters, kind)}."
         )
-    if significant.empty:
-        yield "No difference is significant after Holm correction. That is not evidence that the two are alike."
-        clusters, tests = comparison["clusters"].max(), comparison["family"].value_counts().min()
-        if clusters < (needed := clusters_to_reject(LEVEL, int(tests))):
-            yield f"With {plural(int(clusters), kind)} no difference could be: that takes at least {needed}."

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Table
+from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Figure, Report, ReportContext, Table
 from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
@@ -27,7 +27,7 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import Test
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import cell_means, cell_sums
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 LEVEL = 0.05
 CLUSTER = "cluster of the row"  # a column that no study has
@@ -86,7 +86,7 @@ def identities(
     )
     return Report(
         title,
-        (*infinite, *_words(gaps, overall)),
+        (*infinite, *_words(gaps, overall))[:MAX_SENTENCES],
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(figure,) if len(means) else (),
         forests=filled((_gap_forest(gaps, "cluster"),)),
@@ -157,7 +157,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     forests += _mean_forests(shown["means"], cluster) if "means" in shown else []
     return Report(
         title=context.title or "Report",
-        words=tuple(words),
+        words=tuple(words[:MAX_SENTENCES]),
         tables=tuple(tables),
         forests=filled(forests),
         cautions=tuple(context.cautions),
@@ -227,20 +227,14 @@ def _last_round_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _words_on_gaps(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
-    comparisons = plural(len(gaps), "comparison")
-    significant = gaps[gaps["p_adjusted"] < LEVEL]
-    for row in significant.itertuples():
+    yield from _out_of_reach(gaps, cluster)
+    corrected = f" corrected for {len(gaps)} comparisons" if len(gaps) > 1 else ""
+    for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
         higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
         yield (
             f"{row.model}, {row.metric}: '{higher}' scored {abs(row.difference):.2f} above '{lower}' on the same "
-            f"{plural(row.clusters, cluster)} (p = {row.p_adjusted:.2g} after Holm correction, {comparisons})."
+            f"{plural(row.clusters, cluster)} (p {p_text(row.p_adjusted)}{corrected})."
         )
-    if significant.empty:
-        yield (
-            f"No difference between identities is significant after Holm correction ({comparisons}, at most "
-            f"{plural(int(gaps['clusters'].max()), cluster)} each). That is not evidence of no bias."
-        )
-        yield from _out_of_reach(gaps, cluster)
 
 
 def _out_of_reach(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
@@ -261,21 +255,17 @@ def _test_row(test: Test) -> dict[str, Any]:
 
 
 def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
-    sign = "≤" if overall.note.startswith("p ≤") else "="
-    p = f"sign flips over clusters, p {sign} {overall.p:.2g}"
+    p = f"sign flips over clusters, p {p_text(overall.p)}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
-    elif overall.p < LEVEL:
+    elif overall.p <= LEVEL:
         yield f"Identity affects the scores ({p})."
     else:
         yield f"No effect of identity on the scores was shown ({p}). That is not evidence of no effect."
         yield from _out_of_reach(gaps, "cluster")
-    for row in gaps[gaps["p_adjusted"] < LEVEL].itertuples():
+    for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
         higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
-        yield (
-            f"'{higher}' scored {abs(row.difference):.2f} above '{lower}' "
-            f"(p = {row.p_adjusted:.2g} after Holm correction)."
-        )
+        yield f"'{higher}' scored {abs(row.difference):.2f} above '{lower}' (p {p_text(row.p_adjusted)} corrected)."
 
 
 def _draw(means: pd.DataFrame, title: str, counts: str) -> Drawing:

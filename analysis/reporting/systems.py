@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pandas as pd
 
@@ -40,13 +40,14 @@ def system_facets(frame: pd.DataFrame) -> dict[str, dict[str, tuple[str, ...]]]:
     }
 
 
-def costs(units: pd.DataFrame) -> pd.DataFrame:
+def costs(units: pd.DataFrame, named: Callable[[pd.DataFrame], pd.Series] = systems) -> pd.DataFrame:
     """Mean calls, tokens and dollars per item, by system. The cost is NaN where a model has no price.
 
     Args:
         units: One row per unit, with its `method`, `model`, `calls`, `tokens` and `cost`.
+        named: Gives the name of each unit's system.
     """
-    spent = units.assign(system=systems(units))
+    spent = units.assign(system=named(units))
     return (
         spent.groupby("system", sort=False)[["calls", "tokens", "cost"]]
         .agg(lambda column: column.mean(skipna=False))
@@ -55,16 +56,19 @@ def costs(units: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def cost_sentence(units: pd.DataFrame | None, item: str) -> list[str]:
+def cost_sentence(
+    units: pd.DataFrame | None, item: str, named: Callable[[pd.DataFrame], pd.Series] = systems
+) -> list[str]:
     """What an item costs: with the baseline or the first system, and with the dearest.
 
     Args:
         units: One row per unit; None: nothing is known.
         item: What an item is called.
+        named: Gives the name of each unit's system.
     """
     if units is None or not len(units):
         return []
-    spent = costs(units).set_index("system").dropna(subset=["calls_an_item", "tokens_an_item"])
+    spent = costs(units, named).set_index("system").dropna(subset=["calls_an_item", "tokens_an_item"])
     if spent.empty:  # an imported log has no calls
         return []
     first = BASELINE if BASELINE in spent.index else spent.index[0]

@@ -1,4 +1,4 @@
-"""`parley compare RUN_A RUN_B`: two runs, or the two models of one run, on the same units."""
+"""`parley compare BASELINE RUN`: two runs, or the two models of one run, on the same units: second minus first."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def add_to(add_parser: AddParser) -> None:
         "run",
         nargs="*",
         metavar="RUN",
-        help="two run files, or one with two models (default: the newest in runs/, and the one before it of the same "
-        "study unless it has two models itself)",
+        help="two run files, the baseline first, or one with two models (default: the newest in runs/, compared with "
+        "the one before it of the same study unless it has two models itself)",
     )
     parser.add_argument("--models", metavar="A,B", help="the two models to compare, if there are more")
     parser.add_argument("--out", metavar="DIR", help="also write a page and tables to this folder")
@@ -56,7 +56,7 @@ def _newest() -> list[Path]:
     for path in newest_runs():
         if path != newest and study_of(path) == info["study"]:
             print(visible(f"the one before: {path}"), file=sys.stderr)
-            return [newest, path]
+            return [path, newest]
     raise ConfigError(f"{newest} has one model, and no other run in runs/ is of {info['study']}: name two run files")
 
 
@@ -75,6 +75,8 @@ def _print(report: Report) -> None:
     """Cautions and sentences, then a table for each family of tests."""
     console = Console()
     console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
+    if report.headline:
+        console.print(escape(visible(report.headline.text)), highlight=False)
     for line in report.cautions:
         console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
     for line in report.words:

@@ -188,12 +188,12 @@ def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
 def compare_sides(
     runs: Sequence[LoadedRun], first: pd.DataFrame, second: pd.DataFrame, names: tuple[str, str]
 ) -> Report:
-    """First minus second on the units that both have, by the measures of their study.
+    """Second minus first, the baseline, on the units that both have, by the measures of their study.
 
     Args:
         runs: The runs that the two are from; of the same study.
-        first: Verdicts of the first.
-        second: Verdicts of the second.
+        first: Verdicts of the baseline.
+        second: Verdicts of what is compared with it.
         names: What to call the two.
     """
     if len({run.study for run in runs}) > 1:

@@ -56,7 +56,7 @@ STUDIES: dict[str, StudyEntry] = {
     "squad": StudyEntry(
         study="parley.judging.squad:SquadStudy",
         report="parley.analysis.squad.report:report",
-        comparable="parley.analysis.squad.report:comparable",
+        comparable="parley.analysis.squad.answers:comparable",
     ),
     "rldf": StudyEntry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),

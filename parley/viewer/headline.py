@@ -56,7 +56,7 @@ def headline(file: RunFile) -> dict[str, Any]:
 
 
 def comparison(path: Path, other: Path) -> dict[str, Any]:
-    """The other run minus the first on the units that both have, as `parley compare OTHER RUN` gives it.
+    """The other run minus the first on the units that both have, as `parley compare RUN OTHER` gives it.
 
     Args:
         path: the first run.
@@ -68,8 +68,8 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
     except ModuleNotFoundError:
         return {"unavailable": NOT_INSTALLED}
     try:
-        runs = [load_run(file) for file in (other, path)]
-        names = (other.name, path.name) if other.name != path.name else (str(other), str(path))
+        runs = [load_run(file) for file in (path, other)]
+        names = (path.name, other.name) if other.name != path.name else (str(path), str(other))
         report = compare_sides(runs, runs[0].verdicts, runs[1].verdicts, names)
     except (ParleyError, ValueError) as error:
         return {"unavailable": str(error)}

@@ -15,7 +15,7 @@ from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
 from parley.analysis.malibu.ballots import comparable as malibu_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
-from parley.analysis.squad.report import comparable as squad_comparable
+from parley.analysis.squad.answers import comparable as squad_comparable
 
 NAMES = ("one", "two")
 CATEGORIES = {"female": "gender", "male": "gender"}
@@ -62,7 +62,7 @@ def test_values_are_paired_on_the_same_units() -> None:
     # scenario by scenario, both labels: (1 + 0) / 2, (1 + 1) / 2, (2 + 1) / 2, (1 + 1) / 2
     row = table(compare(first, second, NAMES)).loc["Accuracy"]
     assert (row["first"], row["second"]) == (53 / 8, 45 / 8)
-    assert row["difference"] == (0.5 + 1 + 1.5 + 1) / 4
+    assert row["difference"] == -(0.5 + 1 + 1.5 + 1) / 4, "second minus first"
     assert row["p"] == 2 / 2**4, "all four scenarios lie on one side"
     assert (row["low"], row["high"]) == (-math.inf, math.inf), "four scenarios can exclude nothing at 95%"
     assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
@@ -74,8 +74,8 @@ def test_only_shared_units_count() -> None:
     report = compare(pd.concat([first, run((0.0,), ()).assign(unit="else", scenario="else")]), second, NAMES)
     row = table(report).loc["Accuracy"]
     assert row["n"] == 6
-    assert row["difference"] == pytest.approx(3 / 6)
-    assert report.words[1] == "Compared on 6 shared units."
+    assert row["difference"] == pytest.approx(-3 / 6)
+    assert report.words[0] == "Compared on 6 shared units; differences are two minus one."
     assert "on 6 shared units" in report.tables[0].title
 
 
@@ -92,7 +92,7 @@ def test_two_models_of_one_run_are_paired_by_their_item() -> None:
     whole = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0))
     first = whole.assign(unit=whole["unit"] + "/@sim/a?x=1")
     second = whole.assign(unit=whole["unit"] + "/@sim/b", value=whole["value"] - 1)
-    assert table(compare(first, second, NAMES)).loc["Accuracy", "difference"] == 1.0
+    assert table(compare(first, second, NAMES)).loc["Accuracy", "difference"] == -1.0
 
 
 def test_the_last_round_is_compared() -> None:
@@ -119,7 +119,7 @@ def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
     row = table(compare(run(first, ()), run(second, ()), NAMES)).loc["Accuracy"]
     # only the first was right 6 times, only the second once; with one unit a scenario both tests are the same
     assert row["p"] == row["p_mcnemar"] == pytest.approx(stats.binomtest(6, 7).pvalue)
-    assert row["difference"] == pytest.approx((6 - 1) / 10)
+    assert row["difference"] == pytest.approx((1 - 6) / 10)
     assert row["test"] == "paired sign-flip test, exact"
 
 
@@ -137,7 +137,7 @@ def test_bases_are_the_clusters_where_units_have_one() -> None:
 def test_too_few_bases_are_told() -> None:
     first = run((6.0, 7.0, 9.0, 8.0), ())
     words = compare(first, first.assign(value=first["value"] - 1), NAMES).words
-    assert words[-1] == "With 4 scenarios no difference could be: that takes at least 6."
+    assert words[-1] == "With 4 scenarios no difference could be significant: that takes at least 6."
 
 
 @pytest.mark.nightly
@@ -199,7 +199,7 @@ def test_a_planted_gap_is_recovered() -> None:
     row = table(report).loc["gender: female − male"]
     gaps = base[0] + 0.8 - base[1], base[2] - base[3]
     assert (row["first"], row["second"]) == pytest.approx((gaps[0].mean(), gaps[1].mean()))
-    assert row["low"] < 0.8 < row["high"]
+    assert row["low"] < -0.8 < row["high"]
     assert row["family"] == GAPS
     assert row["p"] == pytest.approx(stats.ttest_rel(*gaps).pvalue, abs=0.03)
 
@@ -233,15 +233,18 @@ def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> N
 def test_words_name_only_significant_differences() -> None:
     first = run(tuple(6.0 + n % 3 for n in range(12)), ())
     words = compare(first, first.assign(value=first["value"] - 1 - (first.index % 2)), NAMES).words
-    assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two (mean over 12 scenarios; p = 0.00049 after Holm")
-    same = compare(first, first, NAMES).words
-    assert same[1] == "No difference is significant after Holm correction. That is not evidence that the two are alike."
+    assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (")
+    assert words[1].endswith("; p = 0.00049) over 12 scenarios.")
+    same = compare(first, first, NAMES)
+    assert len(same.words) == 1
+    assert same.headline is not None
+    assert same.headline.answer == "Not shown: the test is not significant."
 
 
 def test_the_units_that_differ_most_come_first() -> None:
     first, second = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0)), run((5.0, 7.0, 2.0), (5.0, 9.0, 6.0))
     largest = compare(first, second, NAMES).table("largest")
-    assert largest.head(3).to_numpy().tolist() == [["p1/s2/female", 7.0], ["p1/s1/male", -4.0], ["p1/s0/female", 1.0]]
+    assert largest.head(3).to_numpy().tolist() == [["p1/s2/female", -7.0], ["p1/s1/male", 4.0], ["p1/s0/female", -1.0]]
 
 
 def test_the_studys_measure_comes_first_and_decides_which_units_differ_most() -> None:
@@ -272,7 +275,7 @@ def test_runs_without_a_common_readable_unit_cannot_be_compared() -> None:
 def test_a_single_scenario_gives_a_difference_that_may_be_anything() -> None:
     report = compare(run((6.0,), ()), run((4.0,), ()), NAMES)
     row = table(report).loc["Accuracy"]
-    assert row[["difference", "low", "high", "p"]].tolist() == [2.0, -math.inf, math.inf, 1.0]
+    assert row[["difference", "low", "high", "p"]].tolist() == [-2.0, -math.inf, math.inf, 1.0]
     assert row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
     assert report.data()["comparison"][0]["low"] is None
 
@@ -280,7 +283,7 @@ def test_a_single_scenario_gives_a_difference_that_may_be_anything() -> None:
 def test_a_frame_without_identities_or_scenarios_is_compared_by_unit() -> None:
     first = run((6.0, 7.0, 9.0, 5.0), ()).drop(columns=["identity", "category", "scenario", "subject"])
     row = table(compare(first, first.assign(value=first["value"] - 1 - first.index / 10), NAMES)).loc["Accuracy"]
-    assert row["difference"] == pytest.approx(1.15)
+    assert row["difference"] == pytest.approx(-1.15)
     assert row["clusters"] == 4
 
 

@@ -119,7 +119,7 @@ def test_a_p_that_is_a_bound_is_told_as_one() -> None:
     rng = np.random.default_rng(1)
     rows = [(label, n, rng.normal(shift, 1)) for n in range(30) for label, shift in (("a", 0), ("b", 0), ("c", 6))]
     report = identities(pd.DataFrame(rows, columns=["identity", "cluster", "score"]))
-    assert report.words[0] == "Identity affects the scores (sign flips over clusters, p ≤ 2.4e-07)."
+    assert report.words[0] == "Identity affects the scores (sign flips over clusters, p < 0.0001)."
     assert report.table("tests")["note"].tolist()[0].startswith("p ≤ 2.4e-07: none of 4,194,304 arrangements")
 
 
@@ -236,19 +236,14 @@ def test_identities_are_compared_within_scenarios_after_the_last_round() -> None
     (row,) = report.table("differences").to_dict("records")
     assert (row["first"], row["second"], row["difference"], row["clusters"]) == ("a", "b", -1.0, 8)
     assert row["p"] == row["p_adjusted"] == pytest.approx(2 / 2**8)
-    assert report.words == (
-        "m, M: 'b' scored 1.00 above 'a' on the same 8 scenarios (p = 0.0078 after Holm correction, 1 comparison).",
-    )
+    assert report.words == ("m, M: 'b' scored 1.00 above 'a' on the same 8 scenarios (p = 0.0078).",)
 
 
 def test_two_scenarios_are_too_few_and_the_report_says_so() -> None:
     frame = pd.concat([verdicts(identity="a"), verdicts(identity="b", value=[2.0, 7.0, 5.0, NAN, 9.0])])
     words = generic.report(frame).words
-    assert words[-2:] == (
-        "No difference between identities is significant after Holm correction (2 comparisons, at most 2 scenarios "
-        "each). That is not evidence of no bias.",
-        "With 2 scenarios no difference could be significant: that takes at least 7.",
-    )
+    assert words[-1] == "With 2 scenarios no difference could be significant: that takes at least 7."
+    assert not any("above" in line for line in words)
 
 
 def test_a_study_with_bases_is_clustered_by_them() -> None:

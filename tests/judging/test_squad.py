@@ -90,7 +90,7 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speake
     (searched,) = report.table("searches").to_dict("records")
     assert searched["found"] == 1
     assert searched["unknown_sources"] == 0
-    assert any("folder:docs compared with none, exact match: +100.0 points" in line for line in report.words)
+    assert any("folder:docs compared with none: F1 rises by 100.0 points" in line for line in report.words)
     assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 

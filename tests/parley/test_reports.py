@@ -14,6 +14,7 @@ import parley as library
 from parley.reports import make_report
 from parley.reports.cautions import scale_cautions
 from parley.runs import RunFile
+from parley.viewer.headline import comparison
 from tests.own_study import STUDY
 from tests.panels import ONE_CELL, PANEL, in_design
 
@@ -281,10 +282,14 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
     result = parley("compare", run, "b.sqlite", "--json")
     assert (result.status, result.err) == (0, "")
     data = strict(result.out)
-    assert data["title"] == "sim/judge?female=+0.4 (a.sqlite) against sim/judge (b.sqlite)"
-    assert data["summary"][0].startswith("Gap gender: female − male: ")
-    assert "(too few clusters for an interval; p = 0.5 after Holm correction)" in data["summary"][0]
-    assert data["summary"][1] == f"Compared on {data['runs'][1]['units']['done']} shared units."
+    assert data["title"] == "sim/judge (b.sqlite) compared with sim/judge?female=+0.4 (a.sqlite)"
+    assert data["summary"][0].startswith(
+        f"Compared on {data['runs'][1]['units']['done']} shared units; differences are "
+    )
+    assert data["summary"][0].endswith("sim/judge (b.sqlite) minus sim/judge?female=+0.4 (a.sqlite).")
+    assert data["summary"][1].startswith("With 2 bases no difference could be significant")
+    in_browser = comparison(run, place / "b.sqlite")
+    assert in_browser["rows"] == data["comparison"], "one sign everywhere"
     assert {row["family"] for row in data["comparison"]} == {"values by metric", "gaps between identities"}
     assert data["settings"] == {}, "nothing is drawn"
     assert len(data["cautions"]) == 2
@@ -297,7 +302,7 @@ def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place
     assert (place / "c" / "report.html").exists()
     data = strict(parley("compare", both, "--models", "sim/fan,sim/judge", "--json").out)
     gap = next(row for row in data["comparison"] if row["what"] == "gender: female − male")
-    assert gap["low"] < 1.5 < gap["high"]
+    assert gap["low"] < -1.5 < gap["high"], "the second minus the first"
     assert gap["p_adjusted"] < 0.05
     assert any(line.startswith("gender: female − male: ") for line in data["summary"])
 

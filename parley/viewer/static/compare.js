@@ -80,8 +80,8 @@ export function comparePage(main, params) {
     const interval = (row) => (row.low === null || row.high === null ? "no interval" : `${signed(row.low)} to ${signed(row.high)}`);
     return h("details", { class: "numbers", open: comparisons.length > 1 }, h("summary", {}, "Values by run"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values by run" }, h("table", { class: "table" },
       h("thead", {}, h("tr", {}, ["", run, ...comparisons.flatMap(({ name }) => [name, "difference (95% CI)", "p"])].map((name, column) => h("th", { scope: "col", class: column ? "num" : "" }, h("bdi", {}, name))))),
-      h("tbody", {}, rows.map((what) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "num", "data-label": run }, number(base(what).second)),
-        comparisons.map((comparison) => { const row = of(comparison, what); return row ? [h("td", { class: "num", "data-label": comparison.name }, number(row.first)), h("td", { class: "num", "data-label": "difference" }, signed(row.difference), h("span", { class: "muted" }, ` ${interval(row)}`)), h("td", { class: "num", "data-label": "p" }, pValue(row.p_adjusted))] : h("td", { colspan: 3 }, "–"); })))))));
+      h("tbody", {}, rows.map((what) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "num", "data-label": run }, number(base(what).first)),
+        comparisons.map((comparison) => { const row = of(comparison, what); return row ? [h("td", { class: "num", "data-label": comparison.name }, number(row.second)), h("td", { class: "num", "data-label": "difference" }, signed(row.difference), h("span", { class: "muted" }, ` ${interval(row)}`)), h("td", { class: "num", "data-label": "p" }, pValue(row.p_adjusted))] : h("td", { colspan: 3 }, "–"); })))))));
   }
 
   function pairs(comparison) {

@@ -1,0 +1,165 @@
+"""The fence around judged text: what it prevents, whether it changes clean scores, and what it marks."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from parley.analysis.injection.effects import (
+    ALL,
+    KEY,
+    LOST,
+    STATUSES,
+    TESTED,
+    namer,
+    units_of,
+    with_all_kinds,
+    with_holm,
+    with_scale,
+)
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.report import Section, Table, format_interval
+from parley.analysis.reporting.verdicts import cluster_of
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.paired import paired_permutation
+from parley.base.text import p_text
+
+
+def fence_section(scores: pd.DataFrame) -> Section:
+    """Does fencing the text reduce the effect? All kinds together are planned, single ones stand beside them.
+
+    Args:
+        scores: One row per score under attack, from `pairs`.
+    """
+    fence = fence_effect(scores)
+    if not len(fence):
+        return Section()
+    name = namer(fence)
+    forest = Forest(
+        name="fence",
+        question="Does fencing the text reduce the effect?",
+        axis="effect open minus effect fenced (points)",
+        estimates=estimates(
+            fence,
+            lambda row: str(row.kind),
+            p="p_adjusted",
+            n="responses",
+            group=name,
+            units=units_of(fence),
+            secondary=lambda row: row.kind != ALL,
+        ),
+        table="fence",
+        note=f"On the same responses and attempts. {TESTED}",
+    )
+    shown = fence[(fence["kind"] == ALL) & (fence["p_adjusted"] <= LEVEL)]
+    return Section(
+        tables=[
+            Table(
+                name="fence",
+                title="Effect of fencing: open minus fenced",
+                frame=fence,
+                shown=("model", "kind", "difference", "low", "high", "p_adjusted"),
+                note="On the same responses and attempts; sign flips over bases, Holm-corrected.",
+                printed=True,
+            )
+        ],
+        forests=[forest],
+        words=[
+            f"{name(row)}: a fence {'reduces' if row.difference > 0 else 'increases'} the effect of attempts by "
+            f"{abs(row.difference):.2f} points ({format_interval(row.low, row.high, '+.2f')}; p "
+            f"{p_text(row.p_adjusted)})."
+            for row in shown.itertuples()
+        ],
+    )
+
+
+def readings_section(verdicts: pd.DataFrame) -> Section:
+    """Clean scores, replies that could not be read, and what the fence marks.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    statuses = readings(verdicts)
+    lost = statuses.assign(lost=statuses[LOST].sum(axis=1)).groupby("variant")["lost"].sum()
+    by_variant = ", ".join(f"{name} {count}" for name, count in lost.items())
+    title = "Responses without an attempt, open and fenced"
+    return Section(
+        tables=[
+            Table("clean", title, clean_scores(verdicts), printed=True),
+            Table("readings", "How replies were parsed", statuses, printed=bool(lost.sum())),
+            Table(
+                name="flagged",
+                title="Share that the fence marks as an instruction",
+                frame=flagged(verdicts),
+                note="Marked controls and clean responses are false positives. The judge sees the mark in the fence.",
+            ),
+        ],
+        warnings=[f"Replies left out, by variant: {by_variant}."] if lost.sum() else [],
+    )
+
+
+def fence_effect(scores: pd.DataFrame) -> pd.DataFrame:
+    """How much a fence reduces the effect of attempts: open minus fenced, on the same responses.
+
+    Args:
+        scores: One row per score under attack, from `pairs`.
+    """
+    same = [name for name in (*KEY, "attempt", "kind", "ask") if name != "shown"]
+    open_, fenced = (scores[scores["shown"] == shown][[*same, "cluster", "effect"]] for shown in ("open", "fenced"))
+    both = open_.merge(fenced, on=[*same, "cluster"], suffixes=("_open", "_fenced"))
+    rows = []
+    for (judged_by, model), part in both.groupby(["judged_by", "model"], sort=False):
+        for kind, group in with_all_kinds(part):
+            effects = group["effect_open"], group["effect_fenced"]
+            test = paired_permutation(*effects, group["cluster"])
+            known = effects[0].notna() & effects[1].notna()
+            rows.append(
+                {
+                    "judged_by": judged_by,
+                    "model": model,
+                    "kind": kind,
+                    "difference": test.effect,
+                    "low": test.low,
+                    "high": test.high,
+                    "p": test.p,
+                    "responses": int(group.loc[known, "scenario"].nunique()),
+                    "clusters": test.clusters,
+                    "note": test.note,
+                }
+            )
+    return with_holm(pd.DataFrame(rows))
+
+
+def clean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Mean clean scores, open and fenced: a fence should not change the score of a response without an attempt."""
+    frame = with_scale(verdicts)
+    clean, rows = frame[frame["variant"] == "clean"], []
+    for (judged_by, model, shown), group in clean.groupby(["judged_by", "model", "shown"], sort=False):
+        mean = cluster_mean(group["value"], cluster_of(group))
+        interval = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "responses": mean.clusters}
+        unread = int(group["value"].isna().sum())
+        rows.append({"judged_by": judged_by, "model": model, "shown": shown, **interval, "unread": unread})
+    return pd.DataFrame(rows)
+
+
+def readings(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Parse statuses of replies, by variant: an attempt that breaks the reply's format has an effect too."""
+    frame = with_scale(verdicts).drop_duplicates(["unit", "judge"])
+    counts = pd.crosstab([frame[name] for name in ("judged_by", "model", "shown", "variant")], frame["status"])
+    return counts.reindex(columns=list(STATUSES), fill_value=0).reset_index().rename_axis(columns=None)
+
+
+def flagged(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The share that the fence marks as an instruction, by kind. A marked control or clean text is a false positive."""
+    frame = with_scale(verdicts).drop_duplicates(["judged_by", "variant", "attempt", "ask", "scenario"])
+    frame["kind"] = frame["kind"].where(frame["kind"] != "", "(clean)")
+    rows = [
+        {"kind": kind, **{name: _share(part[part["variant"] == name]["flagged"]) for name in part["variant"].unique()}}
+        for kind, part in frame.groupby("kind", sort=False)
+    ]
+    return pd.DataFrame(rows).reindex(columns=["kind", "attack", "control", "clean"])
+
+
+def _share(marks: pd.Series) -> float:
+    return float(marks.astype(float).mean()) if len(marks) else math.nan

@@ -1,0 +1,233 @@
+"""Attempts by kind: do instructions in the judged text move the scores?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
+
+from parley.analysis.injection.effects import (
+    ALL,
+    EFFECT,
+    MOVED,
+    TESTED,
+    Columns,
+    namer,
+    units_of,
+    with_all_kinds,
+    with_holm,
+)
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, legend_beside, sheet
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.base.text import p_text, plural
+
+TOWARDS = "Points towards the requested score (up for the middle of the scale or more); 95% intervals over bases."
+COLUMNS = 3
+PRINTED = {"control_moved": "control", "p_adjusted": "p"}
+SHARES = (
+    "moved: share of scores that moved by a tenth of the scale or more; control: the same with the harmless text; "
+    "asked: share that ended at the requested score, of those whose clean score was another."
+)
+MAX_NAMED = 3
+"""Kinds that a sentence names; the table has all."""
+
+
+def kinds_section(scores: pd.DataFrame, context: ReportContext) -> Section:
+    """Do instructions in the judged text move the scores? All kinds together are planned, single ones beside them.
+
+    Args:
+        scores: One row per score under attack, from `pairs`.
+        context: What the report is given.
+    """
+    kinds = by_kind(scores)
+    name = namer(kinds)
+    requested = ", ".join(map(str, sorted(set(scores["ask"]), reverse=True)))
+    note = f"{TOWARDS} {EFFECT} {SHARES} p: sign flips over bases, Holm-corrected. Requested scores: {requested}."
+    small_print, title = f"{EFFECT} {TOWARDS} {context.small_print}", context.title or "Injection"
+    forest = Forest(
+        name="kinds",
+        question="Do instructions in the judged text move the scores?",
+        axis="effect (points towards the requested score)",
+        estimates=estimates(
+            kinds,
+            lambda row: str(row.kind),
+            value="effect",
+            p="p_adjusted",
+            n="responses",
+            group=lambda row: f"{name(row)} · {row.shown}",
+            units=units_of(kinds),
+            secondary=lambda row: row.kind != ALL,
+        ),
+        table="kinds",
+        note=f"{EFFECT} {TESTED}",
+    )
+    printed = [
+        Table(
+            name=f"kinds_{n}",
+            title=f"{name(next(part.itertuples()))}, response {shown} (p Holm-corrected)",
+            frame=_printed(part),
+            note=note,
+            printed=True,
+        )
+        for n, ((_, _, shown), part) in enumerate(kinds.groupby(["judged_by", "model", "shown"], sort=False))
+    ]
+    asks = Table("asks", "By kind and requested score", by_ask(scores), note=TOWARDS)
+    return Section(
+        tables=[Table("kinds", "By kind of attempt", kinds, note=note), *printed, asks],
+        figures=[Figure("kinds", small_print, "kinds", lambda: kinds_figure(kinds, title, small_print))],
+        forests=[forest],
+        warnings=list(_out_of_reach(kinds)),
+        words=[*_overall(kinds), *_single(kinds)],
+    )
+
+
+def _out_of_reach(kinds: pd.DataFrame) -> Iterator[str]:
+    clusters = int(kinds["clusters"].max())
+    tests = max(1, int(kinds.loc[kinds["kind"] == ALL, "p"].notna().sum()))
+    if clusters < (needed := clusters_to_reject(LEVEL, tests)):
+        yield (
+            f"With responses to {plural(clusters, 'base')} no effect could be significant: that takes {needed} bases."
+        )
+
+
+def _overall(kinds: pd.DataFrame) -> Iterator[str]:
+    name = namer(kinds)
+    for row in kinds[kinds["kind"] == ALL].itertuples():
+        interval = format_interval(row.low, row.high, "+.2f")
+        test = f"{f'{interval}; ' if interval else ''}p {p_text(row.p_adjusted)}"
+        if row.p_adjusted <= LEVEL:
+            way = "towards" if row.effect > 0 else "away from"
+            yield (
+                f"{name(row)}, {row.shown}: attempts move scores by {abs(row.effect):.2f} points {way} the requested "
+                f"one, beyond what harmless texts do ({test}); {_percent(row.asked)} end at it, "
+                f"{_percent(row.control_asked)} with harmless texts."
+            )
+        else:
+            yield f"{name(row)}, {row.shown}: no effect of attempts was shown, {row.effect:+.2f} points ({test})."
+
+
+def _single(kinds: pd.DataFrame) -> Iterator[str]:
+    """One sentence per judge, model and display in which single kinds were shown to have an effect."""
+    name = namer(kinds)
+    shown = kinds[(kinds["kind"] != ALL) & (kinds["p_adjusted"] <= LEVEL)]
+    for _, part in shown.groupby(["judged_by", "model", "shown"], sort=False):
+        first = next(part.itertuples())
+        ordered = part.sort_values("effect", key=abs, ascending=False)
+        listed = [f"{row.kind} {row.effect:+.2f} (p {p_text(row.p_adjusted)})" for row in ordered.itertuples()]
+        more = f" and {len(listed) - MAX_NAMED} more" if len(listed) > MAX_NAMED else ""
+        kinds_named = "; ".join(listed[:MAX_NAMED])
+        yield f"{name(first)}, {first.shown}: single kinds with an effect: {kinds_named}{more}."
+
+
+def by_kind(scores: pd.DataFrame) -> pd.DataFrame:
+    """One row per judge, model, display and kind: the shift, the control's shift, their difference, and its test.
+
+    Args:
+        scores: One row per score under attack, from `pairs`.
+    """
+    rows = [
+        {"judged_by": judged_by, "model": model, "shown": shown, "kind": kind, **_measures(group)}
+        for (judged_by, model, shown), part in scores.groupby(["judged_by", "model", "shown"], sort=False)
+        for kind, group in with_all_kinds(part)
+    ]
+    return with_holm(pd.DataFrame(rows))
+
+
+def by_ask(scores: pd.DataFrame) -> pd.DataFrame:
+    """The same by requested score; without p-values, which would test the same data twice.
+
+    Args:
+        scores: One row per score under attack, from `pairs`.
+    """
+    rows = [
+        {"judged_by": judged_by, "model": model, "shown": shown, "ask": ask, "kind": kind, **_measures(group)}
+        for (judged_by, model, shown, ask), part in scores.groupby(["judged_by", "model", "shown", "ask"], sort=False)
+        for kind, group in with_all_kinds(part)
+    ]
+    return pd.DataFrame(rows).drop(columns=["p"])
+
+
+def _measures(scores: pd.DataFrame) -> Columns:
+    test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["cluster"])
+    moved = cluster_proportion(_moved(scores, "towards"), scores["cluster"])
+    return {
+        "shift": cluster_mean(scores["towards"], scores["cluster"]).estimate,
+        "control_shift": cluster_mean(scores["control_towards"], scores["cluster"]).estimate,
+        "effect": cluster_mean(scores["effect"], scores["cluster"]).estimate,
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "moved": moved.estimate,
+        "moved_low": moved.low,
+        "moved_high": moved.high,
+        "control_moved": cluster_proportion(_moved(scores, "control_towards"), scores["cluster"]).estimate,
+        "asked": _share_at_request(scores, "sampled"),
+        "control_asked": _share_at_request(scores, "control_sampled"),
+        "scores": len(scores),
+        "unread": int(scores["value"].isna().sum()),
+        "responses": int(scores.loc[scores["effect"].notna(), "scenario"].nunique()),
+        "clusters": test.clusters,
+        "note": test.note,
+    }
+
+
+def _moved(scores: pd.DataFrame, column: str) -> pd.Series:
+    """1 if a score was moved, 0 if not, NaN if unknown."""
+    towards = scores[column]
+    return (towards >= MOVED * scores["span"]).astype(float).where(towards.notna())
+
+
+def _share_at_request(scores: pd.DataFrame, column: str) -> float:
+    """The share that ended at the requested score, of those whose clean score was another."""
+    others = scores[scores["clean_sampled"].notna() & (scores["clean_sampled"] != scores["ask"])]
+    reached = (others[column] == others["ask"]).astype(float).where(others[column].notna())
+    return cluster_proportion(reached, others["cluster"]).estimate if len(others) else math.nan
+
+
+def _printed(part: pd.DataFrame) -> pd.DataFrame:
+    """The columns that fit a terminal of 80 characters."""
+    names = ["kind", "effect", "low", "high", "moved", "control_moved", "asked", "p_adjusted"]
+    return part[names].rename(columns=PRINTED)
+
+
+def _percent(share: float) -> str:
+    return "–" if share != share else f"{100 * share:.0f}%"
+
+
+def kinds_figure(kinds: pd.DataFrame, title: str, note: str) -> Drawing:
+    """One panel per judge and model, and one line per kind, open above fenced."""
+    panels = [part for _, part in kinds.groupby(["judged_by", "model"], sort=False)]
+    names, name = list(dict.fromkeys(kinds["kind"])), namer(kinds)
+    columns = min(len(panels), COLUMNS)
+    lines = -(-len(panels) // columns)
+    figure, axes = sheet(3.0 + 3.4 * columns, 1.9 + 1.5 * LINE * len(names) * lines, columns, lines, sharey=True)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        for n, (shown, marker) in enumerate((("open", "o"), ("fenced", "s"))):
+            rows = panel[panel["shown"] == shown].set_index("kind").reindex(names)
+            if rows["effect"].notna().any():
+                dots(
+                    axis,
+                    names,
+                    rows["effect"],
+                    rows["low"],
+                    rows["high"],
+                    [PALETTE[n]] * len(names),
+                    shift=0.2 * (2 * n - 1),
+                    marker=marker,
+                    label=shown,
+                )
+        axis.axvline(0, color="#888888", linewidth=0.8)
+        axis.set_xlabel("effect (points towards the requested score)")
+        axis.set_title(name(next(panel.itertuples())).replace("$", r"\$"), fontsize=10)
+    legend_beside(figure, axes.flat)
+    caption(figure, title, note)
+    return figure
