@@ -27,6 +27,7 @@ from parley.analysis.card.record import Card, Line
 from parley.analysis.card.requirements import Allowed, Requirement, check_names
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.signflips import clusters_to_reject, upper_tail
+from parley.analysis.stats.tables import Floats
 from parley.base.errors import ConfigError
 from parley.base.text import p_text, plural, signed
 
@@ -154,7 +155,8 @@ def outside_p(line: Line, allowed: Allowed) -> float:
     """The two-sided p-value of a value outside what is allowed; 1 where the estimate lies inside.
 
     Student's t with the error that the line's own interval has, so that p ≤ 0.05 exactly where the interval excludes
-    the limit; and not less than that of sign flips over the clusters' values, which few clusters cannot make small.
+    the limit; and not less than that of sign flips over the clusters' values, which few clusters cannot make small,
+    nor than that of `skewed_tail`.
     Both sides of `.abs` are tested, each at half the level: where the limit is small beside the error, a value at one
     limit may be estimated beyond either.
 
@@ -173,9 +175,46 @@ def outside_p(line: Line, allowed: Allowed) -> float:
         df = line.clusters - 1
         p = 2 * float(stdtr(df, stdtrit(df, ALPHA / 2) * beyond / reach))
         if p <= ALPHA and len(values) and abs(values.mean() - line.estimate) <= 0.01 * reach:
-            p = max(p, min(1.0, 2 * upper_tail(side * (values - limit))))
+            beyond_limit = side * (values - limit)
+            p = max(p, min(1.0, 2 * upper_tail(beyond_limit)), 2 * skewed_tail(beyond_limit))
         smallest = min(smallest, p)
     return smallest
+
+
+def skewed_tail(values: Floats) -> float:
+    """The one-sided p-value of a mean above 0, by Student's t without its error from skewness.
+
+    Where few bases have large values, t and sign flips say too often that the mean is small: of exponential values of
+    60 bases, in 5.9% of samples at a nominal 2.5%. Hall's transformation (1992, Journal of the Royal Statistical
+    Society B 54, 221-228) removes that error.
+
+    Args:
+        values: One per cluster.
+    """
+    count, spread = len(values), float(values.std()) if len(values) else 0.0
+    if count < 3 or not spread > 1e-12:
+        return 0.0
+    skewness = float(((values - values.mean()) ** 3).mean()) / spread**3 / math.sqrt(count)
+    t = float(values.mean()) / spread * math.sqrt(count - 1)
+    transformed = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+    return float(stdtr(count - 1, -transformed))
+
+
+def lies_inside(line: Line, allowed: Allowed) -> bool:
+    """Whether the line's interval lies inside what is allowed, and would if it took skewness into account.
+
+    Args:
+        line: The line, which has an interval.
+        allowed: What it may be.
+    """
+    if line.low is None or line.high is None or not (allowed.low < line.low and line.high < allowed.high):
+        return False
+    values = np.array(list(line.values.values()))
+    return all(
+        2 * skewed_tail(side * (limit - values)) <= ALPHA
+        for side, limit in ((1, allowed.high), (-1, allowed.low))
+        if math.isfinite(limit)
+    )
 
 
 def _required(requirement: Requirement, line: Line, p: float, corrected: float, tests: int, judges: bool) -> Finding:
@@ -183,7 +222,7 @@ def _required(requirement: Requirement, line: Line, p: float, corrected: float, 
     outcome: Outcome = "undecided"
     more, figures = None, _figures(line.estimate, line.low, line.high, line)
     if not reason and line.estimate is not None and line.low is not None and line.high is not None:
-        if allowed.low < line.low and line.high < allowed.high:
+        if lies_inside(line, allowed):
             outcome, reason = ("undecided", NOT_QUALITY) if line.group in FAIRNESS and not judges else ("holds", "")
         elif corrected <= ALPHA:
             outcome = "broken"

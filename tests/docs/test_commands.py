@@ -91,8 +91,8 @@ FOREIGN = {
     "--reasoning-parser",
 }
 """Flags of vLLM and llama.cpp's server that sentences name."""
-ACCEPTED_STATUS = {"detox": {0, 1}}
-"""1: not all criteria are met, which is a valid result."""
+ACCEPTED_STATUS = {"detox": {0, 1}, "check": {0, 1, 3}}
+"""1 and 3: not all criteria are met, or nobody can say, which are valid results."""
 
 
 class Typed(NamedTuple):
