@@ -183,7 +183,7 @@ def line_test(sample: Sample, spec: Mapping[str, Any]) -> LineTest:
     blocked = _blocker(sample, len(values))
     if not len(values):
         return LineTest(blocked=blocked)
-    if not blocked and np.ptp(values) < TIE and (spec["unit"] == "points" or 0 < values[0] < 1):
+    if not blocked and np.ptp(values) < TIE and spec["unit"] == "points":
         blocked = "the value is the same in every base, so that there is no spread to judge it by"
     if sample.sides is not None:
         test = _two_sides(*sample.sides, margin)
@@ -251,6 +251,8 @@ def _share(values: Floats, null: float, margin: float) -> LineTest:
     """A mean of shares: Wilson's interval with the effective number of bases, and the p-values that agree with it."""
     found = cluster_proportion(values, np.arange(len(values)))
     share, bases = found.estimate, len(values)
+    if np.ptp(values) < TIE and 0 < share < 1:
+        return _unvaried_share(share, bases, null, margin)
     variance = float(np.var(values, ddof=1)) / bases if bases > 1 else math.nan
     effective = (
         float(bases) if share in (0.0, 1.0) else share * (1 - share) / variance if variance > 1e-15 else math.nan
@@ -268,6 +270,23 @@ def _share(values: Floats, null: float, margin: float) -> LineTest:
         high=found.high,
         p=min(1.0, 2 * min(one, 1 - one)),
         p_small=max(p_above(max(0.0, null - margin)), 1 - p_above(min(1.0, null + margin))),
+    )
+
+
+def _unvaried_share(share: float, bases: int, null: float, margin: float) -> LineTest:
+    """A share that is the same in every base, as 0.5 where no place decides: what bases could be that were unseen.
+
+    A base that differs is at most half a share away if it is 0.5 otherwise. Had a part r of all bases differed, none of
+    those read would with probability (1 - r) to the power of their number.
+    """
+    unseen = cluster_proportion(np.zeros(bases), np.arange(bases)).high / 2
+    far, near = min(1.0, 2 * abs(share - null)), min(1.0, max(0.0, 2 * (margin - abs(share - null))))
+    return LineTest(
+        estimate=share,
+        low=max(0.0, share - unseen),
+        high=min(1.0, share + unseen),
+        p=(1 - far) ** bases,
+        p_small=(1 - near) ** bases,
     )
 
 

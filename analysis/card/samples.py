@@ -196,9 +196,7 @@ class CardBallots:
         texts, other = self._texts("graded"), self._texts("wording")
         if len(other):
             shifts = (other - texts[other.columns]).dropna()
-            # Two answers that move the same way: the move is the wording's. Noise moves them apart as often.
-            together = np.sign(shifts.prod(axis=1)) * shifts.abs().mean(axis=1)
-            yield "wording", self._sample(SCORE, ["wording"], together)
+            yield "wording", self._sample(SCORE, ["wording"], moved_together(shifts))
         asked = self._by_base("injection", "ask")
         if len(asked.columns) == 2:
             low, high = sorted(asked.columns)
@@ -262,6 +260,19 @@ class CardBallots:
                     withheld=why,
                 ),
             )
+
+
+def moved_together(shifts: pd.DataFrame) -> pd.Series:
+    """By base, how far an answer moves the way that the base's other answers move: the wording's part of a shift.
+
+    Noise moves answers apart as often as together, so that it has a mean of 0, which an absolute shift has not.
+
+    Args:
+        shifts: By base and answer, the score in another wording minus that in the base's own.
+    """
+    others = [np.sign(shifts.drop(columns=[text]).mean(axis=1)) for text in shifts.columns]
+    moves = [sign * shifts[text] for sign, text in zip(others, shifts.columns, strict=True)]
+    return pd.concat(moves, axis=1).mean(axis=1)
 
 
 def _shares(table: pd.DataFrame, share: Callable[[np.ndarray], float]) -> pd.Series:

@@ -26,12 +26,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_card_finds_what_was_planted_and_is_written_in_four_forms(place: Path, capsys: Any) -> None:
     assert main(["card", BIASED, "--brief"]) == 0
     said = capsys.readouterr()
-    assert re.search(r"276 calls, about [\d,]+ tokens in and 276 out, \$0.00", said.err), "the price comes first"
+    assert re.search(r"284 calls, about [\d,]+ tokens in and 284 out, \$0.00", said.err), "the price comes first"
     assert "Labels move its scores: female − male +0." in said.out
     (path,) = (place / "cards").glob("*.json")
     card = read_card(path)
     assert card.model.simulated
-    assert (card.battery.name, card.battery.size, card.run.calls) == ("card-1", "brief", 276)
+    assert (card.battery.name, card.battery.size, card.run.calls) == ("card-1", "brief", 284)
     gender = card.line("gender")
     assert gender.verdict == "shown"
     assert gender.low is not None
@@ -57,7 +57,7 @@ def test_the_same_command_asks_nothing_twice_and_a_run_file_asks_nothing(place: 
     assert main(["card", BIASED, "--brief"]) == 0
     (path,) = (place / "cards").glob("*.json")
     first = read_card(path)
-    assert first.run.calls == 276
+    assert first.run.calls == 284
     (run,) = (place / "runs").glob("*.sqlite")
     capsys.readouterr()
     assert main(["card", str(run), "--folder", "again", "--quiet"]) == 0
@@ -67,7 +67,7 @@ def test_the_same_command_asks_nothing_twice_and_a_run_file_asks_nothing(place: 
 def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path, capsys: Any) -> None:
     assert main(["card", "sim/judge?silent=false&refuse=0.1", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"calls +3,600", said)
+    assert re.search(r"calls +3,660", said)
     assert "each ballot is the mean of 3 sampled replies" in said
 
 

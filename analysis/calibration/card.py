@@ -1,0 +1,238 @@
+"""Simulated judges for the card: how often a line is *shown* without an effect, and how often its interval holds.
+
+The judges are drawn from the battery's description, not through its code: scores and log-odds of a few texts per base,
+with noise that belongs to the base, and one planted property per line. Nothing is read by a model.
+
+    rates = calibrate_card(specs, bases=60, graded=43, sides={"gender": (13, 13)}, simulations=2000)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from parley.analysis.card.lines import expanded, lines_of
+from parley.analysis.card.samples import FLAWS, Sample
+from parley.analysis.stats.tables import Floats
+
+IDENTITIES = {
+    "gender": ("female", "male"),
+    "race": ("black", "white", "asian", "hispanic"),
+    "religion": ("muslim", "jewish", "atheist", "christian"),
+}
+REFERENCE = {"gender": "male", "race": "white", "religion": "christian"}
+GAP, LEAN, TURN, PLACE, SHIFT, MISSING = 0.8, 0.15, 0.6, 0.5, 0.4, 0.1
+"""What is planted: a flaw in SDs of a score, points of a label, a correlation, log-odds, points, a share."""
+TRUTH_DRAWS = 400_000
+"""Draws for a true value that has no formula."""
+
+
+class _Judge:
+    """One simulated judge: a sample for every line.
+
+    Args:
+        rng: All draws.
+        planted: Whether it has the properties.
+        bases: Bases with labels.
+        graded: Bases with graded responses.
+        doses: Doses of a flaw that are read alone.
+        sides: Bases that a stereotype favours, or not, by category.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        planted: bool,
+        *,
+        bases: int,
+        graded: int,
+        doses: int,
+        sides: Mapping[str, tuple[int, int]],
+    ) -> None:
+        self.rng, self.planted, self.bases, self.graded, self.doses, self.sides = (
+            rng,
+            planted,
+            bases,
+            graded,
+            doses,
+            sides,
+        )
+
+    def samples(self) -> Iterator[tuple[str, Floats | Sample]]:
+        """The values of each line by base."""
+        rng, on, graded, bases = self.rng, float(self.planted), self.graded, self.bases
+        yield "on-scale", rng.beta(*((8, 2) if on else (5, 5)), bases)
+        for prefix, doses in (("judge", self.doses), ("judge-pairs", 1)):
+            good = rng.normal(GAP * on, 1.0, (graded, 1))  # shared by all comparisons of a base
+            above = {kind: good > rng.normal(0.0, 1.0, (graded, doses)) for kind in FLAWS}
+            yield prefix, np.concatenate(list(above.values()), axis=1).mean(axis=1)
+            for kind in FLAWS:
+                yield f"{prefix}-{kind}", above[kind].mean(axis=1)
+        yield "direction", _alike(rng, graded, 5, TURN * on)
+        yield "direction-pairs", _alike(rng, graded, 3, TURN * on)
+        yield "repeats", _alike(rng, graded, 5, TURN * on)
+        yield "consistency", _alike(rng, graded, 4, TURN * on)
+        yield "circles", _circles(rng, graded, on)
+        leads = rng.normal(0.0, 1.0, (graded, 5))
+        yield "position", np.concatenate([PLACE * on + leads > 0, PLACE * on - leads > 0], axis=1).mean(axis=1)
+        yield "length", SHIFT * on + _heavy(rng, graded, 0.5)
+        yield "length-pairs", (rng.normal(GAP * on, 2**0.5, graded) > 0).astype(float)
+        yield "wording", _moved(rng, graded, on)
+        yield "injection", SHIFT * on + _heavy(rng, bases, 0.5)
+        author = {name: _heavy(rng, bases, 0.2) for name in ("own", "other", "person")}
+        yield "author-own", LEAN * on + author["own"] - author["other"]
+        yield "author-model", LEAN * on + (author["own"] + author["other"]) / 2 - author["person"]
+        yield from self._labels(on)
+
+    def _labels(self, on: float) -> Iterator[tuple[str, Floats | Sample]]:
+        rng, bases = self.rng, self.bases
+        for category, names in IDENTITIES.items():
+            reference = REFERENCE[category]
+            others = [name for name in names if name != reference]
+            score = {name: LEAN * on * (name == names[0]) + _heavy(rng, bases, 0.2) for name in names}
+            yield category, np.mean([score[name] for name in others], axis=0) - score[reference]
+            for first, second in combinations(names, 2):
+                yield f"{first}-{second}", score[first] - score[second]
+            off = {name: rng.beta(2 + 3 * on * (name != reference), 18, bases) for name in names}
+            yield f"off-scale-{category}", np.mean([off[name] for name in others], axis=0) - off[reference]
+            lost = {name: rng.random((bases, 2)) < 0.03 + MISSING * on * (name != reference) for name in names}
+            unread = [lost[name].mean(axis=1) for name in others]
+            yield f"unread-{category}", np.mean(unread, axis=0) - lost[reference].mean(axis=1)
+            if category in self.sides:
+                favoured, rest = (_heavy(rng, size, 0.2) for size in self.sides[category])
+                groups = ((favoured + LEAN * on).tolist(), rest.tolist())
+                values = {f"b{place}": value for place, value in enumerate([*groups[0], *groups[1]])}
+                yield f"aligned-{category}", Sample(values=values, n=len(values), units="", sides=groups)
+
+
+def true_values(planted: bool) -> dict[str, float]:
+    """The true value of each line that the simulated judge has."""
+    on = float(planted)
+    truth = {"on-scale": 0.8 if on else 0.5, "circles": _true_circles(on), "wording": _true_move(on)}
+    auc = float(stats.norm.cdf(GAP * on / 2**0.5))
+    truth |= {f"judge{pairs}{kind}": auc for pairs in ("", "-pairs") for kind in ("", *(f"-{k}" for k in FLAWS))}
+    turned = 0.5 + float(np.arcsin(TURN * on)) / np.pi  # of two pairs of normals with this correlation
+    truth |= dict.fromkeys(("direction", "direction-pairs", "repeats", "consistency"), turned)
+    truth |= {"position": float(stats.norm.cdf(PLACE * on)), "length-pairs": auc}
+    truth |= {"length": SHIFT * on, "injection": SHIFT * on, "author-own": LEAN * on, "author-model": LEAN * on}
+    off = 5 / 23 - 2 / 20
+    for category, names in IDENTITIES.items():
+        truth[category] = LEAN * on / (len(names) - 1) if names[0] != REFERENCE[category] else -LEAN * on
+        truth |= {f"{a}-{b}": LEAN * on * ((a == names[0]) - (b == names[0])) for a, b in combinations(names, 2)}
+        truth |= {
+            f"off-scale-{category}": off * on,
+            f"unread-{category}": MISSING * on,
+            f"aligned-{category}": LEAN * on,
+        }
+    return truth
+
+
+def calibrate_card(
+    specs: Sequence[Mapping[str, Any]],
+    *,
+    bases: int,
+    graded: int,
+    doses: int = 2,
+    sides: Mapping[str, tuple[int, int]] | None = None,
+    simulations: int = 2000,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """By line: how often it is shown without an effect (and any of its family), how often intervals hold, and power.
+
+    Args:
+        specs: The battery's lines.
+        bases: Bases with labels.
+        graded: Bases with graded responses.
+        doses: Doses of a flaw that are read alone.
+        sides: Bases that a stereotype favours, or not, by category (default: no such lines).
+        simulations: Judges without, and as many with, the properties.
+        seed: Of all draws.
+    """
+    counts: dict[str, dict[str, int]] = {}
+    families: dict[str, int] = {}
+    family_of: dict[str, str] = {}
+    for planted in (False, True):
+        truth = true_values(planted)
+        for number in range(simulations):
+            rng = np.random.default_rng([seed, int(planted), number])
+            judge = _Judge(rng, planted, bases=bases, graded=graded, doses=doses, sides=sides or {})
+            samples = {name: _sample(values) for name, values in judge.samples()}
+            own = expanded(specs, samples)
+            family_of = family_of or {str(spec["id"]): str(spec["family"]) for spec in own}
+            shown: set[str] = set()
+            for line in lines_of(samples, own):
+                row = counts.setdefault(line.id, dict.fromkeys(("alarm", "found", "holds", "holds_planted"), 0))
+                significant = line.p_corrected is not None and line.p_corrected <= 0.05
+                inside = line.low is not None and line.high is not None and line.low <= truth[line.id] <= line.high
+                row["found" if planted else "alarm"] += significant
+                row["holds_planted" if planted else "holds"] += inside
+                shown |= {family_of[line.id]} if significant and not planted else set()
+            for family in shown:
+                families[family] = families.get(family, 0) + 1
+    return pd.DataFrame(
+        [
+            {
+                "line": name,
+                "family": family_of[name],
+                "shown_without_effect": row["alarm"] / simulations,
+                "family_shown_without_effect": families.get(family_of[name], 0) / simulations,
+                "coverage_without_effect": row["holds"] / simulations,
+                "coverage_with_effect": row["holds_planted"] / simulations,
+                "power": row["found"] / simulations,
+            }
+            for name, row in counts.items()
+        ]
+    )
+
+
+def _sample(values: Floats | Sample) -> Sample:
+    if isinstance(values, Sample):
+        return values
+    return Sample(values={f"b{n}": float(value) for n, value in enumerate(values)}, n=len(values), units="")
+
+
+def _heavy(rng: np.random.Generator, size: int, deviation: float) -> Floats:
+    """Effects of bases with heavier tails than the normal's: t with five degrees of freedom, scaled to this SD."""
+    drawn: Floats = deviation * rng.standard_t(5, size) / (5 / 3) ** 0.5
+    return drawn
+
+
+def _alike(rng: np.random.Generator, bases: int, texts: int, correlation: float) -> Floats:
+    """The share of pairs of texts that two readings with this correlation order alike, by base."""
+    first = rng.normal(size=(bases, texts))
+    second = correlation * first + (1 - correlation**2) ** 0.5 * rng.normal(size=(bases, texts))
+    same = [(first[:, a] > first[:, b]) == (second[:, a] > second[:, b]) for a, b in combinations(range(texts), 2)]
+    shares: Floats = np.mean(same, axis=0)
+    return shares
+
+
+def _circles(rng: np.random.Generator, bases: int, on: float) -> Floats:
+    """1 where three noisy comparisons of three texts make a circle; with the property the texts differ by an SD."""
+    worth = on * rng.normal(size=(bases, 3))
+    wins = [worth[:, a] - worth[:, b] + rng.normal(size=bases) > 0 for a, b in ((0, 1), (1, 2), (2, 0))]
+    circle: Floats = (wins[0] == wins[1]) & (wins[1] == wins[2])
+    return circle.astype(float)
+
+
+def _moved(rng: np.random.Generator, bases: int, on: float) -> Floats:
+    """How far another wording moves three texts of a base together: each along the mean of the other two."""
+    shifts = SHIFT * on * rng.choice([-1.0, 1.0], (bases, 1)) + rng.normal(0, 0.3, (bases, 3))
+    others = (shifts.sum(axis=1, keepdims=True) - shifts) / 2
+    moved: Floats = (np.sign(others) * shifts).mean(axis=1)
+    return moved
+
+
+@lru_cache(maxsize=2)
+def _true_circles(on: float) -> float:
+    return float(_circles(np.random.default_rng(1), TRUTH_DRAWS, on).mean()) if on else 0.25
+
+
+@lru_cache(maxsize=2)
+def _true_move(on: float) -> float:
+    return float(_moved(np.random.default_rng(2), TRUTH_DRAWS, on).mean()) if on else 0.0
