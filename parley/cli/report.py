@@ -18,6 +18,7 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.cli.shared import AddParser, need_analysis, newest_run
 from parley.runs import explain_damage
+from parley.runs.example import example_runs
 from parley.runs.packing import run_stem
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ MAX_ROWS = 24
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", nargs="*", metavar="RUN", help="run files (default: the newest in runs/)")
+    parser.add_argument("--example", action="store_true", help="report on the real run that ships with Parley")
     parser.add_argument("--out", metavar="DIR", help="folder for the files (default: beside the first run)")
     parser.add_argument(
         "--figures",
@@ -75,7 +77,9 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
     from parley.reports import make_report  # loads pandas and matplotlib
 
-    paths = [Path(run) for run in parsed.run] or [newest_run()]
+    if parsed.example and parsed.run:
+        raise ConfigError("give runs or --example, not both")
+    paths = [example_runs()["silent"]] if parsed.example else [Path(run) for run in parsed.run] or [newest_run()]
     files = parsed.files and (not parsed.json or parsed.out is not None)
     folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{run_stem(paths[0])}-report"
     with explain_damage(*paths):  # also while it is drawn

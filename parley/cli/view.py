@@ -16,6 +16,7 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import visible
 from parley.cli.shared import FOLDER, AddParser, newest_run
 from parley.runs import explain_damage
+from parley.runs.example import example_runs, is_example
 from parley.viewer.api import read_query
 from parley.viewer.export import export_page
 from parley.viewer.open_run import OpenRun
@@ -33,6 +34,7 @@ def add_to(add_parser: AddParser) -> None:
         metavar="RUN|FOLDER",
         help="a run file, or a folder of them (default: the folder runs, opened at its newest run)",
     )
+    parser.add_argument("--example", action="store_true", help="show the real runs that ship with Parley")
     parser.add_argument(
         "--host",
         metavar="ADDRESS",
@@ -54,13 +56,21 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     path = Path(parsed.path or FOLDER)
+    if parsed.example:
+        if parsed.path:
+            raise ConfigError("give a run or --example, not both")
+        example = example_runs()["silent"]
+        path = example.parent
     if not path.exists():
-        raise ConfigError(f"there is no run or folder {path}")
+        raise ConfigError(f"there is no run or folder {path}; parley view --example shows a run that ships with Parley")
     if parsed.export:
-        return _export(path if parsed.path else newest_run(), Path(parsed.export), parsed.where)
+        run = example if parsed.example else path if parsed.path else newest_run()
+        return _export(run, Path(parsed.export), parsed.where)
     if parsed.where:
         raise ConfigError("--where needs --export; without it, filter on the page")
     newest = None if parsed.path else next(iter(RunFolder(path).names()), None)
+    if parsed.example:
+        newest = example.name
     with suppress(asyncio.CancelledError):
         asyncio.run(_serve(path, newest, parsed.host, parsed.port, browser=parsed.browser))
     return 0
@@ -74,11 +84,11 @@ async def _serve(path: Path, newest: str | None, host: str, port: int, *, browse
             asyncio.get_running_loop().add_signal_handler(name, task.cancel)
 
     def announce(address: str) -> None:
-        print(f"{path} is at {address}  (press Ctrl-C to stop)", flush=True)
+        print(f"{'the example' if is_example(path) else path} is at {address}  (press Ctrl-C to stop)", flush=True)
         start = URL(address)
         if newest:
             start = start.with_path("/run", keep_query=True).update_query(run=newest)
-            print(f"newest run: {start}", flush=True)
+            print(f"{'its first' if is_example(path) else 'newest'} run: {start}", flush=True)
         if browser:
             webbrowser.open(str(start))
 

@@ -29,6 +29,7 @@ from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, 
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
+from parley.runs.example import is_example
 from parley.runs.studies import STUDIES, find_comparable, find_report, find_study
 from parley.scenarios import Directions, read_directions
 
@@ -182,7 +183,8 @@ def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
     plain = list(dict.fromkeys(model.partition("?")[0] for model in models))
     names = plain if len(plain) < 4 else [*plain[:3], f"{len(plain) - 3} more"]
     suite = " ".join(dict.fromkeys(str(run.config["suite"]) for run in runs if run.config.get("suite")))
-    return f"{runs[0].study} {suite} · {', '.join(names)}".replace("  ", " ")
+    mark = "Example that ships with Parley: " if any(is_example(run.path) for run in runs) else ""
+    return f"{mark}{runs[0].study} {suite} · {', '.join(names)}".replace("  ", " ")
 
 
 def compare_sides(

@@ -20,6 +20,7 @@ from aiohttp.typedefs import Middleware
 
 from parley.agents import ConfigError, ParleyError
 from parley.runs.diagnosis import find_damage
+from parley.runs.example import MARK, is_example
 from parley.runs.reading import NotFound
 from parley.viewer import api, notes_api, openapi
 from parley.viewer.api import STATE, ViewerState
@@ -160,7 +161,10 @@ def _damage(request: web.Request) -> str | None:
 
 
 async def _page(request: web.Request) -> web.Response:
-    return web.Response(text=static("index.html"), content_type="text/html")
+    page = static("index.html")
+    if is_example(request.app[STATE].folder.selected):
+        page = page.replace("<main ", f'<p class="example" role="note">{MARK}</p>\n<main ', 1)
+    return web.Response(text=page, content_type="text/html")
 
 
 async def _static(request: web.Request) -> web.Response:

@@ -31,7 +31,7 @@ export function runsPage(main, params) {
       const { folder, runs } = await get("runs");
       title.textContent = `Runs in ${folder}/`;
       state.order = runs.map((run) => run.name);
-      if (!state.order.length) return fill(list, h("p", { class: "muted" }, "No runs yet. Start one with ", h("code", {}, "parley run malibu --suite quick"), "; it will appear here."));
+      if (!state.order.length) return fill(list, h("p", { class: "muted" }, "No runs yet. Start one with ", h("code", {}, "parley run malibu --suite quick"), "; it will appear here. To look around first: ", h("code", {}, "parley view --example"), " shows a real run."));
       for (const name of [...state.runs.keys()]) if (!state.order.includes(name)) { state.runs.delete(name); state.chosen.delete(name); }
       const unsettled = state.order.filter((name) => !state.runs.get(name)?.settled);
       draw();

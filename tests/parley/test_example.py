@@ -1,0 +1,76 @@
+"""The example that ships with the package: unpacked in Parley's home, marked as one, never among the user's runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from parley.base.errors import ParleyError
+from parley.runs import RunFile, example
+from parley.runs.diagnosis import find_damage
+from parley.viewer.server import make_app
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
+    return example.example_runs()
+
+
+def test_the_example_is_small_and_has_two_sound_real_runs(runs: dict[str, Path]) -> None:
+    packed = files("parley.runs").joinpath("examples")
+    assert sum(len(part.read_bytes()) for part in packed.iterdir()) <= 1_500_000
+    assert list(runs) == ["silent", "talking"]
+    rounds = {}
+    for name, path in runs.items():
+        assert find_damage(path) is None
+        with RunFile.open(path) as file:
+            assert not any(model.startswith("sim/") for model in file.info()["models"])
+            assert file.counts()["done"] > 100
+            rounds[name] = file.rows("SELECT max(round) FROM messages")[1][0][0]
+    assert rounds["talking"] > rounds["silent"], "judges hear each other in one of them"
+
+
+def test_a_copy_that_was_changed_is_replaced(runs: dict[str, Path]) -> None:
+    path = runs["talking"]
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert path.stat().st_mode & 0o222 == 0, "nobody adds to it by mistake"
+    path.unlink()
+    path.write_bytes(b"something else")
+    assert hashlib.sha256(example.example_runs()["talking"].read_bytes()).hexdigest() == before
+
+
+def test_a_damaged_installation_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ParleyError, match="is damaged: install Parley again"):
+        example._unpack(b"not xz", tmp_path / "silent.sqlite", "0" * 64)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_report_of_the_example_says_that_it_is_one(
+    parley: Callable[..., Any], place: Path, runs: dict[str, Path]
+) -> None:
+    result = parley("report", "--example", "--no-files", "--draws", "50")
+    assert result.status == 0, result.err
+    assert result.out.lstrip().startswith("Example that ships with Parley: malibu")
+    assert [path.name for path in place.iterdir()] == ["home"], "nothing is written among one's own files"
+    assert "not both" in parley("report", "--example", "a.sqlite").complaints[0]
+
+
+async def test_every_page_of_the_example_has_a_banner_and_others_have_none(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    for folder, banners in ((runs["silent"].parent, 1), (tmp_path, 0)):
+        async with TestClient(TestServer(make_app(folder))) as client:
+            for page in ("/", "/run?run=silent.sqlite", "/compare"):
+                text = await (await client.get(page)).text()
+                assert text.count(example.MARK) == banners
+
+
+def test_without_runs_the_viewer_offers_the_example(parley: Callable[..., Any], place: Path) -> None:
+    assert "parley view --example" in parley("view").complaints[0]
