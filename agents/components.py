@@ -6,6 +6,7 @@ saving says so. Keys are never saved: our clients read them from the environment
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
@@ -155,7 +156,20 @@ def _without_secrets(value: Any) -> Any:
 
 def load(model: ComponentModel) -> Any:
     """The component that was saved."""
-    return ComponentLoader.load_component(model, object)
+    return ComponentLoader.load_component(model.model_copy(update={"config": _with_keys(model.config)}), object)
+
+
+def _with_keys(value: Any) -> Any:
+    """A saved config in which AutoGen's clients of keyless servers have a key: OpenAI's package makes none without.
+
+    A server is taken for keyless if its address is plain http and the environment has no key.
+    """
+    if isinstance(value, Mapping):
+        filled = {key: _with_keys(inner) for key, inner in value.items()}
+        plain = "model" in value and str(value.get("base_url")).startswith("http://")
+        keyless = plain and not value.get("api_key")
+        return filled | {"api_key": "none"} if keyless and "OPENAI_API_KEY" not in os.environ else filled
+    return [_with_keys(inner) for inner in value] if isinstance(value, list) else value
 
 
 def load_participant(model: ComponentModel) -> ChatAgent | Team:

@@ -8,6 +8,7 @@ AutoGen agents, teams and termination conditions all work, and a conversation ca
 from __future__ import annotations
 
 import asyncio
+import sys
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
@@ -28,7 +29,16 @@ from pydantic import BaseModel
 
 from parley.agents.components import ConversationConfig, load, load_model, save, save_model, share_clients
 from parley.agents.guests import TeamAgent, wrap_clients
-from parley.agents.messages import Emit, Event, load_messages, narrate, narrator_turn, save_messages, stream_events
+from parley.agents.messages import (
+    Emit,
+    Event,
+    Task,
+    as_messages,
+    load_messages,
+    narrator_turn,
+    save_messages,
+    stream_events,
+)
 from parley.agents.models.base import Client, UnlinkedToken
 from parley.agents.models.registry import Models
 from parley.agents.models.wire import NARRATOR
@@ -129,30 +139,35 @@ class Conversation(Team):
             if not self._message_types.is_registered(kind):
                 self._message_types.register(kind)
 
-    async def converse(self, task: str | None, cancellation_token: CancellationToken | None = None) -> Transcript:
+    @property
+    def _participants(self) -> list[ChatAgent]:
+        """The agents, under the name that AutoGen's teams have them; AutoGen Studio reads it."""
+        return [seat.agent for seat in self._seats]
+
+    async def converse(self, task: Task, cancellation_token: CancellationToken | None = None) -> Transcript:
         """Converse about the task, and return the whole transcript.
 
         Args:
-            task: What the conversation is about; the narrator says it first. None if there are only silent ballots,
-                which have questions of their own.
+            task: What the conversation is about; the narrator says it first. Or what was said before, as pairs of
+                source and text. None to go on, or if there are only silent ballots, which have their own questions.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
         # Without `emit`: nobody listens within a turn, so a study does not pay for the queue of `run_stream`.
-        async with aclosing(self._converse(_as_messages(task), cancellation_token)) as conversation:
+        async with aclosing(self._converse(as_messages(task), cancellation_token)) as conversation:
             async for _ in conversation:
                 pass
         return self.transcript
 
     async def stream(
-        self, task: str, cancellation_token: CancellationToken | None = None
+        self, task: Task, cancellation_token: CancellationToken | None = None
     ) -> AsyncGenerator[Turn, None]:
         """Converse about the task, and yield each turn as it ends.
 
         Args:
-            task: What the conversation is about; the narrator says it first.
+            task: What the conversation is about, as for `converse`.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
-        async with aclosing(self._converse(_as_messages(task), cancellation_token)) as conversation:
+        async with aclosing(self._converse(as_messages(task), cancellation_token)) as conversation:
             async for spoken in conversation:
                 yield spoken.turn
 
@@ -254,7 +269,7 @@ class Conversation(Team):
         output_task_messages: bool = True,
     ) -> AsyncGenerator[BaseAgentEvent | BaseChatMessage | TaskResult, None]:
         """AutoGen's interface: what happens as it happens, each message, then a `TaskResult`."""
-        opening = _as_messages(task)
+        opening = as_messages(task)
 
         async def run(emit: Emit) -> TaskResult:
             messages: list[Event] = []
@@ -366,6 +381,9 @@ class Conversation(Team):
 
     def _loaded(self) -> Self:
         """This conversation, just loaded: its personas share clients again, and it closes them."""
+        # AutoGen Studio loads only what is a `BaseGroupChat`. Importing that takes 0.1 s, so whoever asks has done it.
+        if (teams := sys.modules.get("autogen_agentchat.teams")) is not None:
+            teams.BaseGroupChat.register(Conversation)
         self._opened = share_clients([seat.agent for seat in self._seats])
         return self
 
@@ -394,11 +412,3 @@ def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
         "options": config.options,
         "model_client_stream": config.model_client_stream,
     }
-
-
-def _as_messages(task: str | BaseChatMessage | Sequence[BaseChatMessage] | None) -> list[BaseChatMessage]:
-    if task is None:
-        return []
-    if isinstance(task, str):
-        return [narrate(task)]
-    return [task] if isinstance(task, BaseChatMessage) else list(task)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -54,6 +54,21 @@ def as_read(message: BaseChatMessage) -> UserMessage:
 def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
     """A message that no agent said, as a turn of the transcript."""
     return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
+
+
+Task = str | BaseChatMessage | Sequence[BaseChatMessage | Sequence[str]] | None
+"""What a conversation is about: a text, AutoGen messages, or what was said before it, as pairs of source and text."""
+
+
+def as_messages(task: Task) -> list[BaseChatMessage]:
+    """A task as messages: a text is the narrator's."""
+    if task is None:
+        return []
+    if isinstance(task, str):
+        return [narrate(task)]
+    if isinstance(task, BaseChatMessage):
+        return [task]
+    return [said if isinstance(said, BaseChatMessage) else narrate(said[1], said[0]) for said in task]
 
 
 def save_messages(messages: Iterable[Event], known: MessageFactory) -> list[Mapping[str, Any]]:

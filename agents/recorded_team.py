@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from parley.agents.components import save
 from parley.agents.conversation import Conversation
 from parley.agents.guests import containers, find_agents, wrap_clients
-from parley.agents.messages import narrate, narrator_turn
+from parley.agents.messages import Task, as_messages, narrator_turn
 from parley.agents.models.registry import Models
 from parley.agents.models.session import SESSION
 from parley.agents.models.thoughts import join_thoughts
@@ -96,7 +96,7 @@ class RecordedTeam:
 
         return on_messages_stream
 
-    async def converse(self, task: str) -> Transcript:
+    async def converse(self, task: Task) -> Transcript:
         """Run the team on a task, from the beginning, and return the transcript.
 
         An error of a model is raised as such: AutoGen's runtime turns it into a `RuntimeError`.
@@ -119,12 +119,13 @@ class RecordedTeam:
             turns.append(Turn(speaker=self.name, role="narrator", round=0, text="", calls=own))
         return Transcript(tuple(number_rounds(turns)), stop)
 
-    async def _turns(self, task: str) -> tuple[list[Turn], str]:
-        turns = [narrator_turn(narrate(task))]
+    async def _turns(self, task: Task) -> tuple[list[Turn], str]:
+        messages = as_messages(task)
+        turns = [narrator_turn(message) for message in messages]
         thoughts: list[str] = []
         attributed: set[int] = set()
         stop = ""
-        async for item in self.team.run_stream(task=task, output_task_messages=False):
+        async for item in self.team.run_stream(task=messages, output_task_messages=False):
             if isinstance(item, TaskResult):
                 stop = item.stop_reason or ""
             if isinstance(item, ThoughtEvent):

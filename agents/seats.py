@@ -19,7 +19,7 @@ from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.ballots import SilentBallot
-from parley.agents.messages import Emit, Event, narrate
+from parley.agents.messages import Emit, Event, Task, as_messages
 from parley.agents.models.base import Client
 from parley.agents.models.registry import Models, as_client
 from parley.agents.models.request import DEFAULT_MODEL, THINK_TOKENS
@@ -230,7 +230,7 @@ def choose_client(
 
 async def ask(
     persona: Persona,
-    prompt: str,
+    prompt: Task,
     reply_type: type[BaseModel] | None = None,
     *,
     model: str | ChatCompletionClient | None = None,
@@ -243,7 +243,7 @@ async def ask(
 
     Args:
         persona: Who answers.
-        prompt: The question.
+        prompt: The question; or a conversation that ends with it, as pairs of source and text.
         reply_type: A pydantic type that the reply is parsed as, into `turn.verdict`; by default it is plain text.
         model: The model, as `provider/model` or any AutoGen client. A persona's own model comes first; without
             either it is the embedded default.
@@ -258,7 +258,7 @@ async def ask(
     try:
         client = choose_client(persona.model, model, clients)
         agent = PersonaAgent(persona, client, reply_type=reply_type, readout=readout, options=options)
-        seat = Seat(agent, "debater", inbox=[narrate(prompt)])
+        seat = Seat(agent, "debater", inbox=as_messages(prompt))
         spoken = await seat.speak(round=1, token=cancellation_token or CancellationToken())
         return spoken.turn
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 TAKEN = ("agents", "analysis", "training", "scenarios", "judging")
@@ -180,3 +183,21 @@ def test_another_parley_is_named_in_one_line(tmp_path: Path) -> None:
     (line,) = done.stderr.splitlines()
     assert "'parley' 0.7" in line
     assert "pip uninstall -y parley parley-autogen" in line
+
+
+@pytest.mark.nightly
+def test_pip_finds_versions_beside_other_frameworks_of_agents(wheel: Path, tmp_path: Path) -> None:
+    """With three more pins it looked for half an hour, and uv took versions of these packages that were a year old."""
+    venv.create(tmp_path / "venv", with_pip=True)
+    pip = (tmp_path / "venv" / "bin" / "python", "-m", "pip", "install", "-q")
+    call(*pip, "--upgrade", "pip", cwd=tmp_path)  # an old one is slower
+    others = ("ag2", "openai-agents", "langgraph", "inspect-ai")
+    limited = ("timeout", 900, *pip, "--dry-run", "--report", tmp_path / "report.json", "-c", ROOT / "constraints.txt")
+    call(*limited, wheel, *others, cwd=tmp_path)
+    found = {
+        canonicalize_name(package["metadata"]["name"]): Version(package["metadata"]["version"])
+        for package in json.loads((tmp_path / "report.json").read_text())["install"]
+    }
+    assert found["autogen-core"] >= Version("0.7.5")
+    assert found["openai-agents"] >= Version("0.24")
+    assert found["inspect-ai"] >= Version("0.3.285")

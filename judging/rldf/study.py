@@ -70,7 +70,10 @@ class RldfConfig(TopicSample):
         "fixed", description="speaking order: as listed, or random in each round"
     )
     rereferee: Advanced[float] = Field(
-        0.0, ge=0, le=1, description="share of debates that are scored a second time, blind and in another order"
+        0.0,
+        ge=0,
+        le=1,
+        description="share of debates that are scored a second time, blind and in another order: at least one",
     )
     repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
     examples: Advanced[bool] = Field(
@@ -138,6 +141,13 @@ class Rldf:
 
     def plan(self) -> Iterator[Unit]:
         config = self.config
+        draws = {
+            (key, repeat): seed_from("again", config.seed, key, repeat)
+            for repeat in range(config.repeats)
+            for key in self._topics
+        }
+        # Of few debates a small share may be none, and then a run would not have what it was asked for.
+        below = max(config.rereferee * 2**31, min(draws.values(), default=0) + 1) if config.rereferee else 0
         for repeat in range(config.repeats):
             for key, topic in self._topics.items():
                 yield Unit(
@@ -149,7 +159,7 @@ class Rldf:
                         "mode": config.mode,
                         "student": config.model,
                         "repeat": repeat,
-                        "again": seed_from("again", config.seed, key, repeat) < config.rereferee * 2**31,
+                        "again": draws[key, repeat] < below,
                     },
                 )
 

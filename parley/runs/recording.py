@@ -25,7 +25,8 @@ from parley.runs.plan import measure, refuse_empty
 from parley.runs.store import RunFile
 
 Task = str | Mapping[str, Any]
-"""A task, or a mapping with the key `task`; its other keys become facets of the unit."""
+"""A task, or a mapping with the key `task`; its other keys become facets of the unit. The value of `task` is a text, or
+a conversation so far: pairs of source and text."""
 Score = Callable[[Transcript], Sequence[Verdict]]
 
 
@@ -33,7 +34,7 @@ class TeamConfig(BaseModel):
     """What a run of a team depends on, besides the team itself."""
 
     team: str
-    tasks: list[dict[str, str | int | bool]]
+    tasks: list[dict[str, str | int | bool | list[tuple[str, str]]]]
     repeats: int = 1
     seed: int = 0
 
@@ -99,7 +100,7 @@ class TeamStudy:
         return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)  # a team ends when it likes
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        task = str(self._settings.tasks[int(unit.id.split("/")[1])]["task"])
+        task: Any = self._settings.tasks[int(unit.id.split("/")[1])]["task"]
         if self._make is not None:
             transcript = await self._make().converse(task)
         else:
@@ -154,9 +155,7 @@ async def record_async(
     listed = [{"task": task} if isinstance(task, str) else dict(task) for task in tasks]
     if any("task" not in task for task in listed):
         raise ConfigError("a task is a text, or a mapping with the key 'task'")
-    plain = [
-        {key: value if isinstance(value, bool | int) else str(value) for key, value in task.items()} for task in listed
-    ]
+    plain = [{key: _plain(key, value) for key, value in task.items()} for task in listed]
     name = getattr(team, "name", None) or getattr(team, "__name__", type(team).__name__)
     study = TeamStudy(TeamConfig(team=str(name), tasks=plain, repeats=repeats, seed=seed))
     models = Models()
@@ -174,6 +173,16 @@ async def record_async(
         study.release()
 
 
+def _plain(key: str, value: Any) -> Any:
+    """A value of a task as it is stored: a conversation as pairs, a facet as a number or a text."""
+    if key != "task" or isinstance(value, str):
+        return value if isinstance(value, bool | int) else str(value)
+    try:
+        return [(str(source), str(text)) for source, text in value]
+    except (TypeError, ValueError):
+        raise ConfigError("a task is a text, or a list of pairs of source and text") from None
+
+
 def record(
     team: Any,
     tasks: Sequence[Task],
@@ -189,7 +198,8 @@ def record(
     Args:
         team: Any AutoGen team or agent, or a conversation of Parley's; one conversation after the other. Or a function
             without arguments that makes one: then conversations run concurrently, each with a team of its own.
-        tasks: Texts, or mappings with the key `task`; their other keys become facets of the unit ("identity", …).
+        tasks: Texts, or mappings with the key `task`; their other keys become facets of the unit ("identity", …). The
+            task itself may be a conversation so far, as pairs of source and text.
         out: The run file. The same call resumes it; a team or tasks that have changed are refused.
         repeats: How often the team is run on each task.
         seed: Which seeds the calls get, where the model takes them, and which replies of the cache are theirs.

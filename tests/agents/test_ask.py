@@ -160,3 +160,13 @@ async def test_it_can_be_cancelled(until: Any) -> None:
 
 def test_it_is_part_of_the_package() -> None:
     assert parley.ask is ask
+
+
+async def test_a_question_at_the_end_of_a_conversation() -> None:
+    said = [
+        ("Interviewer", "How was your way here?"),
+        ("Applicant", "Very good."),
+        ("user", "Is the applicant polite?"),
+    ]
+    turn = await ask(Persona("Ada", "You are Ada."), said, model="sim/any")
+    assert [(piece.source, piece.text) for piece in turn.calls[0].prompt[1:]] == said

@@ -9,7 +9,7 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.base import Team
 from autogen_agentchat.conditions import MaxMessageTermination
-from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_agentchat.teams import BaseGroupChat, RoundRobinGroupChat
 from autogen_core import ComponentModel
 from autogen_core.model_context import BufferedChatCompletionContext
 from autogen_core.models import ChatCompletionClient
@@ -193,3 +193,32 @@ def test_a_saved_function_that_is_gone() -> None:
     saved.config["instructions"] = saved.config["instructions"].replace("instruct", "advise")
     with pytest.raises(ConfigError, match=r"instructions: there is no .*:advise"):
         Debate.load_component(saved)
+
+
+async def test_a_client_of_a_keyless_server_needs_no_key_after_loading(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    server.says("Yes.")
+    info = {"vision": False, "function_calling": True, "json_output": False, "family": "unknown"}
+    client = OpenAIChatCompletionClient(
+        model="m", base_url=server.url, api_key="not-needed", model_info={**info, "structured_output": False}
+    )
+    helper = AssistantAgent("Helper", client)
+    again = reloaded(Debate([ADA, helper], model=client, rounds=1))
+    assert [message.source for message in (await again.run(task=TASK)).messages] == ["user", "Ada", "Helper"]
+
+
+def test_a_client_of_a_vendor_still_asks_for_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    client = OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY)
+    with pytest.raises(Exception, match="OPENAI_API_KEY"):
+        reloaded(Debate([ADA], model=client))
+
+
+async def test_a_saved_debate_is_loaded_as_autogen_studio_loads_teams() -> None:
+    """Its `TeamManager` calls `BaseGroupChat.load_component`, and closes the agents of `_participants`."""
+    saved = json.loads(Debate([ADA, BEN], model=SIM, rounds=1).dump_component().model_dump_json())
+    team = BaseGroupChat.load_component(saved)
+    assert [agent.name for agent in team._participants] == ["Ada", "Ben"]
+    assert [message.source for message in (await team.run(task=TASK)).messages] == ["user", "Ada", "Ben"]

@@ -24,7 +24,10 @@ CHANGED = {
 """Replacements in a block before it is run."""
 UNCHANGED = "AssistantAgent("
 """AutoGen requires a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
-ONLY_COMPILED = {"NotesFile(": "needs a run with notes: tests/viewer"}
+ONLY_COMPILED = {
+    "NotesFile(": "needs a run with notes: tests/viewer",
+    "# example: ": "run on models with the effect in question: test_examples",
+}
 """Blocks with these words are only compiled."""
 
 

@@ -280,6 +280,18 @@ def test_the_second_referee_knows_neither_round_nor_first_scores(speaker: Any) -
     assert "Statement 4." not in whole(speaker.asked[-2])
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_of_six_debates_at_least_one_is_scored_a_second_time(seed: int) -> None:
+    def drawn(share: float) -> set[str]:
+        study = Rldf(RldfConfig(topics=6, rereferee=share, seed=seed))
+        return {unit.id for unit in study.plan() if unit.facets["again"]}
+
+    assert drawn(0.0) == set()
+    assert len(drawn(0.001)) == 1
+    assert drawn(0.001) <= drawn(0.25) <= drawn(1.0)
+    assert len(drawn(1.0)) == 6
+
+
 def test_a_share_is_refereed_again_and_the_dry_run_counts_it() -> None:
     study = Rldf(RldfConfig(topics=200, rounds=5, rereferee=0.25))
     again = [unit for unit in study.plan() if unit.facets["again"]]

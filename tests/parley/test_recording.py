@@ -203,6 +203,7 @@ def test_the_commands_show_it(parley: Callable[..., Any]) -> None:
         ((lambda: 3, TASKS), "3 cannot be recorded: give an AutoGen team or agent"),
         ((pair, [{"question": "Why?"}]), "a task is a text, or a mapping with the key 'task'"),
         ((pair, []), "there is nothing to run"),
+        ((pair, [{"task": ["Why?"]}]), "a task is a text, or a list of pairs of source and text"),
     ],
 )
 def test_what_cannot_be_recorded(arguments: Any, problem: str) -> None:
