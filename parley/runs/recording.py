@@ -93,7 +93,7 @@ class TeamStudy:
     def plan(self) -> Iterator[Unit]:
         for number, task in enumerate(self._settings.tasks):
             for repeat in range(self._settings.repeats):
-                facets = {key: value for key, value in task.items() if key != "task"}
+                facets = {key: value for key, value in task.items() if not isinstance(value, list) and key != "task"}
                 yield Unit(f"task/{number}/{repeat}", {"scenario": f"task {number}", **facets, "repeat": repeat})
 
     def estimate(self, unit: Unit) -> UsageEstimate:
