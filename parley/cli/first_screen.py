@@ -110,10 +110,6 @@ def _cost(report: Report, page: Path | None) -> Iterator[Text]:
     parts += [f"{planned:,} not yet run"] if planned else []
     parts += [plural(sum(run["calls"] for run in runs), "call"), plural(sum(run["tokens"] for run in runs), "token")]
     parts += ["cost unknown" if None in costs else f"${sum(costs):.2f}"]
-    uses = [use for run in runs if (use := run.get("prompt_cache")) and use["prompt_tokens"]]
-    if uses:
-        share = sum(use["cached_tokens"] for use in uses) / sum(use["prompt_tokens"] for use in uses)
-        parts += [f"{share:.0%} of prompt tokens were in the server's cache"]
     if runs:
         yield Text(f"It took {', '.join(parts)}.", style="dim")
     if page is not None:
@@ -133,7 +129,8 @@ def _next_commands(report: Report, paths: Sequence[Path], said: Sequence[Quote],
     typed = [visible(shlex.join(words)) for words, _ in commands]
     column = min(max(map(len, typed)), width - max(len(about) for _, about in commands) - 4)
     for command, (_, about) in zip(typed, commands, strict=True):
-        yield Text.assemble("  ", (f"{command:<{column}}", "bold cyan"), f"  {about}")
+        fits = max(column, len(command)) + len(about) + 4 <= width
+        yield Text.assemble("  ", (f"{command:<{column}}", "bold cyan"), f"  {about}" if fits else "")
 
 
 def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:

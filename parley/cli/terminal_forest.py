@@ -46,7 +46,7 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
         rows: The most estimates that are shown, the primary ones first; the axis says how many are left out.
     """
     chosen = sorted(forest.estimates, key=lambda line: line.secondary)[:rows]
-    labels = [_cut(visible(f"{line.group}: {line.label}" if line.group else line.label), marks) for line in chosen]
+    labels = [_cut(visible(label), marks) for label in _labels(chosen)]
     numbers = [visible(in_numbers(line, forest)) for line in chosen]
     before, after = max(map(len, labels)), max(map(len, numbers))
     narrowest, widest = BAR_WIDTHS
@@ -92,6 +92,14 @@ class Axis:
             cells[self.place(self.reference)] = marks.reference
         cells[self.place(line.value)] = marks.point
         return "".join(cells)
+
+
+def _labels(lines: Sequence[Estimate]) -> list[str]:
+    """What each line is called, with the parts of its heading in which it differs from another line."""
+    headings = [line.group.split(" · ") for line in lines]
+    same = {part for part in headings[0] if all(part in heading for heading in headings)}
+    own = [" · ".join(part for part in heading if part not in same) for heading in headings]
+    return [f"{heading}: {line.label}" if heading else line.label for heading, line in zip(own, lines, strict=True)]
 
 
 def _cut(text: str, marks: Marks, most: int = LABEL_WIDTH) -> str:

@@ -31,6 +31,12 @@ def test_a_bar_spans_its_interval_and_the_reference_stands_in_every_line() -> No
     assert axis.bar(Estimate("no interval", 0.5), BLOCKS) == "    │   █  "
 
 
+def test_a_heading_that_all_lines_share_is_left_out() -> None:
+    groups = ("a model · open", "a model · fenced")
+    lines = forest_lines(Forest("f", "?", "p", tuple(Estimate("all", 1.0, group=g) for g in groups)), 80, ASCII, 9)
+    assert [line.plain.split()[0:2] for line in lines[:2]] == [["open:", "all"], ["fenced:", "all"]]
+
+
 def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first() -> None:
     beside = Estimate("beside", 9.0, 8.0, 10.0, secondary=True)
     *lines, axis = forest_lines(Forest("f", "?", "points", (beside, *FOREST.estimates)), 80, ASCII, rows=2)

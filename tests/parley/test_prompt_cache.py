@@ -87,7 +87,7 @@ def test_the_dry_run_estimates_the_cached_tokens(
     assert recorded == vendor.cached
     assert recorded == pytest.approx(plan["cached_tokens"], rel=0.2)
     assert 0 < cost < plan["cost"]
-    report = parley("report", "a.sqlite", "--no-files", "--draws", "20")
+    report = parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20")
     assert "of prompt tokens were in the server's cache" in " ".join(report.out.split())
     assert "in the server's cache" in " ".join(parley("show", "a.sqlite", "p2/").out.split())
 
