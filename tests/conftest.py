@@ -40,6 +40,8 @@ LONGEST = (
     "test_ray.py",
     "test_planted.py",
     "test_hostile_folder.py",
+    "test_worker_pool.py",
+    "test_batch_vendors.py",
 )
 
 

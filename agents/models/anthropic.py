@@ -247,11 +247,11 @@ class AnthropicClient(SdkClient):
         await self.sdk.close()
 
 
-class _LimitedHttp(DefaultAsyncHttpxClient):
+class _LimitedHttp(DefaultAsyncHttpxClient):  # type: ignore[misc]  # mypy skips the SDK
     """Limits the size of a response, which the SDK does not."""
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        response = await super().send(request, stream=True, **options)
+        response: httpx2.Response = await super().send(request, stream=True, **options)
         assert isinstance(response.stream, httpx2.AsyncByteStream), "not a response to an asynchronous request"
         limit = MAX_ANSWER_BYTES if request.url.path.endswith("/results") else MAX_BYTES
         response.stream = _LimitedStream(response.stream, limit)

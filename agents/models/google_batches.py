@@ -53,7 +53,8 @@ class GeminiBatches:
 
     def line(self, name: str, request: Request) -> bytes:
         made = types.InlinedRequest(**self._client.body(request), metadata={"key": name})
-        return made.model_dump_json(exclude_none=True).encode("utf-8", "replace") + b"\n"
+        text: str = made.model_dump_json(exclude_none=True)
+        return text.encode("utf-8", "replace") + b"\n"
 
     async def upload(self, lines: bytes) -> str:
         """Nothing is sent before the batch is."""

@@ -26,7 +26,7 @@ from parley.agents.models.next_token import next_token_logits
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.seeded_sampler import SeededSampler
-from parley.agents.models.thoughts import OPEN
+from parley.agents.models.thoughts import opened_by_template
 from parley.agents.models.weights import transformers_folder
 from parley.agents.models.wire import from_completion, to_chat
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
@@ -196,9 +196,9 @@ class HfClient(Client):
                 data = await completion
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
-        if request.schema is None and not prefill and text.rstrip().endswith(OPEN):
-            message = data["choices"][0]["message"]  # the template has opened the thinking: the reply only closes it
-            message["content"] = OPEN + message["content"]
+        if request.schema is None and not prefill:
+            message = data["choices"][0]["message"]  # where the template opens the thinking, the reply only closes it
+            message["content"] = opened_by_template(text) + message["content"]
         return from_completion(data)
 
     async def _encode(self, text: str) -> list[int]:

@@ -18,8 +18,6 @@ from autogen_core.models import ChatCompletionTokenLogprob
 from parley.agents.models.marks import FORMS, FRAME_END, FRAME_START, STRIPPED_GEMMA, Form
 from parley.agents.models.objects import Found, objects_in
 
-OPEN = "<think>"
-"""What a chat template most often ends with if the model is to think."""
 THOUGHT_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text", "thought"}
 )
@@ -192,6 +190,14 @@ def _without_end(text: str, cut: bool) -> Split:
     if rest or cut or found[-1].inside:
         return Split(text, "", closed=False)
     return Split(text[: found[-1].start].strip(), text[found[-1].start : found[-1].end])
+
+
+def opened_by_template(prompt: str) -> str:
+    """The mark at the end of a prompt with which its chat template opens the thinking; "" if there is none."""
+    end = prompt.rstrip()[-MARK_LENGTH:]
+    matches = (_BY_SIGN.match(end, sign.start()) for sign in _SIGN.finditer(end))
+    opening = (match for match in matches if match and match.end() == len(end) and not _as_mark(match).closes)
+    return next((match.group() for match in opening), "")
 
 
 def join_thoughts(thoughts: Iterable[str | None]) -> str:

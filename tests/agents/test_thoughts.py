@@ -29,9 +29,16 @@ from parley.agents import (
     session,
     structured_reply,
 )
+from parley.agents.models.marks import FORMS
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import THINK_TOKENS
-from parley.agents.models.thoughts import ThoughtSplitter, known_to_think, read_parts, split_thought
+from parley.agents.models.thoughts import (
+    ThoughtSplitter,
+    known_to_think,
+    opened_by_template,
+    read_parts,
+    split_thought,
+)
 from parley.base.errors import CutShort
 
 ASK = [UserMessage(content="How many?", source="user")]
@@ -79,6 +86,17 @@ def test_thinking_in_front_of_an_answer(text: str, thought: str, answer: str) ->
 def test_whether_a_thought_has_ended(text: str, closed: bool) -> None:
     reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 2), cached=False)
     assert (split_thought(text).closed, reply.cut) == (closed, not closed)
+
+
+def test_the_mark_with_which_a_template_opens_the_thinking() -> None:
+    for opening, closing in (form.example for form in FORMS if form.example[0][0] in "<[◁"):
+        prompt = f"<|im_start|>assistant\n{opening}\n"
+        assert opened_by_template(prompt) == opening.strip()
+        said = "it writes </think> and\nstops"  # what is quoted is not the end of a thought that another mark opened
+        thought, answer, _ = split_thought(f"{opened_by_template(prompt)}Hm.{closing}{said}")
+        assert answer == (said if opening != "<think>" else "and\nstops"), (opening, thought)
+    for prompt in ("<|im_start|>assistant\n", "<think>\n\n</think>\n\n", "Say <think> to me.\nassistant:", ""):
+        assert opened_by_template(prompt) == ""
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])

@@ -179,6 +179,7 @@ def test_only_what_expired_is_sent_again(parley: Callable[..., Any], standin: An
     assert run_file("a.sqlite").count() == UNITS
 
 
+@pytest.mark.nightly
 def test_a_conversation_killed_at_its_second_turn_pays_for_each_request_once(
     parley: Callable[..., Any], start: Callable[..., Any], place: Path, standin: Any, run_file: Any
 ) -> None:

@@ -56,15 +56,17 @@ def detox(server: Any, place: Path) -> Callable[..., Any]:
     return run
 
 
-async def test_planted_harmless_texts_are_returned_unchanged(place: Path) -> None:
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.nightly)])
+async def test_planted_harmless_texts_are_returned_unchanged(place: Path, step: int) -> None:
     pytest.importorskip("profanity_check")
     models = Models()
     audit = load_audit()
     planted = [*HARMLESS, *(probe.text for probe in audit.probes if not probe.hostile)]
     planted += [control.text for control in audit.controls if control.kind == "neutral"]
+    planted = planted[::step]
     results = [await package.detox_async(text, model=UNHAPPY, models=models) for text in planted]
     await models.close()
-    assert len(planted) > 300
+    assert len(planted) > 300 / step
     assert [result.text for result in results] == planted
     assert sum(result.usage.calls for result in results) == 0
     lovely = results[0]
