@@ -41,7 +41,7 @@ class Entry:
 
     Args:
         card: The card.
-        card_link: The card's file, relative to the page; "" where the card was read from the run.
+        card_link: The card's page, or its JSON, relative to this page; "" where the card was read from the run.
         run_link: The run's file; "" where it is not there.
     """
 

@@ -59,8 +59,10 @@ def read_entries(folder: Path, page: Path, warn: Callable[[str], None] = lambda 
         if card:
             run = by_hash.get(card.run.sha256)
             linked.add(run)
-            entries.append(Entry(card=card, card_link=_link(path, page), run_link=_link(run, page) if run else ""))
-    entries += [Entry(card=card, run_link=_link(path, page)) for path, card in runs.items() if path not in linked]
+            shown = path.with_suffix(".html") if path.with_suffix(".html").is_file() else path
+            entries.append(Entry(card=card, card_link=_link(shown, page), run_link=_link(run, page) if run else ""))
+    # Two files with the same verdicts are one run: the last stands for both.
+    entries += [Entry(card=runs[path], run_link=_link(path, page)) for path in by_hash.values() if path not in linked]
     return sorted(entries, key=lambda entry: entry.card.model.name)
 
 

@@ -160,7 +160,7 @@
       const found = own(model), gap = gaps.get(model), able = own(model, judging?.id);
       const name = h("button", { class: "plain", type: "button", "aria-expanded": String(state.open.has(model.index)), onclick: () => unfold(model, name) }, h("bdi", {}, model.name));
       const main = h("tr", { class: `${model.judges ? "" : "grey"} ${model === chosen ? "chosen" : ""}` },
-        h("th", { scope: "row" }, name, model.apart ? h("span", { class: "pill" }, model.apart) : "",
+        h("th", { scope: "row" }, name, model.apart ? h("div", {}, h("span", { class: "pill" }, model.apart)) : "",
           h("div", { class: "meta" }, h("bdi", {}, [model.family, model.quantisation, model.date].filter(Boolean).join(" · ")), model.judges ? "" : h("div", {}, "not shown to judge"))),
         separate ? h("td", { class: "wider rare" }, bar(judgeScale, able, judging.null), h("div", { class: "num" }, numbers(able, plain))) : null,
         h("td", {}, bar(scale, found, line.null, line.margin), h("div", { class: "num narrow" }, numbers(found, write))),
