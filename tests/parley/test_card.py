@@ -76,10 +76,10 @@ def test_mistakes_are_one_line(place: Path, capsys: Any) -> None:
     assert "--brief is --size brief" in capsys.readouterr().err
     assert main(["card", "sim/judge", "sim/judge"]) == 2
     assert "given twice" in capsys.readouterr().err
-    assert main(["run", "malibu", "--model", "sim/judge", "--design", "silent", "--out", "m.sqlite", "--quiet"]) == 0
+    assert main(["run", "injection", "--model", "sim/judge", "--limit", "2", "--out", "i.sqlite", "--quiet"]) == 0
     capsys.readouterr()
-    assert main(["card", "m.sqlite"]) == 2
-    assert "is a run of 'malibu'; a card is made by parley card MODEL" in capsys.readouterr().err
+    assert main(["card", "i.sqlite"]) == 2
+    assert "is a run of 'injection'; a card is made by parley card MODEL" in capsys.readouterr().err
 
 
 def test_names_that_contain_markup_are_escaped(place: Path) -> None:
