@@ -287,7 +287,7 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
         f"Compared on {data['runs'][1]['units']['done']} shared units; differences are "
     )
     assert data["summary"][0].endswith("sim/judge (b.sqlite) minus sim/judge?female=+0.4 (a.sqlite).")
-    assert data["summary"][1].startswith("With 2 bases no difference could be significant")
+    assert data["summary"][1].startswith("With 3 bases no difference could be significant")
     in_browser = comparison(run, place / "b.sqlite")
     assert in_browser["rows"] == data["comparison"], "one sign everywhere"
     assert {row["family"] for row in data["comparison"]} == {"values by metric", "gaps between identities"}
