@@ -26,8 +26,6 @@ from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, f
 from parley.base.text import markdown_cell, plural, without_tags
 
 Figures = Literal["main", "all"]
-SENTENCES = 4
-"""Sentences that a page shows unfolded."""
 PAGE_ROWS = 60
 """Rows of a table that a page shows; the CSV file has all of them."""
 
@@ -135,7 +133,7 @@ def latex(table: Table, warning: str = "") -> str:
 
 
 def html(report: Report, pictures: Mapping[str, bytes]) -> str:
-    """The page: the headline, the plot of the main question, few sentences; the rest is folded.
+    """The page: the headline, the plot of the main question, the sentences; tables are folded.
 
     Args:
         report: What to show.
@@ -144,7 +142,6 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     ours = files("parley.analysis.reporting")
     page = Template(ours.joinpath("report.html").read_text("utf-8"))
     first, *others = report.forests or (None,)
-    words = list(report.words)
     figures = [_forest(report, forest, pictures) for forest in others if forest and _shown(forest, pictures)]
     figures += [_figure(report, figure, pictures) for figure in report.figures if figure.name in pictures]
     return page.substitute(
@@ -155,8 +152,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         else f"<h1>{escape(report.title)}</h1>",
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
         main=_forest(report, first, pictures) if first and _shown(first, pictures) else "",
-        words=_list(words[:SENTENCES]),
-        more=_folded("More results", _list(words[SENTENCES:]), words[SENTENCES:]),
+        words=_list(report.words),
         figures=_section("Figures", "".join(figures), figures),
         methods=_section("Methods", f"<p>{escape(methods(report))}</p>", report.runs),
         references=_folded("References (BibTeX)", f"<pre>{escape(references(report))}</pre>", report.runs),

@@ -76,7 +76,8 @@ def cost_sentence(
     calls, tokens = (spent[name] for name in ("calls_an_item", "tokens_an_item"))
     which = f" with {first}" if len(spent) > 1 else ""
     most = f", and up to {calls[dearest]:.1f} and {tokens[dearest]:,.0f} with {dearest}" if dearest != first else ""
-    return [f"A {item} takes {calls[first]:.1f} calls and {tokens[first]:,.0f} tokens{which}{most}."]
+    some = "1 call" if round(calls[first], 1) == 1 else f"{calls[first]:.1f} calls"
+    return [f"A {item} takes {some} and {tokens[first]:,.0f} tokens{which}{most}."]
 
 
 def baseline_pairs(frame: pd.DataFrame, baseline: str, *, only: str | None = None) -> Iterator[tuple[str, str]]:

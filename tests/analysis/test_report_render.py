@@ -145,7 +145,7 @@ def test_the_page_begins_with_the_finding_and_folds_its_tables(page: Page, repor
         "SIMULATED. Do scores depend on the identity? Not known yet: the data are too few for an interval."
     )
     assert page.text.index(report.headline.text) < page.text.index(report.words[0])
-    assert len(page.all("details")) == len([table for table in report.tables if len(table.frame)]) + 3
+    assert len(page.all("details")) == len([table for table in report.tables if len(table.frame)]) + 2
     assert "random seed 3" in page.text, "the methods paragraph"
     assert "@article{wu2023autogen," in page.text
 

@@ -4,8 +4,6 @@ import { embedded, fill, h } from "./dom.js";
 import { forestPlot } from "./forest.js";
 import { cautions, errorBox, loading } from "./widgets.js";
 
-const LEAD = 4; // sentences that are shown before "more"
-
 function pictureAddress(run, name) {
   return embedded ? "data:image/svg+xml;charset=utf-8," + encodeURIComponent(embedded.pictures[name]) : "/api/figure?" + new URLSearchParams({ run, name });
 }
@@ -25,10 +23,7 @@ function unitParams(run, { units }) {
 
 function words(sentences) {
   if (!sentences.length) return "";
-  const list = (lines) => h("ul", {}, lines.map((line) => h("li", {}, line)));
-  const rest = sentences.slice(LEAD);
-  return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), list(sentences.slice(0, LEAD)),
-    rest.length ? h("details", {}, h("summary", {}, `${rest.length} more`), list(rest)) : "");
+  return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line))));
 }
 
 // Shows what the run found in `box`; called again whenever the run changes. Returns whether it is still being computed.
