@@ -40,6 +40,11 @@ Group = Literal[
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
+Number = Annotated[float, Field(ge=-1e6, le=1e6)]
+"""A value of a line; a file with larger ones is no card, and their squares and sums would be infinite."""
+Count = Annotated[int, Field(ge=0)]
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -142,20 +147,20 @@ class Line(_Record):
     title: str
     question: str
     unit: Measured
-    null: float
-    margin: float
+    null: Number
+    margin: Annotated[Number, Field(ge=0)]
     worse: Worse
-    estimate: float | None = None
-    low: float | None = None
-    high: float | None = None
+    estimate: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
     p: float | None = None
     p_corrected: float | None = None
     verdict: LineVerdict
     because: str | None = None
-    n: int
-    clusters: int
+    n: Count
+    clusters: Count
     cluster: str = "base"
-    values: dict[str, float] = {}
+    values: dict[str, Number] = {}
     units: str | None = None
 
 

@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 
-from parley.base.errors import ParleyError
+from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import visible
 from parley.cli.flags import comma_separated
 from parley.cli.shared import AddParser, need_analysis
@@ -52,6 +52,15 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
+    try:
+        return _check(parsed)
+    except ConfigError:
+        raise
+    except (ParleyError, OSError) as error:  # their exit status, 1, would say that a requirement is broken
+        raise ConfigError(str(error)) from None
+
+
+def _check(parsed: argparse.Namespace) -> int:
     from parley.analysis.card.gate_output import as_values, github_annotations, junit, summary  # load scipy
     from parley.analysis.card.requirements import parse_tolerance
     from parley.reports.checking import check
@@ -83,4 +92,4 @@ def _write(path: Path, text: str, append: bool = False) -> None:
         with path.open("a" if append else "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise ParleyError(f"{path} cannot be written: {error.strerror}") from None
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from None

@@ -18,6 +18,7 @@ from parley.analysis.card.samples import SEVERE
 from parley.analysis.malibu.ballots import SAMPLED_TEXT
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.report import SIMULATED
+from parley.analysis.reporting.verdicts import MissingColumns
 from parley.base.text import plural
 from parley.judging.card.battery import load_battery
 from parley.reports.loading import LoadedRun, load_run
@@ -64,7 +65,11 @@ def make_card(path: Path) -> Card:
     verdicts = run.verdicts
     if study == MALIBU:
         verdicts, plan = _read_malibu(run, plan)
-    sampled = plan["readout"] == "sampled"
+    directions, sampled = read_directions(plan["directions"]), plan["readout"] == "sampled"
+    try:
+        lines = card_lines(verdicts, plan["lines"], directions, sampled=sampled)
+    except MissingColumns as error:
+        raise ConfigError(f"{path}: {error}") from None
     return Card(
         battery=BatteryRecord.model_validate(plan["battery"]),
         model=_model(run, plan, float(began)),
@@ -79,7 +84,7 @@ def make_card(path: Path) -> Card:
             cost=run.cost,
             parley=run.versions.get("parley-autogen", "a checkout"),
         ),
-        lines=card_lines(verdicts, plan["lines"], read_directions(plan["directions"]), sampled=sampled),
+        lines=lines,
     )
 
 

@@ -96,10 +96,21 @@ def test_a_file_that_requires_nothing_sensible(parley: Callable[..., Any], files
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff\xfe", b'{"schema": 2}'])
-def test_a_file_that_is_no_card(parley: Callable[..., Any], files: Path, content: bytes) -> None:
-    (files / "card.json").write_bytes(content)
-    result = parley("check", "card.json", "--require", "gender < 1")
+@pytest.mark.parametrize("name", ["card.json", "card.sqlite"])
+def test_a_file_that_is_no_card_does_not_look_broken(
+    parley: Callable[..., Any], files: Path, content: bytes, name: str
+) -> None:
+    (files / name).write_bytes(content)
+    result = parley("check", name, "--require", "gender < 1")
     assert (result.status, len(result.err.splitlines())) == (2, 1)
+
+
+def test_a_report_that_cannot_be_written_does_not_look_broken(parley: Callable[..., Any], files: Path) -> None:
+    result = parley("check", "card.json", "--require", "position < 0.6", "--junit", "missing/junit.xml")
+    assert (result.status, result.err) == (
+        2,
+        "parley: missing/junit.xml cannot be written: No such file or directory\n",
+    )
 
 
 def test_in_a_test_of_ones_own(files: Path) -> None:
