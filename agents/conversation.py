@@ -12,7 +12,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from autogen_agentchat.base import ChatAgent, TaskResult, Team, TerminationCondition
 from autogen_agentchat.messages import (
@@ -52,6 +52,7 @@ from parley.base.errors import ConfigError
 
 Participant = Persona | ChatAgent | Team
 """Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""
+T = TypeVar("T")
 
 
 class Conversation(Team):

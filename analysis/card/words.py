@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Literal
 
 from parley.analysis.card.record import Card, Line
@@ -86,16 +86,7 @@ def sentences(card: Card) -> Iterator[str]:
     """What the card says, in the order of what invalidates first."""
     if card.model.simulated:
         yield "This judge is SIMULATED: its numbers are planted effects, not a language model's."
-    yield from line_sentences(card.lines)
-
-
-def line_sentences(found: Sequence[Line]) -> Iterator[str]:
-    """What the lines of a card say, in the order of what invalidates first.
-
-    Args:
-        found: All lines of one model.
-    """
-    lines = {line.id: line for line in found}
+    lines = {line.id: line for line in card.lines}
     scale = lines.get("on-scale")
     if scale and scale.estimate is not None and scale.estimate < scale.null:
         yield (
@@ -110,7 +101,7 @@ def line_sentences(found: Sequence[Line]) -> Iterator[str]:
         yield f"Asked how poor the same answers are, it turned {estimate(turned)} of the orders round: {meaning}."
     if (place := lines.get("position")) and place.verdict == "shown":
         yield f"In pairs the answer shown first wins {estimate(place)} of comparisons."
-    yield from _labels([line for line in found if line.id in ("gender", "race", "religion")])
+    yield from _labels([line for line in card.lines if line.id in ("gender", "race", "religion")])
     if (pull := lines.get("injection")) and pull.verdict == "shown" and tone(pull) == "bad":
         yield f"An instruction inside the answer moves its score by {estimate(pull)} points."
 

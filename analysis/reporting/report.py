@@ -45,7 +45,6 @@ class ReportContext:
         model_cautions: Those of `cautions` that are known of the models from elsewhere. A report that measures the same
             leaves them out.
         runs: The runs that the verdicts are from, as `Report.runs`.
-        plan: The analysis plan that was stored when the first run began, if it is intact.
     """
 
     title: str = ""
@@ -59,7 +58,6 @@ class ReportContext:
     cautions: Sequence[str] = ()
     model_cautions: Sequence[str] = ()
     runs: Sequence[Mapping[str, Any]] = ()
-    plan: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def small_print(self) -> str:

@@ -107,6 +107,26 @@ COMMANDS: dict[str, Command] = {
 }
 
 
+NEAR_WORDS = {
+    **dict.fromkeys(
+        ("list", "ls", "runs"),
+        "parley view lists runs, parley show RUN --list its units; see also parley "
+        "models, parley scenarios list and parley topics list",
+    ),
+    **dict.fromkeys(("start", "resume", "continue"), "parley run STUDY; the same command resumes a run"),
+    **dict.fromkeys(("open", "serve", "browse", "ui", "web"), "parley view"),
+    **dict.fromkeys(("results", "result", "analyse", "analyze", "summary", "stats"), "parley report RUN"),
+    **dict.fromkeys(("read", "cat", "print", "log", "logs"), "parley show RUN"),
+    **dict.fromkeys(("init", "create"), "parley new study, scenarios, identities or wordings"),
+    **dict.fromkeys(("diff", "cmp"), "parley compare RUN RUN"),
+    **dict.fromkeys(("validate", "suites"), "parley scenarios"),
+    **dict.fromkeys(("download", "fetch", "pull"), "parley models fetch NAME"),
+    **dict.fromkeys(("example", "demo"), "parley view --example"),
+    **dict.fromkeys(("debate", "malibu", "rldf", "bbq", "squad", "stardtox", "injection"), "parley run STUDY"),
+}
+"""What people type who do not know the commands, and what they may mean."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
@@ -218,6 +238,8 @@ def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Se
 
 def _refuse_unknown_command(typed: str, commands: Mapping[str, Command]) -> None:
     """Raise an error that names the command most like what was typed."""
+    if typed.lower() in NEAR_WORDS and commands is COMMANDS:
+        raise ConfigError(f"there is no command '{typed}'; did you mean: {NEAR_WORDS[typed.lower()]}?")
     similar = difflib.get_close_matches(typed, commands, n=1)
     hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(commands)}"
     raise ConfigError(f"there is no command '{typed}' ({hint})")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
+from urllib.parse import urlsplit
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -18,11 +20,13 @@ from rich.table import Table
 from parley.agents.models import PROVIDERS
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
 from parley.agents.models.prices import Listed, Price, price_list
-from parley.agents.models.registry import Provider
+from parley.agents.models.registry import Provider, client_class
+from parley.agents.models.servers import OwnServerClient
 from parley.base.errors import ConfigError
 from parley.cli.progress import fetch_with_bar
 from parley.cli.shared import AddParser
 
+CONNECT_SECONDS = 1.0
 _PACKAGES = {"local": "xllamacpp", "hf": "transformers", "gemini": "google.genai", "anthropic": "anthropic"}
 
 
@@ -101,7 +105,22 @@ def _ready(provider: Provider) -> str:
         return f"pip install 'parley-autogen[{provider.extra}]'"
     if provider.key and not os.environ.get(provider.key):
         return f"set {provider.key}"
+    client = client_class(provider.example) if provider.target.startswith(OwnServerClient.__module__) else None
+    if client is not None and issubclass(client, OwnServerClient):
+        address = os.environ.get(client.url_variable or "") or client.default_url
+        return "yes" if _is_open(address) else "not reached"
     return "yes"
+
+
+def _is_open(url: str | None) -> bool:
+    """True if something listens at an address. That it serves a model, `parley doctor` asks."""
+    address = urlsplit(url or "")
+    try:
+        port = address.port or (443 if address.scheme == "https" else 80)
+        with socket.create_connection((address.hostname or "", port), timeout=CONNECT_SECONDS):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def _print_prices(console: Console, prices: Mapping[str, Listed]) -> None:

@@ -190,7 +190,7 @@ def _print_result(job: Job, result: Result, *, as_json: bool, hint: bool = True)
     if result.complete:
         quoted = shlex.quote(str(path))
         if hint:
-            print(f"read it:  parley report {quoted}    parley show {quoted}")
+            print(f"read it:  parley view {quoted}    parley report {quoted}    parley show {quoted}")
         return status
     stopped = visible(result.stopped or "")
     if progress.failed and (not result.first_error or visible(result.first_error) not in stopped):

@@ -52,7 +52,19 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
             print(json.dumps({**unit, "turns": turns}, ensure_ascii=False, indent=2))
             return 0
         _print(unit, turns, with_thoughts=parsed.thoughts)
+        if prefix and (others := _count(file, prefix) - 1):
+            print(
+                f"\n{plural(others, 'other unit')} also begin{'s' if others == 1 else ''} with '{visible(prefix)}': "
+                "--list prints all ids"
+            )
     return 0
+
+
+def _count(file: RunFile, prefix: str) -> int:
+    """How many units' ids begin like this."""
+    _, rows = file.rows("SELECT count(*) FROM units WHERE substr(id, 1, length(?1)) = ?1 AND id != ?1", (prefix,))
+    exact = file.status(prefix) is not None
+    return 1 if exact else int(rows[0][0])
 
 
 def _what(run: str | None, unit: str | None) -> tuple[Path, str | None]:

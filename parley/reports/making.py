@@ -89,7 +89,6 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         ),
         model_cautions=catalogue_cautions(models),
         runs=tuple(run.record() for run in runs),
-        plan=_intact_plan(runs[0]),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:

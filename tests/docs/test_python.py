@@ -17,7 +17,7 @@ from parley.agents.models.registry import PROVIDERS
 
 CHANGED = {
     r'"(?:openai|ollama|anthropic|google)/[^"]+"': '"sim/any"',  # a key or a server
-    r"rounds=2\)": 'rounds=2, model="sim/any")',  # the README's debate, which uses the default model
+    r"rounds=1, options": 'rounds=1, model="sim/any", options',  # the README's debate, which uses the default model
     r'Path\("articles"\)\.mkdir\(\)': "",  # the folder already exists
     r"    max_iterations=2,\n\)": '    max_iterations=2,\n    model="sim/any",\n)',
 }

@@ -87,15 +87,3 @@ def test_names_that_contain_markup_are_escaped(place: Path) -> None:
     (path,) = (place / "cards").glob("*.html")
     assert "<b>x" not in path.read_text("utf-8").replace("<b>shown", "")
     assert json.loads(path.with_suffix(".json").read_text("utf-8"))["model"]["name"] == "sim/judge-<b>x</b>"
-
-
-def test_a_report_of_the_run_has_the_cards_lines(place: Path, capsys: Any) -> None:
-    assert main(["card", BIASED, "--brief", "--quiet", "--out", "run.sqlite"]) == 0
-    (path,) = (place / "cards").glob("*.json")
-    capsys.readouterr()
-    assert main(["report", "run.sqlite", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    gender = read_card(path).line("gender")
-    row = next(row for row in data["card"] if row["line"] == "gender")
-    assert (row["estimate"], row["low"], row["high"]) == (gender.estimate, gender.low, gender.high)
-    assert data["headline"]["question"] == "Can it judge?"
