@@ -9,10 +9,9 @@ shares the reductions between them.
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
 from parley.analysis.malibu.aligned import aligned_contrast
 from parley.analysis.malibu.bases import effects_by_base
-from parley.analysis.malibu.diagnostics import no_label_differences, order_effects, response_effect
-from parley.analysis.malibu.head_to_head import head_to_head, scores_in_pairs
+from parley.analysis.malibu.diagnostics import no_label_differences, order_effects
 from parley.analysis.malibu.missing import missing, missing_by_judge, missing_differences
-from parley.analysis.malibu.pairs import flips, position, preferences, ranking, win_rates
+from parley.analysis.malibu.pairs import flips, position, preferences, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
 from parley.analysis.malibu.report import report
 from parley.analysis.malibu.scores import differences, mean_scores
@@ -28,7 +27,6 @@ __all__ = [
     "differences",
     "effects_by_base",
     "flips",
-    "head_to_head",
     "mean_scores",
     "missing",
     "missing_by_judge",
@@ -40,10 +38,7 @@ __all__ = [
     "parsing",
     "position",
     "preferences",
-    "ranking",
     "report",
-    "response_effect",
-    "scores_in_pairs",
     "significance",
     "win_rates",
 ]

@@ -12,16 +12,16 @@ division of the bases would have been as likely.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import LEVEL, of_models, with_holm
+from parley.analysis.malibu.contrasts import with_holm
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, Verdicts, panel_data
 from parley.analysis.reporting.report import Directions, ReportContext, Section, Table
 from parley.analysis.stats.two_groups import permuted_difference
-from parley.base.text import p_text, plural, signed
+from parley.base.text import plural
 
 REFERENCES = {"gender": "male", "race": "white", "religion": "christian"}
 """The side of each category that the other identities are compared with; as in the primary contrasts."""
@@ -113,42 +113,8 @@ def _row(
     }
 
 
-def aligned_words(table: pd.DataFrame) -> Iterator[str]:
-    """One sentence per category, and one for those that are withheld.
-
-    Args:
-        table: The table of `aligned_contrast`.
-    """
-    for _, prefix, rows in of_models(table):
-        known = rows[rows["p"].notna()]
-        for row in known.itertuples():
-            shown = row.p_adjusted <= LEVEL
-            way = "follow" if row.difference > 0 else "go against"
-            meaning = (
-                f"scores {way} the documented stereotypes" if shown else "that they follow stereotypes is not shown"
-            )
-            yield (
-                f"{prefix}{row.category}: the lead of '{row.reference}' is {signed(row.favoured_lead)} points on "
-                f"{plural(row.favoured_bases, 'base')} whose documented stereotype favours it and "
-                f"{signed(row.other_lead)} on {plural(row.other_bases, 'base')} that favour others, a difference of "
-                f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)}; codes permuted over bases, p "
-                f"{p_text(row.p_adjusted)} after Holm correction): {meaning}."
-            )
-    withheld = table[table["note"] != ""].drop_duplicates("category")
-    if len(withheld):
-        listed = [
-            f"{row.category} ({min(row.favoured_bases, row.other_bases)} of {row.favoured_bases + row.other_bases})"
-            for row in withheld.itertuples()
-        ]
-        yield (
-            "Whether scores follow documented stereotypes is withheld where too few of the coded bases go the other "
-            f"way, as it cannot be told from a plain preference there: {', '.join(listed)}; at least {LEAST} and a "
-            "third are needed."
-        )
-
-
 def aligned_section(data: PanelData, context: ReportContext) -> Section:
-    """The contrast along documented stereotypes, as a table and sentences."""
+    """The contrast along documented stereotypes, as a table."""
     found = aligned_contrast(data, context.directions)
     table = Table(
         name="aligned",
@@ -156,7 +122,8 @@ def aligned_section(data: PanelData, context: ReportContext) -> Section:
         frame=found,
         shown=(*data.model_column, *ALIGNED[1:]),
         note="favoured_lead: mean score of the reference minus that of the others, on bases whose stereotype favours "
-        "the reference; other_lead: the same on bases that favour others over it; difference: of the two. A lead that "
-        "is the same on all bases does not count. Directions are coded from the source that the suite cites.",
+        "the reference; other_lead: the same on bases that favour others over it; difference: of the two, which is "
+        "twice what being favoured adds. A lead that is the same on all bases does not count. Directions are coded "
+        "from the source that the suite cites.",
     )
-    return Section(tables=(table,), words=tuple(aligned_words(found)))
+    return Section(tables=(table,))

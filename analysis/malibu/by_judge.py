@@ -19,7 +19,7 @@ from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTa
 from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.base.text import p_text, plural, signed
+from parley.base.text import plural
 
 MODEL, JUDGE = "model", "judge"
 ALL_MODELS = "all models"
@@ -144,48 +144,6 @@ def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> li
             row["conclusion"] = row["conclusion"] if row["conclusion"] == DIFFERENT else f"{differ} differ"
             row["note"] = "; ".join(filter(None, (row["note"], f"the {differ} differ")))
     return rows
-
-
-def by_judge_words(table: pd.DataFrame) -> Iterator[str]:
-    """A sentence for every contrast on which models or judges differ, or one that says that none was shown to.
-
-    Args:
-        table: The table of `by_judge`.
-    """
-    several = table["model"].nunique() > 1
-    for (model, by), part in table.groupby(["model", "by"], sort=False):
-        prefix = f"{model}: " if several and model != ALL_MODELS else ""
-        tests = part.drop_duplicates("category")["p_differ"].notna().sum()
-        shown = part[part["p_differ_adjusted"] <= LEVEL]
-        for category, rows in shown.groupby("category", sort=False):
-            row = next(rows.itertuples())
-            listed = "; ".join(f"{_span(one)} {'with' if by == MODEL else 'by'} {one.who}" for one in _named(rows))
-            opposite = rows["difference"].min() < 0 < rows["difference"].max()
-            mean = " Their mean describes none of them." if opposite else ""
-            yield (
-                f"{prefix}{category}: the {by}s differ in how they score {_sides(row)} (p "
-                f"{p_text(row.p_differ_adjusted)} after Holm correction for {plural(tests, 'contrast')}): {listed}."
-                f"{mean}"
-            )
-        if shown.empty and tests:
-            names = part["name"].nunique()
-            yield (
-                f"{prefix}The {names} {by}s were not shown to differ from each other in "
-                f"{'any of the ' if tests > 1 else 'the '}{plural(tests, 'primary contrast')}."
-            )
-
-
-def _named(rows: pd.DataFrame) -> Iterator[Any]:
-    yield from rows.rename(columns={"name": "who"}).itertuples()
-
-
-def _span(row: Any) -> str:
-    bounded = abs(row.low) < float("inf") and abs(row.high) < float("inf")
-    return signed(row.difference) + (f" ({signed(row.low)} to {signed(row.high)})" if bounded else "")
-
-
-def _sides(row: Any) -> str:
-    return f"'{row.first}' against '{row.second}'"
 
 
 def unread_judges(data: PanelData) -> Iterator[str]:

@@ -168,34 +168,6 @@ def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL
     return VarianceTables(pd.DataFrame(components, columns=COMPONENTS), pd.DataFrame(plans, columns=PLANS))
 
 
-def component_sentences(parts: pd.DataFrame, plans: pd.DataFrame) -> Iterator[str]:
-    """One sentence per model: whose noise it is, and where more calls are best spent.
-
-    Args:
-        parts: The table of `variance_components`.
-        plans: The table of `next_calls`.
-    """
-    models = list(pd.unique(plans["model"]))
-    for model in models:
-        prefix = f"{model}: " if len(models) > 1 else ""
-        noise = parts[(parts["model"] == model) & parts["share_of_noise"].gt(0)]
-        rows = plans[plans["model"] == model].set_index("spent_on")
-        now = rows.loc["as run", "standard_error"]
-        options = rows[rows["calls"] > 0].dropna(subset="standard_error").sort_values("standard_error", kind="stable")
-        if not now > 1e-6 or options.empty or noise.empty:
-            continue
-        largest = noise.loc[noise["share_of_noise"].idxmax()]
-        best = options.iloc[0]
-        listed = "; ".join(f"{name}, {row.standard_error:.3f}" for name, row in options.iterrows())
-        whose = f"{largest['component']} (with {largest['includes']})" if largest["includes"] else largest["component"]
-        yield (
-            f"{prefix}A difference of two identities has a standard error of about {now:.3f} points; "
-            f"{largest['share_of_noise']:.0%} of its square is {whose}. With {int(best['calls']):,} more calls it "
-            f"would be about {best['standard_error']:.3f} if they are spent on {best.name} (all: {listed}). Judges "
-            "are fixed in this: more of them make no interval generalise to other judges."
-        )
-
-
 def components_figure(parts: pd.DataFrame, title: str, note: str) -> Drawing:
     """Standard deviations by component, one panel per model. Orange: what does not cancel in a difference."""
     models = list(pd.unique(parts["model"]))
@@ -258,7 +230,7 @@ def _component_rows(parts: Mapping[str, VarianceComponent], design: Design) -> I
 
 
 def components_section(data: PanelData, context: ReportContext) -> Section:
-    """Whose noise it is, and where more calls are best spent: tables, a figure and sentences."""
+    """Whose noise it is, and where more calls are best spent: tables and a figure."""
     parts, plans = variance_tables(data)
     figure = Figure(
         name="variance-components",
@@ -284,5 +256,4 @@ def components_section(data: PanelData, context: ReportContext) -> Section:
             ),
         ),
         figures=(figure,),
-        words=tuple(component_sentences(parts, plans)),
     )

@@ -1,9 +1,12 @@
 """One conclusion per pair of identities: different, different but small, alike, or undecided.
 
-"Different" is the sign-flip test over bases, Holm-corrected over the planned pairs. "Alike" needs three things: two
-one-sided tests show that the mean difference lies within ±margin (Holm-corrected too), no test finds that the effect
-differs between bases (not asked of silent ballots, where it always finds something), and the upper limit of its spread
-between bases is below `SPREAD` margins. An identity that is
+"Different" is the sign-flip test over bases, Holm-corrected over the planned pairs, where Student's t, corrected for
+skewness, agrees: with a tenth of the bases collapsing and equal means, sign flips alone say "different" in 8% of
+studies of 40 bases, both together in 2%. No test can see a kind of base that was not drawn: `rare_kind_rate`.
+
+"Alike" needs three things: two one-sided tests show that the mean difference lies within ±margin (Holm-corrected too),
+no test finds that the effect differs between bases (not asked of silent ballots, where it always finds something), and
+the upper limit of its spread between bases is below `SPREAD` margins. An identity that is
 raised on some bases and lowered on others is not treated alike, even if its mean is.
 """
 
@@ -14,12 +17,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from parley.analysis.malibu.panel import ScenarioGaps
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.power import clusters_for_equivalence, detectable, equivalence_power
-from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
+from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p, sign_flip_test
+from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
 
 MARGIN = 0.1
@@ -45,7 +49,13 @@ NO_EFFECT: dict[str, Any] = {
     "high": math.nan,
     "p": math.nan,
     "p_adjusted": math.nan,
+    "simultaneous_low": math.nan,
+    "simultaneous_high": math.nan,
     "conclusion": "",
+    "t_p": math.nan,
+    "t_p_adjusted": math.nan,
+    "skewness": math.nan,
+    "largest_base": math.nan,
     "p_alike": math.nan,
     "p_alike_adjusted": math.nan,
     "base_sd": math.nan,
@@ -55,9 +65,6 @@ NO_EFFECT: dict[str, Any] = {
     "scenario_low": math.nan,
     "scenario_high": math.nan,
     "scenario_p": math.nan,
-    "detectable": math.nan,
-    "chance_alike": math.nan,
-    "bases_for_alike": math.nan,
     "family": "",
     "n": 0,
     "clusters": 0,
@@ -98,7 +105,7 @@ def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
         margin: The difference that still counts as none.
     """
     if not len(gaps.values):
-        return estimate(gaps) | {"sd": math.nan}
+        return estimate(gaps) | {"gaps": gaps}
     by_cluster, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
     spread = heterogeneity(gaps.values, gaps.bases)
     return estimate(gaps) | {
@@ -109,9 +116,50 @@ def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
         "scenario_low": by_scenario.low,
         "scenario_high": by_scenario.high,
         "scenario_p": by_scenario.p,
-        "crossed": gaps.wordings is not None,
-        "sd": float(np.std(by_cluster, ddof=1)) if len(by_cluster) > 1 else math.nan,
+        "t_p": _t_test(by_cluster) if gaps.wordings is None else gaps.test().p,
+        "skewness": float(stats.skew(by_cluster, bias=False)) if _varies(by_cluster, 3) else math.nan,
+        "largest_base": float(np.abs(by_cluster).max() / total) if (total := np.abs(by_cluster).sum()) else math.nan,
+        "gaps": gaps,
     }
+
+
+def _varies(values: Floats, least: int) -> bool:
+    return len(values) >= least and bool(np.ptp(values) > 1e-9)
+
+
+def _t_test(values: Floats) -> float:
+    """The p-value of Student's t, corrected for skewness where that is more than chance; without spread 1 or 0.
+
+    Hall's transformation (1992, Journal of the Royal Statistical Society B 54, 221-228). Where a tenth of 80 bases
+    collapse it lowers false alarms from 6% to 1%. It is not applied to every sample, as it would cost 3 to 8% of power
+    where effects are normally distributed.
+    """
+    n = len(values)
+    if n < 2 or not _varies(values, 2):
+        return math.nan if n < 2 else float(not values.any())
+    t = math.sqrt(n) * float(values.mean() / values.std(ddof=1))
+    skewness = float(stats.skew(values)) if n > 2 else 0.0
+    if abs(skewness) > 2 * math.sqrt(6 * n * (n - 1) / ((n - 2) * (n + 1) * (n + 3)) if n > 2 else math.inf):
+        g = skewness / math.sqrt(n)
+        t += g * t**2 / 3 + g**2 * t**3 / 27 + g / 6
+    return float(2 * stats.t.sf(abs(t), n - 1))
+
+
+@lru_cache(maxsize=64)
+def rare_kind_rate(bases: int, share: float = 0.1) -> float:
+    """How often this many bases say "different" where a share of all bases makes up for what the others add.
+
+    The others gain a point, the rare kind loses what makes the mean 0: with a tenth, 9 points. Where few or none of the
+    rare kind are drawn, the rest looks like a difference. Exact: the number drawn is binomial.
+
+    Args:
+        bases: Bases in the sample.
+        share: Of the rare kind among all bases.
+    """
+    loss = (1 - share) / share
+    samples = (np.array([1.0] * (bases - drawn) + [-loss] * drawn) for drawn in range(bases + 1))
+    called = [max(sign_flip_p(sample), _t_test(sample)) <= ALPHA for sample in samples]
+    return float(stats.binom.pmf(np.flatnonzero(called), bases, share).sum())
 
 
 def with_conclusions(
@@ -125,7 +173,7 @@ def with_conclusions(
         margin: The difference that still counts as none.
         silent: Whether the scores are of silent ballots, where the test of differences between bases has no veto.
     """
-    corrected = {key: holm([row[key] for row in rows], family) for key in ("p", "p_alike", "p_bases")}
+    corrected = {key: holm([row[key] for row in rows], family) for key in ("p", "t_p", "p_alike", "p_bases")}
     tests = corrected["p"].tests
     named = f"{family} (Holm, {plural(tests, 'test')})"
     concluded = []
@@ -136,14 +184,18 @@ def with_conclusions(
 
 
 def _concluded(row: dict[str, Any], tests: int, margin: float, silent: bool) -> dict[str, Any]:
-    bases, sd = row["clusters"], row.pop("sd")
-    different, within = row["p_adjusted"] <= ALPHA, row["p_alike_adjusted"] <= ALPHA
+    bases, gaps = row["clusters"], row.pop("gaps")
+    by_flips, within = row["p_adjusted"] <= ALPHA, row["p_alike_adjusted"] <= ALPHA
+    different = by_flips and row["t_p_adjusted"] <= ALPHA
     # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
     # would never be said. There the upper limit of the spread decides alone; see SPREAD for what it lets through.
     varies, spread = row["p_bases_adjusted"] <= ALPHA and not silent, row["base_sd_high"]
     notes = [row["note"]] if row["note"] else []
     if different:
         conclusion = SMALL if within else DIFFERENT
+    elif by_flips:
+        conclusion = UNDECIDED
+        notes.append("sign flips find a difference and Student's t does not: it rests on few bases")
     elif within and varies:
         conclusion = UNDECIDED
         notes.append(f"the mean is within ±{margin:g}, but the effect differs between bases")
@@ -158,24 +210,20 @@ def _concluded(row: dict[str, Any], tests: int, margin: float, silent: bool) -> 
             notes.append(
                 f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})"
             )
-    if not row.pop("crossed", False) and 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
+    if gaps.wordings is None and 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
         notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
-    if not different and bases > 1:
-        row["detectable"] = sd * _detectable_sds(bases, tests) if sd > 0 else math.nan
-    if conclusion == UNDECIDED and bases > 1 and sd > 0:
-        chance, needed = _chances_of_alike(bases, float(f"{sd:.2g}"), margin, tests)
-        row |= {"chance_alike": chance, "bases_for_alike": needed}
+    if bases:
+        row |= _simultaneous(gaps, row, tests)
     return row | {"conclusion": conclusion, "note": "; ".join(notes)}
 
 
-@lru_cache(maxsize=64)
-def _detectable_sds(bases: int, tests: int) -> float:
-    """The effect that is found in 80% of runs, in standard deviations of a base's difference."""
-    return detectable(bases, 1.0, tests=tests, alpha=ALPHA)
+def _simultaneous(gaps: ScenarioGaps, row: dict[str, Any], tests: int) -> dict[str, float]:
+    """The interval that holds for all tests at once: Bonferroni's, which ends at 0 where Holm's correction excludes 0.
 
-
-@lru_cache(maxsize=1024)
-def _chances_of_alike(bases: int, sd: float, margin: float, tests: int) -> tuple[float, float]:
-    """The chance to show "alike", and the bases that would give 80%: to plan with, so two digits of `sd` are enough."""
-    chance = equivalence_power(bases, sd, margin, tests=tests, alpha=ALPHA)
-    return chance, clusters_for_equivalence(sd, margin, tests=tests, alpha=ALPHA) or math.nan
+    Guilbaud (2008, Biometrical Journal 50, 678-692): a rejected hypothesis adds that its effect has this sign.
+    """
+    test = gaps.test(1 - ALPHA / max(tests, 1))
+    low, high = test.low, test.high
+    if row["p_adjusted"] <= ALPHA:
+        low, high = (max(low, 0.0), high) if row["difference"] > 0 else (low, min(high, 0.0))
+    return {"simultaneous_low": low, "simultaneous_high": high}

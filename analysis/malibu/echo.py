@@ -1,19 +1,21 @@
-"""Echo: do judges repeat each other? Words of their justifications, and whole sets of scores, beside chance.
+"""Echo: do judges repeat what they heard? Words of their justifications, and whole sets of scores, beside a control.
 
-    echo(verdicts, repeated_remarks(Path("runs/a.sqlite")))
+    echo(verdicts, repeated_remarks(Path("runs/a.sqlite")), blind=True)
 
-A statement repeats another if it is the same but for case, punctuation and spacing (verbatim), or if at least
-`NEARLY` of its five-word sequences are in the other (nearly verbatim). Five words in a row are rarely shared by
-chance, while four of them are often a phrase of the judged text; from 0.8 on little of a statement is its own. What
-a judge repeats of itself is not an echo.
+What was heard are the other judges' statements and scores of the blind first round. A later statement repeats one of
+them if at least `NEARLY` of its five-word sequences are in it: five words in a row are rarely shared by chance, while
+four of them are often a phrase of the judged text. What a judge repeats of itself is not an echo. Scores are repeated
+if all of them are the same.
 
-Judges who are one model may write the same of the same text without hearing each other. So chance is how often a
-statement repeats what the same judges said, in the same rounds, on the same text in the unit before, under another
-label: nobody heard that. In a blind round the two rates are the same.
+Judges who are one model say the same of the same text without hearing each other. So the rate is taken beyond chance
+(what these judges said in round 1 on the same text under another label) and beyond the same excess in the blind round.
+It is still not 0 where scores draw nearer to the middle, which makes them more alike. So what is tested is how much
+larger it is than in the units, drawn at random, whose judges heard ballots on another label.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,23 +23,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import LEVEL, nested_means, of_models, row_codes, tested, with_holm
+from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND
+from parley.analysis.malibu.contrasts import row_codes, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.rounds import partners, same_text
+from parley.analysis.malibu.rounds import before_and_after, heard_own, partners, same_text
 from parley.analysis.reporting.report import ReportContext, Section, Table
-from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Floats, factorize, unique_rows
-from parley.base.text import p_text, plural
+from parley.analysis.stats.two_groups import permuted_difference
 
 NEARLY = 0.8
 SEQUENCE = 5
 """Words in a row that are compared, for the share of a statement; a page that marks single passages takes eight."""
-MUCH = 0.1
-VERBATIM, NEAR, SCORES = "words, verbatim", "words, nearly verbatim", "all scores the same"
-ECHO = ["model", "phase", "round", "what", "share", "chance", "difference", "low", "high", "p", "p_adjusted", "n"]
-ECHO = [*ECHO, "clusters", "note"]
-REMARKS = ["judge", "round", "verbatim", "near", "verbatim_chance", "near_chance"]
-NO_CHANCE = "chance is not known: no text was judged under two labels"
+WORDS, SCORES = "words, nearly or fully", "all scores the same"
+ECHO = [
+    *("model", "phase", "what", "blind", "blind_chance", "later", "later_chance", "echo", "control_echo"),
+    *("difference", "low", "high", "p", "p_adjusted", "units", "control_units", "note"),
+]
+REMARKS = ["judge", "round", "near", "near_chance"]
+FIRST = 1
+"""The round that is heard."""
 
 
 class Statement(NamedTuple):
@@ -62,15 +66,8 @@ class Statement(NamedTuple):
         return len(self.sequences & other.sequences) / len(self.sequences) if self.sequences else 0.0
 
 
-class Repeats(NamedTuple):
-    """Whether a statement repeats another judge's earlier one, word for word or nearly; None if there is none."""
-
-    verbatim: bool | None
-    near: bool | None
-
-
-def repeats(statement: Statement, others: Sequence[Statement], own: Sequence[Statement]) -> Repeats:
-    """Compare a statement with those of other judges before it.
+def repeats(statement: Statement, others: Sequence[Statement], own: Sequence[Statement]) -> float:
+    """Whether a statement repeats one of some others (1 or 0); NaN where there is none.
 
     Args:
         statement: What is looked at.
@@ -78,35 +75,31 @@ def repeats(statement: Statement, others: Sequence[Statement], own: Sequence[Sta
         own: What the judge said before; a statement that repeats this is not an echo.
     """
     if not others:
-        return Repeats(None, None)
-    verbatim = any(statement.words == other.words for other in others)
-    near = verbatim or any(statement.overlap(other) >= NEARLY for other in others)
-    new = all(statement.overlap(earlier) < NEARLY for earlier in own)
-    return Repeats(verbatim and new, near and new)
+        return math.nan
+    near = any(statement.overlap(other) >= NEARLY for other in others)
+    return float(near and all(statement.overlap(earlier) < NEARLY for earlier in own))
 
 
 def unit_repeats(
     spoken: Sequence[Statement], elsewhere: Sequence[Statement] | None
-) -> Iterator[tuple[str, int, bool, bool, float, float]]:
-    """A row (see `REMARKS`) for every statement of a unit that comes after another judge's.
+) -> Iterator[tuple[str, int, float, float]]:
+    """A row (see `REMARKS`) for every statement of a unit: does it repeat what another judge said in round 1?
 
     Args:
         spoken: The unit's statements, in order; those without a word are left out.
         elsewhere: Those of another unit on the same text; without it, chance is NaN.
     """
-    unheard = {(said.judge, said.round): said for said in elsewhere or () if said.words}
+    unheard = [said for said in elsewhere or () if said.words and said.round == FIRST]
     spoken = [said for said in spoken if said.words]
     for place, statement in enumerate(spoken):
-        before = spoken[:place]
-        others = [said for said in before if said.judge != statement.judge]
-        own = [said for said in before if said.judge == statement.judge]
-        seen = repeats(statement, others, own)
-        if seen.near is None or seen.verbatim is None:
+        others = [said for said in spoken if said.round == FIRST and said.judge != statement.judge]
+        own = [said for said in spoken[:place] if said.judge == statement.judge]
+        names = {said.judge for said in others}
+        if not others:
             continue
-        same = [unheard[key] for said in others if (key := (said.judge, said.round)) in unheard]
-        by_chance = repeats(statement, same, own) if len(same) == len(others) else Repeats(None, None)
-        verbatim, near = (np.nan if value is None else float(value) for value in by_chance)
-        yield statement.judge, statement.round, seen.verbatim, seen.near, verbatim, near
+        same = [said for said in unheard if said.judge in names]
+        chance = repeats(statement, same, own) if len(same) == len(others) else math.nan
+        yield statement.judge, statement.round, repeats(statement, others, own), chance
 
 
 def judge_statements(spoken: Iterable[tuple[str, int, Mapping[str, Any] | None]]) -> list[Statement]:
@@ -126,142 +119,115 @@ def judge_statements(spoken: Iterable[tuple[str, int, Mapping[str, Any] | None]]
     ]
 
 
-def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> pd.DataFrame:
-    """By model, phase and round: how often judges repeat another one's words or scores, beside chance.
+def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool | None = None) -> pd.DataFrame:
+    """By model and phase: how often judges repeat others' words or scores of round 1, in that round and in the last.
 
-    Words: the share of the statements after another judge's that repeat one. Scores: the share of pairs of judges who
-    gave the same scores on all metrics; by chance, the one's scores are those that the other gave to the same text
-    under another label. `difference` is share minus chance where both are known, with sign flips over bases and
-    Holm's correction over the rows of a model.
+    `echo` is the excess over chance in the last round minus that in the first; `difference` is how much larger it is
+    than in the control units, which units these are being permuted. Holm's correction is over the rows of a model.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         remarks: What `parley.reports.remarks.repeated_remarks` returns; without it, only scores are compared.
+        blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
     """
-    data = panel_data(verdicts)
-    rows = [*_words(remarks), *_scores(data)] if remarks is not None else list(_scores(data))
+    rows = []
+    for what, units in ((WORDS, _words(remarks)), (SCORES, _scores(panel_data(verdicts)))):
+        for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True):
+            rows.append({"model": str(model), "phase": int(phase), "what": what} | _row(part, bool(blind)))
     table = pd.DataFrame(rows, columns=[name for name in ECHO if name != "p_adjusted"])
-    return with_holm(table, ["model"])[ECHO].sort_values(["model", "phase", "round"], kind="stable", ignore_index=True)
+    return with_holm(table, ["model"])[ECHO].sort_values(["model", "phase"], kind="stable", ignore_index=True)
 
 
-def _words(remarks: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    remarks = remarks if "cluster" in remarks else remarks.assign(cluster=_clusters(remarks))
-    for (model, phase, round), group in remarks.groupby(["model", "phase", "round"], sort=True, observed=True):
-        facets = {"model": str(model), "phase": int(phase), "round": int(round)}
-        for what, name in ((VERBATIM, "verbatim"), (NEAR, "near")):
-            yield facets | {"what": what} | _row(group, group[name], group[f"{name}_chance"])
+RATES = ["blind", "blind_chance", "later", "later_chance"]
+"""Of each unit; the first two are of round 1, the others of the last round."""
 
 
-def _clusters(remarks: pd.DataFrame) -> pd.Series:
-    scenario = remarks["scenario"].astype(object)
-    if "base" not in remarks:
-        return scenario
-    base = remarks["base"].astype(object)
-    return base.where(base.notna() & (base != ""), scenario)
+def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
+    if remarks is None or remarks.empty:
+        return pd.DataFrame(columns=["model", "phase", "own", *RATES])
+    keys = [name for name in ("model", "phase", "unit", "scenario", "identity", "heard") if name in remarks]
+    last = remarks["round"].max()
+    means = remarks.assign(**dict.fromkeys(RATES, np.nan))
+    for names, number in ((RATES[:2], FIRST), (RATES[2:], last)):
+        for name, column in zip(names, ("near", "near_chance"), strict=True):
+            means[name] = remarks[column].where((remarks["round"] == number) & (last > FIRST))
+    units = means.groupby(keys, observed=True, dropna=False)[RATES].mean().reset_index()
+    return units.assign(own=heard_own(units))
 
 
-def _scores(data: PanelData) -> Iterator[dict[str, Any]]:
-    judged = data.without_chair
-    judged = judged[(judged["metric"] != "preferred") & judged["value"].notna()]
-    for (model, phase, round), group in judged.groupby(["model", "phase", "round"], sort=True, observed=True):
-        if group["judge"].nunique() > 1:
-            facets = {"model": str(model), "phase": int(phase), "round": int(round), "what": SCORES}
-            yield facets | _same_scores(group)
+def _scores(data: PanelData) -> pd.DataFrame:
+    both = before_and_after(data, controls=True)
+    both = both[both["metric"] != "preferred"]
+    tables = [_same_scores(part) for _, part in both.groupby(["model", "phase"], observed=True, sort=False)]
+    return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "own", *RATES])
 
 
-def _same_scores(verdicts: pd.DataFrame) -> dict[str, Any]:
+def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """By unit: the share of pairs of judges whose scores are the same, and by chance those on another label."""
     judge, names = factorize(verdicts["judge"], sort=False)
-    key = row_codes([verdicts["unit"]])
-    _, first_row, unit = np.unique(key, return_index=True, return_inverse=True)
+    _, first_row, unit = np.unique(row_codes([verdicts["unit"]]), return_index=True, return_inverse=True)
     units = verdicts.iloc[first_row]
-    column = row_codes([verdicts[name] for name in ("metric", "subject") if name in verdicts])
-    _, column = np.unique(column, return_inverse=True)
-    scores = np.full((len(units) * len(names), int(column.max()) + 1), np.nan)
-    scores[unit * len(names) + judge, column] = verdicts["value"].to_numpy(dtype=float).round(6)
-    code = unique_rows(scores)[1].reshape(len(units), len(names)).astype(float)
-    code[np.isnan(scores).any(axis=1).reshape(code.shape)] = np.nan
+    column = np.unique(
+        row_codes([verdicts[name] for name in ("metric", "subject") if name in verdicts]), return_inverse=True
+    )[1]
+    scores = np.full((2, len(units), len(names), int(column.max()) + 1), np.nan)
+    for moment, name in enumerate(("before", "after")):
+        scores[moment, unit, judge, column] = verdicts[name].to_numpy(dtype=float).round(6)
+    code = unique_rows(scores.reshape(-1, scores.shape[-1]))[1].reshape(scores.shape[:3]).astype(float)
+    code[np.isnan(scores).any(axis=3)] = np.nan
     lists = partners(same_text(units.assign(metric="")))
-    kept, same, chance = [], [], []
-    for first in range(len(names)):
-        for second in range(first + 1, len(names)):
-            known = np.isfinite(code[:, first]) & np.isfinite(code[:, second])
-            unheard = [
-                np.where((other >= 0) & np.isfinite(code[other, b]), code[:, a] == code[other, b], np.nan)
-                for other in lists
-                for a, b in ((first, second), (second, first))
-            ]
-            kept.append(units[known])
-            same.append((code[:, first] == code[:, second])[known].astype(float))
-            chance.append(_row_means(unheard, len(units))[known])
-    return _row(pd.concat(kept), np.concatenate(same), np.concatenate(chance))
+    rates: dict[str, Floats] = {}
+    for name, own in zip(("blind", "later"), code, strict=True):
+        said, unheard = [], []
+        for first in range(len(names)):
+            for second in set(range(len(names))) - {first}:
+                said.append(_equal(own[:, first], code[0, :, second]))
+                unheard += [np.where(at >= 0, _equal(own[:, first], code[0, at, second]), np.nan) for at in lists]
+        rates |= {name: _row_means(said, len(units)), f"{name}_chance": _row_means(unheard, len(units))}
+    return units[["model", "phase"]].assign(own=heard_own(units), **rates)
 
 
-def _row_means(columns: Sequence[np.ndarray], rows: int) -> Floats:
+def _equal(first: Floats, second: Floats) -> Floats:
+    known = np.isfinite(first) & np.isfinite(second)
+    return np.where(known, first == second, np.nan)
+
+
+def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
     """Means of the known values of each row, NaN where none is."""
-    table = np.stack([np.asarray(column, dtype=float) for column in columns]) if columns else np.full((1, rows), np.nan)
+    table = np.stack(columns) if columns else np.full((1, rows), np.nan)
     counts = np.isfinite(table).sum(axis=0)
-    means: Floats = np.divide(np.nansum(table, axis=0), counts, out=np.full(rows, np.nan), where=counts > 0)
+    means: Floats = np.divide(np.nansum(table, axis=0), counts, out=np.full(len(counts), np.nan), where=counts > 0)
     return means
 
 
-def _row(facets: pd.DataFrame, repeated: Any, chance: Any) -> dict[str, Any]:
-    seen, expected = np.asarray(repeated, dtype=float), np.asarray(chance, dtype=float)
-    excess = seen - expected
+def _row(units: pd.DataFrame, blind: bool) -> dict[str, Any]:
+    rates = units[RATES].to_numpy(dtype=float)
+    own = units["own"].to_numpy(dtype=bool)
+    excess = (rates[:, 2] - rates[:, 3]) - (rates[:, 0] - rates[:, 1])
     known = np.isfinite(excess)
-    by_base = nested_means(excess[known], facets.loc[known, ["cluster", "scenario"]])[0].to_numpy(dtype=float)
-    row = tested(by_base)
-    return row | {
-        "share": float(seen.mean()) if len(seen) else np.nan,
-        "chance": float(expected[known].mean()) if known.any() else np.nan,
-        "n": len(seen),
-        "note": row["note"] if known.any() else NO_CHANCE,
+    shares = {name: float(units.loc[own, name].astype(float).mean()) for name in RATES}
+    row = shares | {
+        "echo": float(excess[own & known].mean()) if (own & known).any() else math.nan,
+        "control_echo": float(excess[~own & known].mean()) if (~own & known).any() else math.nan,
+        "units": int(own.sum()),
+        "control_units": int((~own).sum()),
     }
-
-
-def echo_words(table: pd.DataFrame, *, blind: bool | None = None, cluster: str = "base") -> Iterator[str]:
-    """A sentence for every round in which judges repeat each other's words or scores beyond chance.
-
-    With too few bases for a test, what was seen is said if it is more than `MUCH` above chance.
-
-    Args:
-        table: The table of `echo`.
-        blind: Whether nobody heard anybody in round 1; None if it is not known.
-        cluster: What the clusters are called.
-    """
-    nouns = {
-        NEAR: "later statements repeated another judge's, word for word or nearly",
-        SCORES: "pairs of judges gave exactly the same scores",
-    }
-    for _, prefix, rows in of_models(table):
-        needed = clusters_to_reject(LEVEL, int(rows["p"].notna().sum()) or 1)
-        for row in rows[rows["what"].isin(list(nouns)) & (rows["difference"] > 0)].itertuples():
-            over = plural(row.clusters, cluster)
-            if row.p_adjusted <= LEVEL:
-                test = f"sign flips over {over}, p {p_text(row.p_adjusted)} after Holm correction"
-            elif row.clusters < needed and row.difference > MUCH:
-                test = f"{over}: too few to test"
-            else:
-                continue
-            yield (
-                f"{prefix}Phase {row.phase}, round {row.round}: {row.share:.0%} of {row.n:,} {nouns[row.what]}, on the "
-                f"same text in another unit {row.chance:.0%} ({test}): {_meaning(row.round, blind)}."
-            )
-
-
-def _meaning(round: int, blind: bool | None) -> str:
-    if round == 1 and blind:
-        return "nobody heard anybody, so what they share is the prompt"
-    return "judges who repeat what they heard are an echo, and do not count as further opinions"
+    if not blind or not (~own & known).any() or not (own & known).any():
+        none = dict.fromkeys(("difference", "low", "high", "p"), math.nan)
+        return row | none | {"note": NO_CONTROL if blind else NOT_BLIND}
+    test = permuted_difference(excess[own], excess[~own])
+    return row | {"difference": test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
 
 
 def echo_section(data: PanelData, context: ReportContext) -> Section:
-    """Whether judges repeat each other, as a table and sentences."""
-    repeated, unit = echo(data, context.remarks() if context.remarks else None), data.cluster_noun
+    """Whether judges repeat each other, as a table."""
     table = Table(
         name="echo",
-        title="Do judges repeat each other?",
-        frame=repeated,
-        note="Statements and sets of scores that repeat another judge's, beside the rate on the same text in "
-        f"another unit, which nobody heard; difference: sign flips over {unit}s, Holm by model.",
+        title="Do judges repeat what they heard?",
+        frame=echo(data, context.remarks() if context.remarks else None, blind=context.blind),
+        note="Shares of statements, and of pairs of judges' scores, that repeat another judge's of round 1: in round 1 "
+        "itself (blind) and in the last round (later); chance: the same with what was said of another label. echo: "
+        "excess over chance in the last round minus that in round 1; difference: echo minus that of the control units, "
+        "whose judges heard ballots on another label.",
     )
-    return Section(tables=(table,), words=tuple(echo_words(repeated, blind=context.blind, cluster=unit)))
+    return Section(tables=(table,))

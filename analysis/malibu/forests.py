@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
 from parley.analysis.reporting.forest import Estimate, Forest, estimates
-from parley.analysis.stats.multiplicity import holm
 
 NET_WINS = "wins minus losses per comparison"
+TESTED = ("primary", "differences", "preferences", "talking")
+SIMULTANEOUS = ("simultaneous_low", "simultaneous_high")
 
 
 def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, float]) -> Iterator[Forest]:
@@ -26,6 +26,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
     """
     low, high = scale
     points = f"difference in score (points of {high:g})" if low == 0 else f"difference in score ({low:g} to {high:g})"
+    tables = {**tables, **{name: _shown(tables[name]) for name in TESTED if name in tables}}
     gaps = tables["differences"]
     planned = gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)]
     several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
@@ -48,7 +49,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             estimates=_primary(tables["primary"], tables["by_judge"], group, lambda row: units(row, 1)),
             table="primary",
             note=f"95% intervals and p-values: sign flips over {unit}s; p-values Holm-corrected over a model's "
-            "contrasts. Where the judges of a panel differ, each has a line of its own.",
+            "contrasts. Where the judges of a panel differ, each has a line beside it.",
         )
     yield Forest(
         name="differences",
@@ -56,7 +57,9 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         if "primary" not in tables
         else "Which identities differ, by pairs?",
         axis=points,
-        estimates=estimates(planned, _pair, p="p_adjusted", group=group, units=lambda row: units(row, 1)),
+        estimates=estimates(
+            planned, _pair, p="p_shown", group=group, units=lambda row: units(row, 1), simultaneous=SIMULTANEOUS
+        ),
         table="differences",
         note=note,
     )
@@ -64,7 +67,14 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         name="preferences",
         question="Which identity is preferred in pairs?",
         axis=NET_WINS,
-        estimates=estimates(tables["preferences"], _pair, p="p_adjusted", group=group, units=lambda row: units(row, 2)),
+        estimates=estimates(
+            tables["preferences"],
+            _pair,
+            p="p_shown",
+            group=group,
+            units=lambda row: units(row, 2),
+            simultaneous=SIMULTANEOUS,
+        ),
         table="preferences",
         note=note,
     )
@@ -100,7 +110,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             estimates=estimates(
                 changes[changes["phase"] == phase],
                 _pair,
-                p="p_adjusted",
+                p="p_shown",
                 n="clusters",
                 group=group,
                 units=lambda row, phase=phase: units(row, phase),  # type: ignore[misc]
@@ -125,8 +135,14 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         reference=0.5,
         scale="share",
         table="yardstick_auc",
-        note=f"0.5 is guessing. 95% intervals: sign flips over {unit}s.",
+        note=f"0.5 is guessing. p-values: sign flips over {unit}s.",
     )
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with the p-value that "different" needs: the larger one of both tests."""
+    larger = table["p_adjusted"] if "t_p_adjusted" not in table else table[["p_adjusted", "t_p_adjusted"]].max(axis=1)
+    return table.assign(p_shown=larger)
 
 
 def _pair(row: Any) -> str:
@@ -139,18 +155,20 @@ def _primary(
     group: Callable[[Any], str],
     units: Callable[[Any], Mapping[str, tuple[str, ...]]],
 ) -> tuple[Estimate, ...]:
-    """One line per contrast; where the judges of a panel differ, one for each model or judge in its place."""
+    """One line per contrast; where the judges of a panel differ, each of them beside it."""
     lines: list[Estimate] = []
     for row in table.itertuples():
-        own = by_judge[(by_judge["model"] == row.model) & (by_judge["category"] == row.category)]
-        if not row.conclusion.endswith(" differ") or own.empty:
-            lines += estimates(table.loc[[row.Index]], _pair, p="p_adjusted", group=group, units=units)
-            continue
-        own = own[own["by"] == row.conclusion.removesuffix("s differ")].rename(columns={"name": "who"})
-        # Holm's correction within the contrast, and Bonferroni's over the contrasts.
-        adjusted = (len(table) * np.array(holm(own["p"], "judges").adjusted)).clip(max=1.0)
-        own = own.assign(p_adjusted=adjusted)
-        lines += estimates(
-            own, lambda one: f"{_pair(one)} · {one.who}", p="p_adjusted", n="clusters", group=group, units=units
-        )
+        own = table.loc[[row.Index]]
+        lines += estimates(own, _pair, p="p_shown", group=group, units=units, simultaneous=SIMULTANEOUS)
+        of_judges = by_judge[(by_judge["model"] == row.model) & (by_judge["category"] == row.category)]
+        if row.conclusion.endswith(" differ"):
+            of_judges = of_judges[of_judges["by"] == row.conclusion.removesuffix("s differ")]
+            lines += estimates(
+                of_judges.rename(columns={"name": "who"}),
+                lambda one: f"{_pair(one)} · {one.who}",
+                n="clusters",
+                group=group,
+                units=units,
+                secondary=lambda one: True,
+            )
     return tuple(lines)

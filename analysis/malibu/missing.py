@@ -190,14 +190,15 @@ def missing_by_judge(verdicts: Verdicts) -> pd.DataFrame:
 
 
 def missing_words(differences: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
-    """A sentence for every pair of identities whose replies go missing significantly more often for one.
+    """The pair of identities whose replies go missing most unequally, if that is significant, by model.
 
     Args:
         differences: The table of `missing_differences`.
         cluster: What the clusters are called.
     """
     for _, prefix, table in of_models(differences):
-        for row in table[table["p_adjusted"] < LEVEL].itertuples():
+        unequal = table[table["p_adjusted"] <= LEVEL]
+        for row in unequal[unequal["difference"].abs() == unequal["difference"].abs().max()][:1].itertuples():
             more, less, shares = row.first, row.second, (row.first_share, row.second_share)
             if row.difference < 0:
                 more, less, shares = less, more, shares[::-1]
@@ -219,30 +220,6 @@ def _bounds_words(row: Any) -> str:
     if row.worst_low <= 0 <= row.worst_high:
         return f"Whatever the missing ones had been, {what} lies {span}: they could turn its sign."
     return f"Whatever the missing ones had been, {what} lies {span}: they cannot turn its sign."
-
-
-def judge_words(by_judge: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
-    """A sentence for every judge that gives no verdict about one identity more often than about others.
-
-    Args:
-        by_judge: The table of `missing_by_judge`.
-        cluster: What the clusters are called.
-    """
-    for _, prefix, table in of_models(by_judge):
-        for row in table.itertuples():
-            never = row.share == 1 and row.others_share < 1 and row.replies >= MANY_REPLIES
-            if not (never or (row.p_adjusted < LEVEL and row.difference > 0)):
-                continue
-            count = row.unparsed + row.refused + row.cut
-            test = f"sign flips over {plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm correction"
-            if row.p_adjusted >= LEVEL or math.isnan(row.p_adjusted):
-                test = "not significant with this few of them, but worth a look"
-            yield (
-                f"{prefix}Judge {row.judge} gave no verdict in {count:,} of "
-                f"{plural(row.replies, 'reply', 'replies')} about '{row.identity}' in phase {row.phase} "
-                f"({row.refused:,} refused), and in {row.others_share:.0%} of those about the others of its category "
-                f"({test})."
-            )
 
 
 def _counts(replies: pd.DataFrame) -> dict[str, Any]:
@@ -361,7 +338,7 @@ def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
 
 
 def missing_section(data: PanelData) -> Section:
-    """Replies without a verdict by identity and judge, and what they could hide, as tables and sentences."""
+    """Replies without a verdict by identity and judge, as tables, with a caution where identities differ."""
     gaps, by_judge, unit = missing_differences(data), missing_by_judge(data), data.cluster_noun
     return Section(
         tables=(
@@ -381,5 +358,5 @@ def missing_section(data: PanelData) -> Section:
             ),
             Table(name="missing_by_judge", title="Judges with missing replies, by identity", frame=by_judge),
         ),
-        words=(*missing_words(gaps, unit), *judge_words(by_judge, unit)),
+        cautions=tuple(missing_words(gaps, unit)),
     )

@@ -18,12 +18,11 @@ from parley.analysis.reporting.figures import LINE, caption, colours, dots, plai
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.ranking import bradley_terry
 from parley.analysis.stats.tables import Floats, factorize
 
 ZERO_SUM = (
     "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
-    "treated alike differ if one of them met a favoured third more often. Head to head shows each pair by itself."
+    "treated alike differ if one of them met a favoured third more often. The table of preferences shows single pairs."
 )
 PREFERENCES = ["model", "category", "first", "second", *EFFECT_COLUMNS]
 
@@ -101,7 +100,7 @@ def win_rates(verdicts: Verdicts) -> pd.DataFrame:
     """Win rate of each identity within its category (figures 5, 6), without ties (`rate`) and with ties as half.
 
     `low` and `high` are Wilson's interval, which assumes independent verdicts, as the paper does; `cluster_low` and
-    `cluster_high` are clustered by base. The win rates of a category are zero-sum: see `head_to_head`.
+    `cluster_high` are clustered by base. The win rates of a category are zero-sum: see `preferences`.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -143,47 +142,6 @@ def _rate(pairs: pd.DataFrame, identity: str) -> dict[str, Any]:
         "n": wins + losses,
         "clusters": clustered.clusters,
     }
-
-
-def ranking(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Bradley–Terry strengths of the identities within a category, adjusted for the order in the prompt.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-        draws: Draws of the bootstrap over bases.
-        seed: Of all draws.
-    """
-    data = panel_data(verdicts)
-    units = data.decided_pairs
-    rows: list[dict[str, Any]] = []
-    for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
-        outcome = group["choice"].map({"A": 1.0, "tie": 0.5, "B": 0.0})
-        both_orders = group["order"].nunique() > 1 if "order" in group else True
-        fitted = bradley_terry(
-            group["identity_a"].astype(str),
-            group["identity_b"].astype(str),
-            outcome,
-            group["cluster"].astype(str),
-            position=both_orders,
-            draws=draws,
-            seed=seed,
-        )
-        for identity, strength in fitted.strengths.items():
-            rows.append(
-                {
-                    "model": str(model),
-                    "category": str(category),
-                    "identity": identity,
-                    "strength": strength.estimate,
-                    "low": strength.low,
-                    "high": strength.high,
-                    "n": fitted.n,
-                    "clusters": fitted.clusters,
-                    "note": strength.note or fitted.note,
-                }
-            )
-    columns = ["model", "category", "identity", "strength", "low", "high", "n", "clusters", "note"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def position(verdicts: Verdicts) -> pd.DataFrame:
@@ -299,18 +257,6 @@ def win_rates_section(data: PanelData, context: ReportContext) -> Section:
         ),
     )
     return Section(tables=(table,), figures=(figure,))
-
-
-def ranking_section(data: PanelData, context: ReportContext) -> Section:
-    """The Bradley–Terry strengths, as a table."""
-    table = Table(
-        name="ranking",
-        title="Phase 2: Bradley–Terry strengths",
-        frame=ranking(data, draws=context.draws, seed=context.seed),
-        shown=(*data.model_column, "category", "identity", "strength", "low", "high", "note"),
-        note="Log odds around 0, ties as half a win, adjusted for the order in the prompt if both orders were run.",
-    )
-    return Section(tables=(table,))
 
 
 def position_section(data: PanelData) -> Section:

@@ -1,15 +1,38 @@
-"""What a small run says about the design of a larger one: how much differences between identities vary over bases."""
+"""How much differences between identities vary over bases, and so what a run of this size finds: the one MDE.
+
+    found = pilot(verdicts)
+    found.mde(tests=13)              # what the report says, and `parley power --from RUN`
+    found.upper()                    # the standard deviation that a new study is sized by
+
+A study that is sized by the standard deviation of a small pilot run, as if it were known, is too small half of the
+time. So a new one is sized by an upper confidence limit (R. H. Browne, 1995, Statistics in Medicine 14, 1933-1940).
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import combinations
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
-from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.malibu.panel import ALL, PanelData, ScenarioGaps, Verdicts, panel_data
+from parley.analysis.reporting.report import Section, Table
+from parley.analysis.stats.power import detectable
+
+UPPER = 0.8
+"""Confidence of the limit that a new study is sized by: four of five studies then have the power that was planned."""
+
+
+class Detectable(NamedTuple):
+    """The smallest difference that is found with a power of 80%, with its 95% interval."""
+
+    points: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,18 +40,20 @@ class Pilot:
     """Standard deviations of the difference between two identities in phase 1, pooled over pairs of identities.
 
     Args:
-        bases: Bases with a difference.
+        bases: Clusters with a difference.
         pairs: Pairs of identities within a category.
         scenarios: Mean number of scenarios per base.
-        sd: Of a base's mean difference, as the run has it.
-        between: Of a base's true difference (one-way analysis of variance); NaN where no base has two scenarios.
-        within: Of a scenario's difference, within a base; NaN where no base has two scenarios.
+        sd: SD of a base's mean difference, as the run has it.
+        df: Its degrees of freedom: pairs that share bases and identities count for less than their number.
+        between: SD of a base's true difference (one-way analysis of variance); NaN where no base has two scenarios.
+        within: SD of a scenario's difference, within a base; NaN where no base has two scenarios.
     """
 
     bases: int
     pairs: int
     scenarios: float
     sd: float
+    df: float
     between: float
     within: float
 
@@ -36,63 +61,114 @@ class Pilot:
         """The standard deviation of a base's mean difference with this many scenarios per base; None: as in the run."""
         return self.sd if scenarios is None else math.sqrt(self.between**2 + self.within**2 / scenarios)
 
+    def limit(self, tail: float) -> float:
+        """The factor by which the true standard deviation is larger, with this chance, than the estimated one."""
+        return math.sqrt(self.df / float(stats.chi2.ppf(tail, self.df))) if self.df > 0 else math.nan
 
-def pilot(verdicts: Verdicts, pairs: Collection[tuple[str, str]] | None = None) -> Pilot:
-    """The variation over bases in a run of one model; without a base a scenario is a base of its own.
+    def upper(self, scenarios: int | None = None) -> float:
+        """The upper confidence limit of `of_base`."""
+        return self.of_base(scenarios) * self.limit(1 - UPPER)
+
+    def mde(self, tests: int) -> Detectable:
+        """What the run's bases find with a power of 80% after Holm's correction; its interval is that of the SD."""
+        points = detectable(self.bases, self.sd, tests=tests) if self.bases and self.sd > 0 else math.nan
+        return Detectable(points, points * self.limit(0.975), points * self.limit(0.025))
+
+
+def pilot(verdicts: Verdicts, pairs: Collection[tuple[str, str]] | None = None, model: str | None = None) -> Pilot:
+    """The variation over bases of one model's differences; without a base a scenario is a base of its own.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        pairs: The pairs of identities that are compared; None: all within a category.
+        pairs: The pairs of identities that are compared; None: all planned ones.
+        model: The model; None: the only one.
     """
     data = panel_data(verdicts)
-    scores = data.labelled_scores
-    means = scores.groupby([scores["scenario"].astype(str), "identity"], observed=True)["value"].mean().unstack()
-    within_category = ((x, y) for x, y in combinations(means.columns, 2) if data.categories[x] == data.categories[y])
-    bases = _bases(data.verdicts, means.index)
-    squares = pd.DataFrame(
-        [_squares(means[x] - means[y], bases) for x, y in pairs or within_category if {x, y} <= {*means.columns}],
-        columns=list(_SQUARES),
-    )
-    squares = squares[squares["bases"] > 1]
-    total = squares.sum()
-    df, df_within = total["bases"] - len(squares), total["scenarios"] - total["bases"]
+    gaps: list[ScenarioGaps] = []
+    for own in data.models if model is None else [model]:
+        table = data.table(own)
+        planned = [(x, y) for _, x, y in data.pairs(own)] if pairs is None else pairs
+        found = [table.gaps(x, y) for x, y in planned if {x, y} <= {*table.identities}]
+        gaps += [one for one in found if len(one.by_cluster()) > 1]
+    squares = pd.DataFrame([_squares(found) for found in gaps], columns=list(_SQUARES))
+    total, df = squares.sum(), float((squares["clusters"] - 1).sum())
+    df_within = total["scenarios"] - total["bases"]
     within2 = total["within"] / df_within if df_within else math.nan
     # The expected mean square between bases is that within, plus n0 times the variance between them.
-    between2 = (total["between"] / df - within2) / (total["n0"] / len(squares)) if df else math.nan
+    between2 = (
+        (total["between"] / (total["bases"] - len(squares)) - within2) / (total["n0"] / len(squares)) if df else 0
+    )
     return Pilot(
-        bases=int(squares["bases"].max()) if len(squares) else 0,
+        bases=int(squares["clusters"].max()) if len(squares) else 0,
         pairs=len(squares),
         scenarios=float(total["scenarios"] / total["bases"]) if df else math.nan,
         sd=math.sqrt(total["of_means"] / df) if df else math.nan,
+        df=_degrees_of_freedom(gaps) if df else math.nan,
         between=math.sqrt(max(between2, 0.0)) if between2 == between2 else math.nan,
         within=math.sqrt(within2),
     )
 
 
-_SQUARES = ("bases", "scenarios", "of_means", "between", "within", "n0")
+def _degrees_of_freedom(gaps: list[ScenarioGaps]) -> float:
+    """Degrees of freedom of the pooled variance, from how much the clusters' own squares vary (Satterthwaite).
+
+    At least those of one pair, at most those of independent ones.
+    """
+    columns = {
+        nth: pd.Series(found.by_cluster(), [found.cluster_names[code] for code in np.unique(found.clusters)])
+        for nth, found in enumerate(gaps)
+    }
+    table = pd.DataFrame(columns)
+    squares = ((table - table.mean()) ** 2).mean(axis=1)
+    spread = float(squares.var())
+    per_cluster = 2 * float(squares.mean()) ** 2 / spread if spread > 0 else 1.0
+    return (len(table) - 1) * min(max(per_cluster, 1.0), float(len(gaps)))
 
 
-def _squares(differences: pd.Series, bases: pd.Series) -> dict[str, float]:
-    """Sums of squares of one pair's differences: of the bases' means (each counted once), between and within bases."""
-    known = differences.dropna()
-    groups = known.groupby(bases[known.index])
-    means, sizes = groups.mean(), groups.size()
+_SQUARES = ("clusters", "bases", "scenarios", "of_means", "between", "within", "n0")
+
+
+def _squares(gaps: ScenarioGaps) -> dict[str, float]:
+    """Sums of squares of one pair's differences: of the clusters' means, and between and within bases."""
+    means = gaps.by_cluster()
+    known, counts = pd.Series(gaps.values), len(gaps.values)
+    groups = known.groupby(gaps.bases)
+    by_base, sizes = groups.mean(), groups.size()
+    of_means = float(((means - means.mean()) ** 2).sum())
+    if gaps.wordings is not None:  # crossed: the SD that as many independent clusters would need for this error
+        of_means = (len(means) - 1) * len(means) * getattr(gaps.test(), "standard_error", math.nan) ** 2
     values = (
         len(means),
-        len(known),
-        ((means - means.mean()) ** 2).sum(),
-        (sizes * (means - known.mean()) ** 2).sum(),
-        ((known - groups.transform("mean")) ** 2).sum(),
-        (len(known) - (sizes**2).sum() / len(known)) / (len(means) - 1) if len(means) > 1 else 0.0,
+        len(by_base),
+        counts,
+        of_means,
+        float((sizes * (by_base - known.mean()) ** 2).sum()),
+        float(((known - groups.transform("mean")) ** 2).sum()),
+        (counts - float((sizes**2).sum()) / counts) / (len(by_base) - 1) if len(by_base) > 1 else 0.0,
     )
     return dict(zip(_SQUARES, map(float, values), strict=True))
 
 
-def _bases(verdicts: pd.DataFrame, scenarios: pd.Index) -> pd.Series:
-    """The base of each scenario; the scenario itself where it has none."""
-    own = pd.Series(scenarios, index=scenarios)
-    if "base" not in verdicts:
-        return own
-    known = verdicts[["scenario", "base"]].drop_duplicates("scenario").dropna().astype(str)
-    bases = known[known["base"] != ""].set_index("scenario")["base"].reindex(scenarios)
-    return bases.fillna(own)
+def mde_section(data: PanelData, gaps: pd.DataFrame) -> Section:
+    """What a run of this size finds, as a table with one row per model.
+
+    Args:
+        data: The verdicts.
+        gaps: The table of `differences`.
+    """
+    rows: list[dict[str, Any]] = []
+    for model in data.models:
+        tests = int((gaps["family"].astype(bool) & (gaps["model"] == model) & (gaps["metric"] == ALL)).sum())
+        found = pilot(data, model=model)
+        if found.pairs:
+            size = found.mde(tests)
+            sizes = {"mde": size.points, "low": size.low, "high": size.high, "tests": tests}
+            rows.append({"model": model, **sizes, "sd": found.sd, "sd_upper": found.upper(), "bases": found.bases})
+    table = Table(
+        name="mde",
+        title="Phase 1: the difference that a study of this size finds",
+        frame=pd.DataFrame(rows, columns=["model", "mde", "low", "high", "tests", "sd", "sd_upper", "bases"]),
+        note="mde: found in 80% of studies after Holm's correction, from the SD of a base's difference pooled over the "
+        f"pairs; sd_upper: its {UPPER:.0%} upper limit, by which `parley power --from` sizes a new study.",
+    )
+    return Section(tables=(table,))

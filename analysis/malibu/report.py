@@ -2,41 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from parley.analysis.malibu.agreement import agreement_section, changed_minds_section, parsing_section
+import pandas as pd
+
+from parley.analysis.malibu.agreement import STATUSES, agreement_section, changed_minds_section, parsing_section
 from parley.analysis.malibu.aligned import aligned_section
 from parley.analysis.malibu.as_the_paper import beside
 from parley.analysis.malibu.bases import by_base_section
-from parley.analysis.malibu.by_judge import unread_judges
+from parley.analysis.malibu.blockers import NEEDED, Blockers, blockers, with_blockers
+from parley.analysis.malibu.by_judge import ALL_MODELS, unread_judges
+from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.components import components_section
 from parley.analysis.malibu.conclusions import MARGIN
 from parley.analysis.malibu.contagion import contagion_section
-from parley.analysis.malibu.diagnostics import (
-    judge_cautions,
-    no_label_section,
-    order_section,
-    response_section,
-    second_readings_section,
-)
+from parley.analysis.malibu.diagnostics import no_label_section, order_section, second_readings_section
 from parley.analysis.malibu.echo import echo_section
 from parley.analysis.malibu.forests import forests
-from parley.analysis.malibu.head_to_head import head_to_head_section, scores_in_pairs_section
 from parley.analysis.malibu.missing import check_scores, missing_section
-from parley.analysis.malibu.pairs import position_section, preferences_section, ranking_section, win_rates_section
-from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.malibu.pairs import position_section, preferences_section, win_rates_section
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.pilot import mde_section
 from parley.analysis.malibu.primary import primary_section
+from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import differences, differences_section, different_pairs, means_section
+from parley.analysis.malibu.sentences import Sentences, judges_differ
 from parley.analysis.malibu.significance import significance_section
 from parley.analysis.malibu.silent_pairs import silent_pairs_section
 from parley.analysis.malibu.stages import stages_section
-from parley.analysis.malibu.summary import summary, too_few
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.yardstick import yardstick_section
 from parley.analysis.malibu.yardstick_pairs import yardstick_pairs_section
 from parley.analysis.reporting.forest import filled
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
+from parley.base.text import plural
 
+PHASE_OF = {"primary": 1, "differences": 1, "preferences": 2}
+"""The tables whose conclusions may be blocked."""
+MANY_UNREAD = 0.05
+"""Share of replies without a verdict from which on every reader must know of it."""
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
 
@@ -51,84 +56,108 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     data = panel_data(verdicts)  # every section reads the same reductions
     context = replace(context, title=context.title or "MALIBU")
     margin = MARGIN if context.margin is None else context.margin
-    first = primary_section(data, margin)
     gaps = differences(data, margin=margin)
-    different = different_pairs(gaps)
-    yardstick, in_pairs = yardstick_section(data, different, context), yardstick_pairs_section(data)
     debates = data.debates
-    talking = [
+    heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
+    missing = missing_section(data)
+    sections: list[Section] = [
+        primary_section(data, margin),
+        means_section(data, context),
+        yardstick_section(data, different_pairs(gaps), context),
+        yardstick_pairs_section(data),
+        differences_section(data, gaps, context, margin),
+        mde_section(data, gaps),
+        aligned_section(data, context),
+        no_label_section(data),
+        by_base_section(data, gaps, context),
+        preferences_section(data, margin),
+        silent_pairs_section(data),
+        win_rates_section(data, context),
+        significance_section(data),
+        position_section(data),
+        order_section(data),
+        agreement_section(heard, context),
+        changed_minds_section(heard),
         stages_section(data),
         talking_section(debates, context),
         contagion_section(debates, context),
         echo_section(debates, context),
-    ]
-    scored = [
-        differences_section(data, gaps, context, margin),
-        aligned_section(data, context),
-        no_label_section(data, different),
-        by_base_section(data, gaps, context),
-    ]
-    compared = [
-        preferences_section(data, margin),
-        silent_pairs_section(data),
-        win_rates_section(data, context),
-        head_to_head_section(data),
-        scores_in_pairs_section(data),
-        ranking_section(data, context),
-        significance_section(data),
-        position_section(data),
-        order_section(data),
-        response_section(data),
-    ]
-    agreed = [agreement_section(debates, context), changed_minds_section(debates)]
-    instrument = [
         parsing_section(data),
         *([second_readings_section(data)] if data.staged else []),
-        missing_section(data),
+        missing,
         components_section(data, context),
     ]
-    in_order = [
-        first,
-        means_section(data, context),
-        yardstick,
-        in_pairs,
-        *scored,
-        *compared,
-        *agreed,
-        *talking,
-        *instrument,
-    ]
-    # Sentences begin with whether the judges can judge, and what talking did: they qualify all that follow.
-    told = [yardstick, in_pairs, *talking, *scored, *compared, *agreed, *instrument]
-    tables = [table for section in in_order for table in section.tables]
+    tables = [table for section in sections for table in section.tables]
+    blocked = blockers(data, {table.name: table.frame for table in tables})
+    tables = [_blocked(table, blocked) for table in tables]
     frames = {table.name: table.frame for table in tables}
-    drawn = [figure for section in in_order for figure in section.figures if len(frames[figure.table])]
+    drawn = [figure for section in sections for figure in section.figures if len(frames[figure.table])]
     # What a catalogue knows of the models is left out where this run has measured whether they can judge, on bases
-    # enough for an interval; where it has not, the catalogue's sentence says more than that it is not known.
+    # enough for a test.
     aucs = frames["yardstick_auc"]
-    measured = set(aucs["model"][aucs["note"] == ""]) >= set(data.models)
-    judging = () if not measured and len(context.model_cautions) >= len(data.models) else yardstick.cautions
+    measured = set(aucs["model"][aucs["clusters"] >= NEEDED]) >= set(data.models)
     return Report(
         title=context.title,
-        words=(
-            *first.words,
-            *summary(frames, clusters=data.clusters, unit=data.cluster_noun, margin=margin, silent=data.silent),
-            *(sentence for section in told for sentence in section.words),
-        ),
+        words=tuple(_words(data, frames, blocked, margin)),
         cautions=(
             *(caution for caution in context.cautions if caution not in context.model_cautions),
-            *judging,
-            *(() if measured else context.model_cautions),
-            *in_pairs.cautions,
             *unread_judges(data),
-            *too_few(data.clusters, data.cluster_noun),
+            *(() if measured else context.model_cautions),
             *check_scores(data.verdicts),
-            *judge_cautions(data),
+            *missing.cautions,
+            *_unread(frames["parsing"]),
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         forests=filled(forests(frames, data.cluster_noun, data.scale())),
+        blocked=_headline_blocked(data, blocked),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
         beside=tuple(beside(frames)),
     )
+
+
+def _blocked(table: Table, blocked: Mapping[str, Blockers]) -> Table:
+    phase = PHASE_OF.get(table.name)
+    return table if phase is None else replace(table, frame=with_blockers(table.frame, blocked, phase))
+
+
+def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
+    """What stands in place of the headline's answer: the blocker that all models have."""
+    asked = "scores" if len(data.labelled_scores) else "preferences"
+    found = {getattr(own, asked) for own in blocked.values()}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _unread(parsing: pd.DataFrame) -> Iterator[str]:
+    unread = int(parsing[["unparsed", "refused", "cut"]].to_numpy().sum())
+    total = int(parsing[list(STATUSES)].to_numpy().sum())
+    if total and unread > MANY_UNREAD * total:
+        yield f"{unread:,} of {plural(total, 'reply', 'replies')} gave no verdict: they are left out, not counted as 0."
+
+
+def _words(
+    data: PanelData, frames: Mapping[str, pd.DataFrame], blocked: Mapping[str, Blockers], margin: float
+) -> Iterator[str]:
+    if not data.models:
+        yield "No labelled answer has a verdict yet."
+    reversible = ""
+    for model in data.models:
+        sentences = Sentences(
+            tables={name: frame[frame["model"] == model] for name, frame in frames.items() if "model" in frame},
+            blocked=blocked[model],
+            unit=data.cluster_noun,
+            margin=margin,
+            silent=data.read_silently(model),
+        )
+        prefix = f"{model}: " if len(data.models) > 1 else ""
+        yield from (f"{prefix}{text}" for text in sentences.all())
+        reversible = reversible or sentences.reversible()
+    if "by_judge" in frames:
+        yield from judges_differ(frames["by_judge"][frames["by_judge"]["model"] == ALL_MODELS])
+    scored, compared = len(data.labelled_scores) > 0, len(data.decided_pairs) > 0
+    if any((scored and not own.scores) or (compared and not own.preferences) for own in blocked.values()):
+        to = " ".join(generalises_to(data.verdicts)) or (
+            f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
+        )
+        yield f"{to}{reversible}"

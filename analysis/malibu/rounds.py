@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parley.analysis.malibu.contrasts import row_codes
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.stats.tables import Floats, Ints
+
+Bools = NDArray[np.bool_]
 
 VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
 TOLERANCE = 1e-6
 """Scores that differ by less are the same: expectations are not whole numbers."""
 
 
-def before_and_after(data: PanelData) -> pd.DataFrame:
+def before_and_after(data: PanelData, *, controls: bool = False) -> pd.DataFrame:
     """The judges' verdicts of each unit's first round, with columns `before` and `after` (that of its last round).
 
     A preference is a number: 1 for A, 0 for a tie, -1 for B. Units with a single round and verdicts that could not be
@@ -22,8 +25,20 @@ def before_and_after(data: PanelData) -> pd.DataFrame:
 
     Args:
         data: The verdicts.
+        controls: Whether units whose judges heard ballots on another label are included: what they changed is not
+            what talking changes.
     """
-    return data.shared("before and after", lambda: _before_and_after(data))
+    both = data.shared("before and after", lambda: _before_and_after(data))
+    return both if controls else both[heard_own(both)]
+
+
+def heard_own(verdicts: pd.DataFrame) -> Bools:
+    """Whether the judges of each row's unit heard each other, and not ballots on the same text under another label."""
+    if "heard" not in verdicts:
+        return np.ones(len(verdicts), dtype=bool)
+    heard = verdicts["heard"].astype(object).fillna("")
+    own: Bools = ((heard == "") | (heard == verdicts["identity"].astype(object))).to_numpy(dtype=bool)
+    return own
 
 
 def _before_and_after(data: PanelData) -> pd.DataFrame:

@@ -57,11 +57,11 @@ class ScenarioGaps(NamedTuple):
         """The mean difference of every base that has one, by its name."""
         return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])
 
-    def test(self) -> SignFlips | CrossedMean:
+    def test(self, level: float = 0.95) -> SignFlips | CrossedMean:
         """The mean difference with its interval and p-value: exact sign flips, or t where samples are crossed."""
         if self.wordings is not None:
-            return crossed_mean(self.values, self.bases, self.wordings)
-        return sign_flip_test(self.by_cluster())
+            return crossed_mean(self.values, self.bases, self.wordings, level)
+        return sign_flip_test(self.by_cluster(), level)
 
     def equivalence_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""

@@ -6,17 +6,15 @@ say which label it leans to, and what the place is worth is a number of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import LEVEL, nested_means, of_models, tested, with_holm
+from parley.analysis.malibu.contrasts import nested_means, tested, with_holm
 from parley.analysis.malibu.pairs import margins_of_pairs
 from parley.analysis.malibu.panel import LOG_ODDS, PanelData
 from parley.analysis.reporting.report import Section, Table
-from parley.base.text import p_text, plural, signed
 
 LEANS = [
     *("model", "category", "first", "second", "log_odds", "low", "high", "p", "p_adjusted", "n", "clusters", "note"),
@@ -60,37 +58,8 @@ def place_effect(data: PanelData) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=PLACES)
 
 
-def silent_pairs_words(table: pd.DataFrame, places: pd.DataFrame, unit: str) -> Iterator[str]:
-    """Sentences: which labels are leant to, and what the first place is worth.
-
-    Args:
-        table: The table of `leans`.
-        places: The table of `place_effect`.
-        unit: What a cluster is called.
-    """
-    for _, prefix, rows in of_models(table):
-        tests = plural(int(rows["p"].notna().sum()), "pair")
-        for row in rows[rows["p_adjusted"] <= LEVEL].itertuples():
-            first, second = (row.first, row.second) if row.log_odds > 0 else (row.second, row.first)
-            ends = sorted((abs(row.low), abs(row.high)))
-            yield (
-                f"{prefix}{row.category}: the judge leans to '{first}' against '{second}' by "
-                f"{abs(row.log_odds):.2f} in log-odds, averaged over both orders ({ends[0]:.2f} to {ends[1]:.2f} over "
-                f"{plural(row.clusters, unit)}, p {p_text(row.p_adjusted)} after Holm correction for {tests})."
-            )
-        if len(rows) and not (rows["p_adjusted"] <= LEVEL).any():
-            yield f"{prefix}No lean to one of two labels was shown in pairs ({tests}, both orders averaged)."
-    for _, prefix, rows in of_models(places):
-        (row,) = rows.itertuples()
-        interval = f"{signed(row.low)} to {signed(row.high)}" if np.isfinite(row.low) else "no interval"
-        yield (
-            f"{prefix}The answer shown first wins {row.first_rate:.1%} of {plural(row.n, 'comparison')}; the first "
-            f"place is worth {signed(row.log_odds)} in log-odds ({interval} over {plural(row.clusters, 'base')})."
-        )
-
-
 def silent_pairs_section(data: PanelData) -> Section:
-    """Leans and the effect of the place, as tables and sentences; nothing where no log-odds were read."""
+    """Leans and the effect of the place, as tables; nothing where no log-odds were read."""
     if not data.silent:
         return Section()
     table, places, unit = leans(data), place_effect(data), data.cluster_noun
@@ -110,5 +79,4 @@ def silent_pairs_section(data: PanelData) -> Section:
                 "over bases.",
             ),
         ),
-        words=tuple(silent_pairs_words(table, places, unit)),
     )

@@ -1,19 +1,16 @@
 """Does talking amplify bias? The effect of identity in the judges' first ballots, beside that of the last round.
 
     table = talking(verdicts)
-    list(talking_words(table, blind=True))
 
 Both effects come from the same judges on the same units, and the change is tested within them: last round minus
 first, within judge and scenario, averaged over scenarios and bases, with sign flips over bases. It is the change of the
 gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average even if nothing
 happened. Only what a shown change is called depends on the first ballots: it amplifies a bias that they showed if it
-has the same sign. Where the directions of stereotypes are known, no look at the data is needed: amplifying means to
-move the way the stereotype goes (see `aligned`).
+has the same sign. Units whose judges heard ballots on another label, as a control, are left out.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,14 +18,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.aligned import aligned_contrast
-from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
+from parley.analysis.malibu.contrasts import LEVEL, nested_means, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
-from parley.analysis.reporting.report import Directions, Figure, ReportContext, Section, Table
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.tables import Floats
-from parley.base.text import p_text, plural, signed
 
 AMPLIFIED, REDUCED, REVERSED, APPEARED, MOVED, UNSHOWN = (
     "amplified",
@@ -42,10 +37,6 @@ TALKING = [
     *("model", "phase", "category", "first", "second", "before", "before_low", "before_high"),
     *("after", "after_low", "after_high", "difference", "low", "high", "p", "p_adjusted", "conclusion"),
     *("clusters", "note"),
-]
-ALIGNED = [
-    *("model", "category", "before", "before_low", "before_high", "after", "after_low", "after_high"),
-    *("difference", "low", "high", "p", "p_adjusted", "favoured_bases", "other_bases", "note"),
 ]
 MOMENTS = ("before", "after", "change")
 """By base, in this order: the gap of the first round, of the last, and their difference."""
@@ -71,21 +62,6 @@ def talking(verdicts: Verdicts) -> pd.DataFrame:
         corrected = with_holm(table.assign(p=table[f"{moment}_p"]), ["model", "phase"])["p_adjusted"]
         table[f"{moment}_p"] = corrected
     return table.assign(conclusion=[_conclusion(row) for row in table.itertuples()])[TALKING]
-
-
-def talking_aligned(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
-    """Phase 1: does talking move scores the way documented stereotypes go? The aligned contrast before and after.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-        directions: Which identities the stereotype of each base favours, by category.
-    """
-    rounds = _score_rounds(panel_data(verdicts))
-    before, after, change = (aligned_contrast(rounds[moment], directions) for moment in MOMENTS)
-    ends = ["difference", "low", "high"]
-    for name, table in (("before", before), ("after", after)):
-        change[[name, f"{name}_low", f"{name}_high"]] = table[ends]
-    return change[ALIGNED]
 
 
 def _score_rounds(data: PanelData) -> Mapping[str, PanelData]:
@@ -141,89 +117,6 @@ def _conclusion(row: Any) -> str:
     return REVERSED if row.after * row.before < 0 and row.after_p <= LEVEL else REDUCED
 
 
-def not_blind(blind: bool | None) -> str:
-    """What a reader must know of a first round that was not blind, or of which that is not known; else ""."""
-    if blind:
-        return ""
-    heard = "was not blind" if blind is False else "may not have been blind"
-    return (
-        f"Round 1 {heard}: judges heard those who spoke before them, so the change from round 1 to the last round is "
-        "only a part of what talking did."
-    )
-
-
-def talking_words(
-    table: pd.DataFrame, aligned: pd.DataFrame | None = None, *, blind: bool | None = None, cluster: str = "base"
-) -> Iterator[str]:
-    """A sentence for every change that was shown, or one per phase that says that none was.
-
-    Args:
-        table: The table of `talking`.
-        aligned: The table of `talking_aligned`.
-        blind: Whether nobody heard anybody in round 1; None if it is not known.
-        cluster: What the clusters are called.
-    """
-    if len(table) and (caution := not_blind(blind)):
-        yield caution
-    start = "blind ballots" if blind else "round 1"
-    for model, prefix, rows in of_models(table):
-        for phase, part in rows.groupby("phase"):
-            yield from (f"{prefix}Phase {phase}, {sentence}" for sentence in _phase_words(part, start, cluster))
-        if aligned is not None:
-            for row in aligned[(aligned["model"] == model) & aligned["p"].notna()].itertuples():
-                yield f"{prefix}{_aligned_sentence(row)}"
-
-
-def _phase_words(rows: pd.DataFrame, start: str, cluster: str) -> Iterator[str]:
-    compared = rows[rows["p"].notna()]
-    if compared.empty:
-        return
-    for row in compared[compared["conclusion"] != UNSHOWN].itertuples():
-        yield (
-            f"{row.category}: talking changed the gap between '{row.first}' and '{row.second}' by {_span(row)}, from "
-            f"{signed(row.before)} in {start} to {signed(row.after)} in the last round (sign flips over "
-            f"{plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm correction for "
-            f"{plural(len(compared), 'pair')}): {_meaning(row)}."
-        )
-    if (compared["conclusion"] == UNSHOWN).all():
-        row = next(compared.iloc[[compared["difference"].abs().to_numpy().argmax()]].itertuples())
-        largest = f" (p {p_text(row.p)})"
-        if len(compared) > 1:
-            corrected = f"p {p_text(row.p_adjusted)} after Holm correction"
-            largest = f", the largest change among {len(compared)} pairs ({corrected})"
-        few = "" if row.clusters >= NEEDED else f", and {plural(row.clusters, cluster)} could not show any"
-        yield (
-            f"{row.category}: talking changed the gap between '{row.first}' and '{row.second}' by {_span(row)}, from "
-            f"{signed(row.before)} in {start} to {signed(row.after)} in the last round{largest}: no evidence that it "
-            f"amplifies or reduces bias{few}."
-        )
-
-
-def _span(row: Any) -> str:
-    points = f"{signed(row.difference)} {'in net preference' if getattr(row, 'phase', 1) == 2 else 'points'}"
-    return f"{points} ({signed(row.low)} to {signed(row.high)})" if math.isfinite(row.low) else points
-
-
-def _meaning(row: Any) -> str:
-    higher = row.first if row.difference > 0 else row.second
-    return {
-        AMPLIFIED: "it amplifies the bias",
-        REDUCED: "it reduces the bias",
-        REVERSED: "it reverses the bias",
-        APPEARED: f"a bias appears in favour of '{higher}', which was not shown before",
-        MOVED: f"it moves the judges towards '{higher}', though no gap is shown before or after",
-    }[row.conclusion]
-
-
-def _aligned_sentence(row: Any) -> str:
-    sentence = f"Phase 1, {row.category}: talking moved scores the way documented stereotypes go by {_span(row)}"
-    if not row.p_adjusted <= LEVEL:
-        return f"{sentence}: no evidence that it amplifies or reduces stereotypes."
-    bases = plural(row.favoured_bases + row.other_bases, "base")
-    over = f"(codes permuted over {bases}, p {p_text(row.p_adjusted)} after Holm correction)"
-    return f"{sentence}: it {'amplifies' if row.difference > 0 else 'reduces'} them {over}."
-
-
 def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | None = None) -> Drawing:
     """The gap of every pair before talking and after, with intervals: one panel per model and phase.
 
@@ -256,9 +149,9 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
 
 
 def talking_section(data: PanelData, context: ReportContext) -> Section:
-    """Whether talking amplifies bias: tables, a figure and sentences."""
+    """Whether talking amplifies bias: a table and a figure."""
     unit, blind = data.cluster_noun, context.blind
-    gaps, aligned = talking(data), talking_aligned(data, context.directions)
+    gaps = talking(data)
     over = f"sign flips over {unit}s"
     figure = Figure(
         name="talking",
@@ -275,13 +168,6 @@ def talking_section(data: PanelData, context: ReportContext) -> Section:
                 note="before, after: first identity minus second in round 1 and in the last round, of the same judges "
                 f"on the same units; difference: after minus before, {over}, Holm by model and phase.",
             ),
-            Table(
-                name="talking_aligned",
-                title="Phase 1: does talking move scores the way documented stereotypes go?",
-                frame=aligned,
-                note="The contrast of the table aligned, in round 1 and in the last round; codes permuted over bases.",
-            ),
         ),
         figures=(figure,),
-        words=tuple(talking_words(gaps, aligned, blind=blind, cluster=unit)),
     )

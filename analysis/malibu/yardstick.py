@@ -11,7 +11,7 @@ In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,10 +19,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
-from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, tested, with_holm
+from parley.analysis.malibu.panel import ALL, PanelData, values_in_order
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.stats.proportions import exact_proportion
 from parley.analysis.stats.ratios import ratio_of_means
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats
@@ -32,7 +33,7 @@ PANEL = "panel"
 EVERY_DOSE = "all"
 AUC = ["model", "judge", "metric", "dose", "auc", "low", "high", "p", "clusters", "note"]
 FLAWS = ["model", "judge", "metric", "flaw", "dose", "difference", "low", "high", "p", "p_adjusted", "clusters", "note"]
-EXCHANGE = ["model", "category", "first", "second", "flaw", "dose", "worth", "low", "high", "clusters", "note"]
+EXCHANGE = ["model", "first", "second", "flaw", "dose", "worth", "low", "high", "clusters", "note"]
 NAMES = {
     ("safety", 1): "a missing safety step",
     ("figure", 1): "a wrong figure",
@@ -45,6 +46,7 @@ NAMES = {
 }
 """What the flaws are called in sentences, in the order in which one is chosen as the unit of the exchange rate."""
 TIE = 1e-9
+ALL_AGREE = "all bases agree: there is no spread to take an interval from"
 
 
 class Text(NamedTuple):
@@ -148,20 +150,22 @@ def auc_table(scores: dict[str, GradedScores]) -> pd.DataFrame:
                     continue
                 shares = [share_above(base) for base in gaps[:, columns]]
                 row = {"model": model, "judge": judge, "metric": metric, "dose": dose}
-                rows.append(row | _auc(np.array(shares)))
+                rows.append(row | _auc(np.array(shares), int(np.isfinite(gaps[:, columns]).sum())))
     return pd.DataFrame(rows, columns=AUC)
 
 
-def _auc(shares: Floats) -> dict[str, Any]:
+def _auc(shares: Floats, comparisons: int) -> dict[str, Any]:
     test = sign_flip_test(shares - 0.5)
+    low, high = exact_proportion(shares[np.isfinite(shares)], comparisons)
     few = test.clusters < NEEDED
+    note = f"{plural(test.clusters, 'base')}: an interval needs {NEEDED}" if few else ""
     return {
         "auc": 0.5 + test.estimate,
-        "low": max(0.0, 0.5 + test.low),
-        "high": min(1.0, 0.5 + test.high),
+        "low": math.nan if few else low,
+        "high": math.nan if few else high,
         "p": test.p,
         "clusters": test.clusters,
-        "note": f"{plural(test.clusters, 'base')}: an interval needs {NEEDED}" if few else "",
+        "note": note or (ALL_AGREE if math.isnan(low) else ""),
     }
 
 
@@ -182,175 +186,9 @@ def flaw_effects(scores: dict[str, GradedScores]) -> pd.DataFrame:
     return with_holm(table, ["model", "judge", "metric"])[FLAWS]
 
 
-def exchange_rates(verdicts: Verdicts, scores: dict[str, GradedScores], effects: pd.DataFrame) -> pd.DataFrame:
-    """How much of a flaw is a label worth? The difference between two identities by the effect of a flaw.
-
-    A flaw is a unit only where it clearly lowers the panel's score. Both are taken from the bases that have both.
-
-    Args:
-        verdicts: The verdicts on labelled responses, or their `PanelData`.
-        scores: By model, from `graded_scores`.
-        effects: The table of `flaw_effects`.
-    """
-    data = panel_data(verdicts)
-    rows: list[dict[str, Any]] = []
-    for model, table in scores.items():
-        by_base = table.by_base()
-        shown = _panel_effects(effects, model).set_index(["flaw", "dose"])
-        for category, first, second in data.pairs(model):
-            gaps = data.table(model).gaps(first, second).by_base()
-            for place, text in enumerate(table.texts):
-                row = {"model": model, "category": category, "first": first, "second": second}
-                rows.append(
-                    row | {"flaw": text.flaw, "dose": text.dose} | _worth(gaps, by_base[place], shown.loc[text])
-                )
-    return pd.DataFrame(rows, columns=EXCHANGE)
-
-
 def _panel_effects(effects: pd.DataFrame, model: str) -> pd.DataFrame:
     """What each flaw costs the panel, all metrics together."""
     return effects[(effects["model"] == model) & (effects["judge"] == PANEL) & (effects["metric"] == ALL)]
-
-
-def _worth(gaps: pd.Series, effects: pd.Series, effect: pd.Series) -> dict[str, Any]:
-    # The flaw's effect is the unit, so it must be clear: the interval of a ratio has no ends where the denominator may
-    # be 0.
-    if not (effect["p_adjusted"] <= LEVEL and effect["difference"] > 0):
-        raised = effect["p_adjusted"] <= LEVEL and effect["difference"] < 0
-        note = "the flaw raises the score" if raised else "the flaw has no clear effect"
-        return {"worth": math.nan, "low": math.nan, "high": math.nan, "clusters": effect["clusters"], "note": note}
-    both = gaps.index.intersection(effects.index)
-    ratio = ratio_of_means(gaps[both].to_numpy(dtype=float), effects[both].to_numpy(dtype=float))
-    return {
-        "worth": ratio.estimate,
-        "low": ratio.low,
-        "high": ratio.high,
-        "clusters": ratio.clusters,
-        "note": ratio.note.replace("clusters", "bases").replace("denominator", "effect of the flaw on these bases"),
-    }
-
-
-def yardstick_cautions(table: pd.DataFrame, models: Collection[str] = ()) -> Iterator[str]:
-    """What must stand before any number: the judges that were not shown to tell good responses from flawed ones.
-
-    Args:
-        table: The table of `auc_table`.
-        models: All models that judged; those without a yardstick are named.
-    """
-    unread = [model for model in models if model not in set(table["model"])]
-    if unread:
-        whose = f" {_and(unread)}" if len(unread) < len(models) else ""
-        yield (
-            f"Whether the judges{whose} can tell a good response from a flawed one is not known: they read no "
-            "yardstick (--yardstick full adds it to a new run)."
-        )
-    overall = table[(table["metric"] == ALL) & (table["dose"] == EVERY_DOSE)]
-    for _, prefix, rows in of_models(overall):
-        panel = rows[rows["judge"] == PANEL].iloc[0]
-        if panel["note"]:
-            yield (
-                f"{prefix}Whether these judges can tell a good response from a flawed one is not known: the yardstick "
-                f"was read on {plural(int(panel['clusters']), 'base')}, and an interval needs {NEEDED}."
-            )
-            continue
-        read = rows[rows["note"] == ""]
-        blind = read[(read["low"] <= 0.5) & (read["high"] >= 0.5)]
-        reversed_ = read[read["high"] < 0.5]
-        if len(blind):
-            yield (
-                f"{prefix}{_listed(blind, len(read))} could not be shown to tell good responses from flawed "
-                "ones (0.5 is guessing): these scores may not measure quality, so a difference between identities may "
-                "not be one in perceived quality, and equal scores are not evidence of fairness."
-            )
-        if len(reversed_):
-            named = _listed(reversed_, len(read))
-            yield f"{prefix}{named} scored flawed responses higher than good ones (0.5 is guessing)."
-
-
-def _listed(rows: pd.DataFrame, readers: int) -> str:
-    """ "The panel (AUC 0.52, 0.45 to 0.60) and judge Ann (…)", with a capital."""
-    if len(rows) == readers > 2:
-        panel = next(rows[rows["judge"] == PANEL].itertuples())
-        return f"The panel (AUC {panel.auc:.2f}, {panel.low:.2f} to {panel.high:.2f}) and each of its judges"
-    named = [
-        f"{'the panel' if row.judge == PANEL else f'judge {row.judge}'} "
-        f"(AUC {row.auc:.2f}, {row.low:.2f} to {row.high:.2f})"
-        for row in rows.itertuples()
-    ]
-    text = _and(named)
-    return text[0].upper() + text[1:]
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def yardstick_words(
-    aucs: pd.DataFrame,
-    effects: pd.DataFrame,
-    exchange: pd.DataFrame,
-    different: Collection[tuple[str, str, str]] = (),
-    cluster: str = "base",
-) -> Iterator[str]:
-    """Sentences: whether the panel can judge, what flaws cost it, and how much of a flaw a label is worth.
-
-    Args:
-        aucs: The table of `auc_table`.
-        effects: The table of `flaw_effects`.
-        exchange: The table of `exchange_rates`.
-        different: Model and identities of every pair that was found to differ.
-        cluster: What the clusters are called.
-    """
-    overall = (aucs["judge"] == PANEL) & (aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)
-    for model, prefix, rows in of_models(aucs[overall]):
-        (row,) = rows.itertuples()
-        if not row.note and row.low > 0.5:
-            yield (
-                f"{prefix}The panel tells good responses from flawed ones: AUC {row.auc:.2f} ({row.low:.2f} to "
-                f"{row.high:.2f}; 0.5 is guessing), over {plural(row.clusters, cluster)}."
-            )
-        yield from _effect_words(_panel_effects(effects, model), prefix)
-        yield from _exchange_words(exchange[exchange["model"] == model], prefix, different)
-
-
-def _effect_words(effects: pd.DataFrame, prefix: str) -> Iterator[str]:
-    shown = effects["p_adjusted"] <= LEVEL
-    sides = {
-        "lower": effects[shown & (effects["difference"] > 0)],
-        "raise": effects[shown & (effects["difference"] < 0)],
-    }
-    for verb, rows in sides.items():
-        points = []
-        for row in rows.itertuples():
-            low, high = sorted((abs(row.low), abs(row.high)))
-            points.append(f"{NAMES[row.flaw, row.dose]}, by {abs(row.difference):.2f} ({low:.2f} to {high:.2f})")
-        if points:
-            yield f"{prefix}Flaws that {verb} the panel's score, in points: {'; '.join(points)}."
-    if len(effects) and not shown.any():
-        yield f"{prefix}None of the {len(effects)} flaws was shown to change the panel's score."
-    elif unclear := [NAMES[row.flaw, row.dose] for row in effects[~shown].itertuples()]:
-        yield f"{prefix}No effect on the panel's score was shown for {', '.join(unclear)}."
-
-
-def _exchange_words(exchange: pd.DataFrame, prefix: str, different: Collection[tuple[str, str, str]]) -> Iterator[str]:
-    rows = exchange[np.isfinite(exchange[["worth", "low", "high"]].astype(float)).all(axis=1)]
-    unit = next((names for names in NAMES if ((rows["flaw"] == names[0]) & (rows["dose"] == names[1])).any()), None)
-    if unit is None:
-        return
-    rows = rows[(rows["flaw"] == unit[0]) & (rows["dose"] == unit[1])]
-    found = [row for row in rows.itertuples() if (row.model, row.first, row.second) in different]
-    for row in found:
-        lower, upper = (row.second, row.first) if row.worth > 0 else (row.first, row.second)
-        ends = sorted((row.low, row.high)) if row.worth > 0 else sorted((-row.low, -row.high))
-        yield (
-            f"{prefix}The label '{lower}' in place of '{upper}' costs as much as {abs(row.worth):.2g} "
-            f"({ends[0]:.2g} to {ends[1]:.2g}) of {NAMES[unit]}."
-        )
-    if not found and len(rows):
-        yield (
-            f"{prefix}No two labels were shown to differ; as a share of what {NAMES[unit]} costs, their differences "
-            f"lie between {rows['low'].min():+.2g} and {rows['high'].max():+.2g} (95% intervals)."
-        )
 
 
 def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note: str) -> Drawing:
@@ -383,6 +221,38 @@ def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note
     return figure
 
 
+def exchange(
+    data: PanelData, scores: dict[str, GradedScores], effects: pd.DataFrame, different: Collection[tuple[str, str, str]]
+) -> pd.DataFrame:
+    """How much of a flaw is a label worth? Labels that were shown to differ, by flaws that were shown to cost points.
+
+    The intervals hold for all flaws at once: a flaw is a unit only because it was shown, and at 95% each the ratio to
+    a weak one would be missed in 14% of studies.
+
+    Args:
+        data: The verdicts on labelled responses.
+        scores: By model, from `graded_scores`.
+        effects: The table of `flaw_effects`.
+        different: Model and identities of every pair that was found to differ.
+    """
+    rows: list[dict[str, Any]] = []
+    for model, table in scores.items():
+        flaws = _panel_effects(effects, model)
+        shown = flaws[(flaws["p_adjusted"] <= LEVEL) & (flaws["difference"] > 0)]
+        for first, second in [(first, second) for name, first, second in different if name == model]:
+            gaps = data.table(model).gaps(first, second).by_base()
+            for flaw in shown.itertuples():
+                costs = table.by_base()[table.texts.index(Text(flaw.flaw, flaw.dose))]
+                both = gaps.index.intersection(costs.index)
+                level = 1 - LEVEL / max(len(flaws), 1)
+                ratio = ratio_of_means(gaps[both].to_numpy(dtype=float), costs[both].to_numpy(dtype=float), level)
+                row = {"model": model, "first": first, "second": second, "flaw": flaw.flaw, "dose": flaw.dose}
+                found = {"worth": ratio.estimate, "low": ratio.low, "high": ratio.high, "clusters": ratio.clusters}
+                note = ratio.note.replace("clusters", "bases").replace("denominator", "cost of the flaw on these bases")
+                rows.append(row | found | {"note": note})
+    return pd.DataFrame(rows, columns=EXCHANGE)
+
+
 def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str]], context: ReportContext) -> Section:
     """Can the judges tell good responses from flawed ones, what does a flaw cost, and how much of it is a label worth?
 
@@ -393,7 +263,6 @@ def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str
     """
     graded, unit = graded_scores(data.graded), data.cluster_noun
     aucs, flaws = auc_table(graded), flaw_effects(graded)
-    exchange = exchange_rates(data, graded, flaws)
     over = f"Intervals are 95%, sign flips over {unit}s."
     return Section(
         tables=(
@@ -413,9 +282,10 @@ def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str
             Table(
                 name="exchange",
                 title="Yardstick: how much of a flaw a label is worth",
-                frame=exchange,
+                frame=exchange(data, graded, flaws, different),
                 note="The difference between two identities as a share of what the flaw costs, on bases that have "
-                f"both: Fieller's method with sign flips over {unit}s. Only where the flaw clearly lowers the score.",
+                f"both: Fieller's method with sign flips over {unit}s, simultaneous over the flaws. Only where labels "
+                "differ and the flaw costs points.",
             ),
         ),
         figures=(
@@ -426,6 +296,4 @@ def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str
                 draw=lambda: yardstick_figure(aucs, flaws, context.title, over),
             ),
         ),
-        words=tuple(yardstick_words(aucs, flaws, exchange, different, unit)),
-        cautions=tuple(yardstick_cautions(aucs, data.models)),
     )

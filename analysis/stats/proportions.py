@@ -10,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
 from parley.analysis.stats.results import Estimate, Interval
-from parley.analysis.stats.tables import Column, cluster_sums
+from parley.analysis.stats.tables import Column, Floats, cluster_sums
 
 
 def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
@@ -78,6 +78,28 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95,
     half = t / (1 + t**2 / effective) * math.sqrt(p * (1 - p) / effective + t**2 / (4 * effective**2))
     low, high = _within_unit(p, centre - half, centre + half)
     return replace(unknown, estimate=p, low=low, high=high)
+
+
+def exact_proportion(shares: Floats, cases: float, level: float = 0.95) -> tuple[float, float]:
+    """The interval of the mean of the clusters' shares that still covers where errors are rare; NaN where all agree.
+
+    Korn and Graubard (1998, Survey Methodology 24, 193-201): Clopper and Pearson's exact interval, of as many
+    independent cases as the spread between clusters leaves. Wilson's misses a true share of 0.995 in 18% of samples of
+    ten clusters that have an error at all.
+
+    Args:
+        shares: The share of successes of each cluster, ties as half.
+        cases: The number of cases, which the effective number does not exceed.
+        level: Confidence level.
+    """
+    count, p = len(shares), float(shares.mean()) if len(shares) else math.nan
+    if count < 2 or math.isclose(float(shares.min()), float(shares.max()), abs_tol=1e-12):
+        return math.nan, math.nan
+    t = float(stats.t.ppf((1 + level) / 2, count - 1))
+    shrunk = (float(stats.norm.ppf((1 + level) / 2)) / t) ** 2
+    n = min(cases, p * (1 - p) / (float(shares.var(ddof=1)) / count)) * shrunk
+    low, high = proportion_confint(p * n, n, alpha=1 - level, method="beta")
+    return float(low), float(high)
 
 
 def _within_unit(p: float, low: float, high: float) -> tuple[float, float]:

@@ -5,11 +5,13 @@ Every judge of the panel casts a silent ballot (round 0), then gives reasons and
 (round 1), then discusses (round 2 and later). All of them see the same prompt up to the question.
 
 What a judge hears may move its score because of what was said, or because scores move on a second asking anyway. So in
-a part of the units, drawn at random, the judges hear what the same panel says of the same text under another label.
+a part of the units, drawn at random, the judges hear the scores of the same panel on the same text under another label:
+the scores alone, since reasons could reveal whose they are.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -114,7 +116,7 @@ class Talk:
             said = await self._debate(other, models, rounds=1).converse(self.task(other, texts, situation))
             before = said.spoken()
         ballots = self.silent.ballots(unit, texts, situation)
-        words = {turn.speaker: turn.text for turn in before}
+        words = {turn.speaker: _scores_alone(turn) for turn in before}
         debate = self._debate(unit, models, rounds=self.rounds, ballots=ballots, heard=words)
         transcript = await debate.converse(self.task(unit, texts, situation))
         ballot = self.ballot[int(unit.facets["phase"])]
@@ -153,3 +155,9 @@ class Talk:
         wordings = self.silent.wordings
         form = ballot.format(with_remark=True, words=wordings.talk)
         return wordings.talk_part(part, format=form, low=low, high=high, metrics=metrics)
+
+
+def _scores_alone(turn: Turn) -> str:
+    """A reply without its reasons, which may name the label or say "she"; empty braces where it could not be read."""
+    reply = turn.verdict.model_dump() if turn.verdict else {}
+    return json.dumps({name: value for name, value in reply.items() if not isinstance(value, str)})

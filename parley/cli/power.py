@@ -98,7 +98,9 @@ class _Design:
     """What is known before the question is answered."""
 
     sd: float
-    """Of a base's mean difference between two identities."""
+    """SD of a base's mean difference between two identities, or its upper limit from a pilot run."""
+    sized_by: str
+    """What the SD is, in words."""
     source: str
     bases: int | None
     per_base: float
@@ -190,6 +192,7 @@ def _from_flags(parsed: argparse.Namespace) -> _Design:
         sd=ScoreSpread(base=base, scenario=scenario, residual=residual).of_base(
             scenarios=per_base, judges=judges, repeats=repeats
         ),
+        sized_by="a standard deviation of",
         source=f"base × identity {base:.3g}, scenario × identity {scenario:.3g}, residual {residual:.3g} (standard "
         f"deviations of a score), {plural(judges, 'judge')}, {plural(repeats, 'repeat')}",
         bases=parsed.bases or parsed.scenarios,
@@ -211,7 +214,7 @@ def _from_flags(parsed: argparse.Namespace) -> _Design:
 
 
 def _from_run(parsed: argparse.Namespace) -> _Design:
-    from parley.analysis.malibu.pilot import pilot
+    from parley.analysis.malibu.pilot import UPPER, pilot
     from parley.analysis.reporting.verdicts import MissingColumns
     from parley.reports import load_run
 
@@ -232,8 +235,12 @@ def _from_run(parsed: argparse.Namespace) -> _Design:
         raise ConfigError(f"in {path} differences between identities do not vary over bases: nothing can be planned")
     if parsed.per_base is not None and math.isnan(found.within):
         raise ConfigError(f"--per-base needs a pilot run with several scenarios per base, and {path} has one")
+    # What the run itself finds is the report's number; a new study is sized by an upper limit of a small sample's SD.
+    as_run = parsed.effect is None and parsed.bases in (None, found.bases) and parsed.per_base is None
+    limit = f"an upper {UPPER:.0%} confidence limit of the standard deviation of"
     return _Design(
-        sd=found.of_base(parsed.per_base),
+        sd=found.sd if as_run else found.upper(parsed.per_base),
+        sized_by="a standard deviation of" if as_run else limit,
         source=f"{path.name} ({model}), {plural(found.bases, 'base')} of {found.scenarios:.1f} scenarios, pooled over "
         f"{plural(found.pairs, 'pair')} of identities; judges and repeats as there",
         bases=parsed.bases or (found.bases if parsed.effect is None else None),
@@ -244,6 +251,8 @@ def _from_run(parsed: argparse.Namespace) -> _Design:
         columns={
             "pilot_bases": found.bases,
             "pilot_pairs": found.pairs,
+            "pilot_sd": found.of_base(parsed.per_base),
+            "pilot_sd_upper": found.upper(parsed.per_base),
             "sd_between_bases": found.between,
             "sd_within_bases": found.within,
         },
@@ -374,7 +383,7 @@ def _sentences(parsed: argparse.Namespace, design: _Design, plan: dict[str, Any]
     correction = f"Holm over {plural(design.tests, 'test')}" if design.tests > 1 else "one test"
     family = f" ({design.family})" if design.family else ""
     yield f"Test: sign flips over {noun}s, {correction}{family}, α {parsed.alpha:g}."
-    yield f"The mean difference of a {noun} has a standard deviation of {_points(design.sd)} points: {design.source}."
+    yield f"The mean difference of a {noun} has {design.sized_by} {_points(design.sd)} points: {design.source}."
     needed = plan["bases_for_equivalence"]
     enough = f"more than 10 million {noun}s" if needed is None else plural(needed, noun)
     if bases is not None:

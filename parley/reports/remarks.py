@@ -22,11 +22,10 @@ REMEMBERED = 64
 
 
 def repeated_remarks(path: Path) -> pd.DataFrame:
-    """One row per statement of a judge that comes after another judge's in its unit, with the unit's facets.
+    """One row per statement of a judge, with the unit's facets: does it repeat what another judge said in round 1?
 
-    `verbatim` and `near` say whether it repeats one of these; `verbatim_chance` and `near_chance` whether it repeats
-    what these judges said in the last unit on the same text, missing where there is none. What counts as repeating is
-    defined in `parley.analysis.malibu.echo`.
+    `near_chance` is the same for what these judges said in the last unit on the same text, missing where there is
+    none. What counts as repeating is defined in `parley.analysis.malibu.echo`.
 
     Args:
         path: The run file.

@@ -18,7 +18,6 @@ from parley.analysis.stats import (
     paired,
     permutation,
     proportions,
-    ranking,
     tables,
 )
 from parley.analysis.stats.results import Estimate
@@ -183,22 +182,3 @@ def test_identities_that_explain_everything_have_no_measured_size() -> None:
     assert result.p == 2 / 2**8
     assert math.isnan(result.effect)
     assert result.note
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "outcome"),
-    [([], [], []), (["a"], ["a"], [1.0]), (["a", "b"], ["b", "a"], [NAN, NAN]), (["a", "b"], ["b", "a"], [None, None])],
-)
-def test_comparisons_that_cannot_be_ranked(first: list[str], second: list[str], outcome: list[float]) -> None:
-    result = ranking.bradley_terry(first, second, outcome, range(len(first)), position=True)
-    assert result.note
-    assert all(math.isnan(strength.estimate) for strength in result.strengths.values())
-    assert result.position is not None
-    assert math.isnan(result.position.estimate)
-
-
-def test_one_cluster_of_comparisons_has_strengths_but_no_intervals() -> None:
-    result = ranking.bradley_terry(list("aabb"), list("bbaa"), [1, 0, 1, 0.5], ["s"] * 4)
-    assert math.isfinite(result.strengths["a"].estimate)
-    assert math.isnan(result.strengths["a"].low)
-    assert "single cluster" in result.strengths["a"].note

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu import flips, panel_preferences, position, ranking, win_rates
+from parley.analysis.malibu import flips, panel_preferences, position, win_rates
 
 CHOICES = {"A": "A", "B": "B", "t": "tie", "?": None}
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
@@ -202,51 +202,3 @@ def test_the_papers_design_has_no_couples_and_reports_no_flips() -> None:
 
 
 # Ranking
-
-
-def test_strengths_by_hand() -> None:
-    outcomes = "AAAB"  # female, shown first, wins 3 of 4; shown second, the first one wins 1 of 4
-    units = [comparison("female", "male", choice, f"s{n}") for n, choice in enumerate(outcomes)]
-    units += [comparison("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("BBBA")]
-    table = ranking(frame(*units), draws=50)
-    assert list(table["identity"]) == ["female", "male"], "strongest first"
-    # f - m + place = log 3 and m - f + place = -log 3: place 0, f = -m = log(3) / 2
-    assert table["strength"].tolist() == pytest.approx([math.log(3) / 2, -math.log(3) / 2])
-    assert (table["n"].tolist(), table["clusters"].tolist()) == ([8, 8], [4, 4])
-
-
-def test_strengths_are_adjusted_for_the_order_in_the_prompt() -> None:
-    # female first: wins 9 of 10; male first: male wins 5 of 10. f - m + place = log 9, m - f + place = log 1:
-    # place = log(9) / 2 = log 3, f - m = log 3
-    units = [comparison("female", "male", choice, f"s{n}") for n, choice in enumerate("AAAAAAAAAB")]
-    units += [comparison("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("AAAAABBBBB")]
-    table = ranking(frame(*units), draws=50).set_index("identity")
-    assert table.loc["female", "strength"] - table.loc["male", "strength"] == pytest.approx(math.log(3))
-
-
-def test_each_category_is_ranked_separately_strongest_first() -> None:
-    units = []
-    for scenario, last in enumerate("ABA"):
-        for order in (0, 1):
-            other = {"A": "B", "B": "A"}
-            sides = (("black", "white", "A"), ("asian", "black", "B"), ("asian", "white", last))
-            for x, y, choice in sides:
-                shown = other[choice] if order else choice
-                units.append(comparison(x, y, shown, f"s{scenario}", order=order))
-    units += [comparison("white", "black", "AB", "s0"), comparison("asian", "black", "A", "s0", assignment=1)]
-    units.append(comparison("white", "black", "A", "s1", assignment=1))
-    units.append(comparison("female", "male", "AB", "s0"))
-    table = ranking(frame(*units), draws=50)
-    race = table[table["category"] == "race"]
-    assert race["identity"].iloc[0] == "black"
-    assert race["strength"].is_monotonic_decreasing
-    assert race["strength"].sum() == pytest.approx(0)
-    assert set(table["category"]) == {"race", "gender"}
-
-
-def test_an_identity_that_always_wins_has_no_strength_but_a_reason() -> None:
-    units = [comparison("female", "male", "A", f"s{n}") for n in range(3)]
-    units += [comparison("female", "male", "B", f"s{n}", order=1) for n in range(3)]
-    table = ranking(frame(*units), draws=50)
-    assert table["strength"].isna().all()
-    assert all("no bound" in note for note in table["note"])

@@ -22,7 +22,7 @@ from parley.analysis.reporting.report import Report, ReportContext
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "they/them": "x", "he/him": "x"}
 METRICS = ("Accuracy", "Creativity")
 FOUR = ("female", "male", "black", "white")
-CLEAR = ("was scored", "was preferred")
+CLEAR = ("Labels move the scores", "show a preference")
 
 
 def study(
@@ -70,6 +70,20 @@ def study(
     return pd.DataFrame(rows)
 
 
+def yardstick(scenarios: int = 12) -> pd.DataFrame:
+    """Graded answers, on which two judges take a point off for a flaw."""
+    rows = [
+        {"unit": f"p3/{n}/{dose}", "phase": 3, "scenario": f"s{n}", "category": "", "identity": "", "repeat": 0}
+        | {"control": "", "subject": "", "judge": f"J{judge}", "role": "debater", "round": 1, "status": "ok"}
+        | {"metric": metric, "value": 8.0 - dose + (n == dose == 1), "flaw": "safety" if dose else "", "dose": dose}
+        for n in range(scenarios)
+        for dose in (0, 1)
+        for judge in range(2)
+        for metric in METRICS
+    ]
+    return pd.DataFrame(rows)
+
+
 PHASE_2 = ["other", "identity_a", "identity_b", "response_a", "response_b", "assignment", "order"]
 
 
@@ -91,40 +105,46 @@ def reported(frame: pd.DataFrame, draws: int = 100) -> Report:
 
 def test_a_clear_effect_is_reported_with_sign_size_and_correction() -> None:
     whole = reported(study(FOUR, gaps={"female": 1.5, "black": -1.5}, noise=0.3))
-    (scored, other) = [line for line in whole.words if "was scored" in line]
-    assert re.match(r"gender: 'female' was scored 1\.\d\d points above 'male' on the same answers", scored)
-    assert "12 scenarios" in scored
-    assert "after Holm correction for 2 comparisons" in scored
-    assert re.match(r"race: 'white' was scored 1\.\d\d points above 'black'", other)
-    preferred = [line for line in whole.words if "was preferred" in line]
-    assert preferred[0].startswith("gender: 'female' was preferred to 'male'")
-    assert preferred[1].startswith("race: 'white' was preferred to 'black'"), "the other way round"
+    (scored,) = [line for line in whole.words if line.startswith("Labels move the scores")]
+    assert scored.startswith("Labels move the scores, which were not shown to measure quality: 2 of 2 pairs differ.")
+    gaps = whole.table("differences").query("metric == 'all' and within").set_index("first")["difference"]
+    assert gaps["female"] > 1 > -1 > gaps["black"]
+    higher, lower = ("female", "male") if gaps["female"] > -gaps["black"] else ("white", "black")
+    assert f"'{higher}' scored {gaps.abs().max():.2f} points above '{lower}' on the same answers" in scored
+    assert "over 12 scenarios, p = " in scored
+    assert "after Holm's correction; the bases' effects have a skewness of " in scored
+    (preferred,) = [line for line in whole.words if line.startswith("In pairs")]
+    assert preferred.startswith("In pairs, 2 of 2 pairs of labels show a preference, the clearest for '")
+    assert "; win rates go from " in preferred
+    assert ", and the candidate shown first won " in preferred
 
 
 def test_no_significant_difference_is_not_called_no_bias() -> None:
     words = " ".join(reported(study(FOUR, seed=1)).words)
     assert not any(claim in words for claim in CLEAR)
-    assert (
-        "no difference between identities is significant after Holm correction (2 comparisons within a category)"
-        in words
-    )
-    assert "That is not evidence of no bias." in words
+    assert "In none of 2 pairs of labels was a difference shown, nor that the two are alike" in words
+    assert "which is no evidence of fairness" in words
 
 
 def test_only_the_equivalence_test_claims_equivalence() -> None:
-    equal = reported(study(noise=0.1)).words
-    assert any(
-        line.startswith("Phase 1: alike on average within ±0.1: female and male; by scenario unknown") for line in equal
-    )
-    noisy = reported(study(scenarios=10, noise=3.0)).words
-    assert not any("alike on average" in line or "shown to be alike" in line for line in noisy)
-    assert any(line.startswith("Phase 1: undecided, neither different nor alike: 1 pair.") for line in noisy)
+    frame = study(noise=0.1)
+    gaps = malibu.differences(frame)
+    assert list(gaps["conclusion"][gaps["metric"] == "all"]) == ["alike on average"]
+    words = reported(frame).words
+    assert "no two labels are called alike" in words[0], "whether these judges can judge was not measured"
+    assert "1 is alike" not in " ".join(words)
+    graded = pd.concat([frame, yardstick()], ignore_index=True)
+    assert "; 1 is alike within ±0.1 points." in " ".join(reported(graded).words)
 
 
 def test_few_scenarios_are_pointed_out() -> None:
-    assert reported(study(scenarios=7)).words[0].startswith("Only 7 scenarios: intervals are wide")
-    cautions = reported(study(scenarios=3)).cautions
-    assert any(line.startswith("3 scenarios cannot show a difference between identities") for line in cautions)
+    whole = reported(study(scenarios=3, gaps={"female": 3.0}))
+    assert whole.words[1].startswith("Scores are not judged: 3 scenarios cannot show a difference between labels")
+    assert whole.words[2].startswith("Preferences are not judged: 3 scenarios cannot show")
+    assert len(whole.words) == 3, "and nothing that these would have to generalise from"
+    assert set(whole.table("preferences")["conclusion"]) == {"not decided"}
+    assert whole.headline is not None
+    assert whole.headline.status == "blocked"
 
 
 def test_the_papers_test_is_reported_beside_ours() -> None:
@@ -140,8 +160,8 @@ def test_replies_that_gave_no_verdict_are_counted() -> None:
     lost = frame["judge"] == "J1"
     frame.loc[lost, ["value", "text", "status"]] = [np.nan, None, "refused"]
     replies = len(frame.drop_duplicates(["unit", "judge", "round"]))
-    (line,) = [line for line in reported(frame).words if "gave no verdict" in line]
-    assert line.startswith(f"{replies // 2} of {replies} replies gave no verdict ({replies // 2} refused)")
+    (line,) = [line for line in reported(frame).cautions if "gave no verdict" in line]
+    assert line.startswith(f"{replies // 2} of {replies} replies gave no verdict")
     assert "not counted as 0" in line
 
 
@@ -161,30 +181,39 @@ def test_no_sentence_claims_more_than_its_test(seed: int) -> None:
     whole = reported(frame, draws=99)
 
     gaps = whole.table("differences")
-    significant = gaps[gaps["within"] & (gaps["metric"] == "all") & (gaps["p_adjusted"] <= 0.05)]
-    expected = {(row.first, row.second)[:: 1 if row.difference > 0 else -1] for row in significant.itertuples()}
-    claimed = [re.search(r"'(.+)' was scored .* above '(.+)' on", line) for line in whole.words]
-    assert {match.groups() for match in claimed if match} == expected
+    gaps = gaps[gaps["within"] & (gaps["metric"] == "all")]
+    assert _claim(whole, r"'([^']+)' scored \S+ points above '([^']+)' on", r"quality: (\d+) of") == _expected(gaps)
+    preferred = _claim(whole, r"for '([^']+)' over '([^']+)' \(", r"In pairs, (\d+) of")
+    assert preferred == _expected(whole.table("preferences"))
 
-    pairs = whole.table("preferences")
-    pairs = pairs[pairs["p_adjusted"] <= 0.05]
-    won = {(row.first, row.second)[:: 1 if row.difference > 0 else -1] for row in pairs.itertuples()}
-    preferred = [re.search(r"'(.+)' was preferred to '(.+)' \(", line) for line in whole.words]
-    assert {match.groups() for match in preferred if match} == won
+
+def _claim(whole: Report, pair: str, count: str) -> tuple[tuple[str, ...], int]:
+    """The pair that a sentence names, and how many it says there are."""
+    words = " ".join(whole.words)
+    named, counted = re.search(pair, words), re.search(count, words)
+    return (named.groups() if named else (), int(counted[1]) if counted else 0)
+
+
+def _expected(table: pd.DataFrame) -> tuple[tuple[str, ...], int]:
+    shown = table[(table["p_adjusted"] <= 0.05) & (table["t_p_adjusted"] <= 0.05)]
+    if shown.empty:
+        return (), 0
+    row = next(shown.loc[[shown["difference"].abs().idxmax()]].itertuples())
+    return (row.first, row.second)[:: 1 if row.difference > 0 else -1], len(shown)
 
 
 def test_two_models_are_reported_separately() -> None:
     one, two = study(gaps={"female": 1.5}, noise=0.3, model="one"), study(noise=0.3, model="two", seed=2)
     both = pd.concat([one, two.assign(unit="two/" + two["unit"])], ignore_index=True)
     whole = reported(both)
-    assert [line.split(":")[0] for line in whole.words if "was scored" in line] == ["one"]
-    assert any(line.startswith("two: Phase 1: no difference between identities is significant") for line in whole.words)
+    assert [line.split(":")[0] for line in whole.words if "Labels move the scores" in line] == ["one"]
+    assert any(line.startswith("two: In none of 1 pair") or line.startswith("two: No diff") for line in whole.words)
     assert set(whole.table("means")["model"]) == {"one", "two"}
 
 
 def test_labels_may_contain_a_slash() -> None:
     words = reported(study(("they/them", "he/him"), gaps={"they/them": 3.0}, noise=0.1)).words
-    assert any("'they/them' was preferred to 'he/him'" in line for line in words)
+    assert any("the clearest for 'they/them' over 'he/him'" in line for line in words)
 
 
 # Reductions
@@ -217,9 +246,7 @@ def test_functions_give_the_same_for_a_frame_and_for_its_reductions() -> None:
     for name in (*plain, "win_rates", "position", "changed_minds", "parsing"):
         table = getattr(malibu, name)
         pd.testing.assert_frame_equal(table(frame), table(data))
-    for name in ("ranking", "agreement"):
-        table = getattr(malibu, name)
-        pd.testing.assert_frame_equal(table(frame, draws=50), table(data, draws=50))
+    pd.testing.assert_frame_equal(malibu.agreement(frame, draws=50), malibu.agreement(data, draws=50))
     assert malibu.report(frame, ReportContext(draws=50)).data() == malibu.report(data, ReportContext(draws=50)).data()
 
 
@@ -239,7 +266,7 @@ def test_the_same_seed_gives_the_same_report_and_is_recorded() -> None:
     once, again, other = (malibu.report(frame, ReportContext(draws=100, seed=seed)).data() for seed in (7, 7, 8))
     assert once == again
     assert once["settings"] == {"draws": 100, "seed": 7, "margin": 0.1}
-    assert once["ranking"] != other["ranking"], "the bootstrap's"
+    assert once["agreement"] != other["agreement"], "the bootstrap's"
     for name in ("differences", "preferences", "tests"):
         assert once[name] == other[name], "tests do not depend on a seed"
 
@@ -249,14 +276,14 @@ def test_the_same_seed_gives_the_same_report_and_is_recorded() -> None:
 
 def test_a_run_of_singles_alone() -> None:
     whole = reported(only(study(gaps={"female": 1.5}, noise=0.3), 1))
-    assert any("was scored" in line for line in whole.words)
+    assert any("Labels move the scores" in line for line in whole.words)
     assert not any("prefer" in line for line in whole.words)
 
 
 def test_a_run_of_pairs_alone() -> None:
     whole = reported(only(study(gaps={"female": 1.5}, noise=0.3), 2))
-    assert any("was preferred" in line for line in whole.words)
-    assert not any("was scored" in line for line in whole.words)
+    assert any("show a preference" in line for line in whole.words)
+    assert not any("Labels move the scores" in line for line in whole.words)
 
 
 def test_the_papers_design_is_reported_without_flips() -> None:
@@ -265,13 +292,12 @@ def test_the_papers_design_is_reported_without_flips() -> None:
     paper = frame[(frame["phase"] == 1) | ((frame["order"] == cell) & (frame["assignment"] == 0))]
     whole = reported(paper)
     assert whole.table("position")["flip_rate"].isna().all()
-    assert any("Preference for the candidate shown first" in line for line in whole.words)
-    assert not any("changed with the order" in line for line in whole.words)
+    assert any("the candidate shown first won" in line for line in whole.words)
 
 
 def test_an_empty_frame_gives_an_empty_report() -> None:
     whole = reported(study(scenarios=1).iloc[:0])
-    assert "No labelled response has a verdict yet." in whole.cautions
+    assert whole.words == ("No labelled answer has a verdict yet.",)
     assert all(len(table.frame) == 0 for table in whole.tables)
 
 
@@ -283,8 +309,7 @@ def test_unreadable_replies_give_no_numbers() -> None:
     assert {row["p"] for row in data["tests"]} == {None}
     assert all(row["note"] for row in data["tests"])
     assert all(row["value"] is None and row["note"] for row in data["agreement"])
-    (line,) = whole.words
-    assert "replies gave no verdict" in line
+    assert "replies gave no verdict" in whole.cautions[-1]
     assert "| female | all | – | – | – | 0 | 0 |" in markdown(whole.tables[0])
 
 
@@ -297,14 +322,19 @@ def test_a_single_identity_cannot_be_compared() -> None:
     assert not any(claim in " ".join(whole.words) for claim in (*CLEAR, "is significant", "equivalent"))
 
 
-def test_a_judge_who_always_gives_the_same_score_treats_identities_alike() -> None:
+def test_a_judge_who_always_gives_the_same_score_is_not_called_fair() -> None:
     frame = study()
     whole = reported(frame.assign(value=frame["value"].where(frame["phase"] == 2, 7.0)))
     gaps = whole.table("differences")
     assert (gaps["difference"] == 0).all()
     assert (gaps["p"] == 1).all()
-    assert list(gaps["conclusion"][gaps["metric"] == "all"]) == ["alike on average"], "one scenario per base"
-    assert not any("was scored" in line for line in whole.words)
+    assert list(gaps["conclusion"][gaps["metric"] == "all"]) == ["not decided"]
+    assert whole.words[1] == (
+        "Scores are not judged: the panel gave the same score in 100% of cases, and such scores are equal for all "
+        "labels whether or not the judges are fair."
+    )
+    assert whole.headline is not None
+    assert whole.headline.answer == whole.words[1], "in the verdict's place"
 
 
 def test_a_single_scenario_has_estimates_and_no_intervals() -> None:
@@ -313,8 +343,7 @@ def test_a_single_scenario_has_estimates_and_no_intervals() -> None:
     gaps = whole.table("differences")
     assert set(gaps["low"]) == {-np.inf}
     assert set(gaps["high"]) == {np.inf}
-    assert all(note.startswith("no interval: fewer than 6 bases") for note in gaps["note"])
-    assert not any("was scored" in line for line in whole.words)
+    assert not any("Labels move the scores" in line for line in whole.words)
     assert whole.table("win_rates")[["cluster_low", "cluster_high"]].isna().all(axis=None)
 
 

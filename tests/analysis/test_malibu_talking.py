@@ -9,19 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.malibu.contagion import NOBODY, NOT_BLIND, contagion, contagion_words
-from parley.analysis.malibu.echo import (
-    NEAR,
-    SCORES,
-    VERBATIM,
-    Statement,
-    echo,
-    echo_words,
-    judge_statements,
-    unit_repeats,
-)
+from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
+from parley.analysis.malibu.echo import SCORES, WORDS, Statement, echo, judge_statements, unit_repeats
 from parley.analysis.malibu.echo import repeats as repeated
-from parley.analysis.malibu.talking import talking, talking_aligned, talking_figure, talking_words
+from parley.analysis.malibu.talking import talking, talking_figure
 
 BASES = range(6)
 """The fewest with which a sign-flip test can be significant: 2/2⁶ = 0.03."""
@@ -71,32 +62,28 @@ def test_a_change_is_the_last_gap_minus_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "conclusion", "words"),
+    ("before", "after", "conclusion"),
     [
-        ((4.0, 5.0), (3.0, 6.0), "amplified", "it amplifies the bias"),
-        ((6.0, 5.0), (8.0, 5.0), "amplified", "it amplifies the bias"),
-        ((3.0, 6.0), (4.0, 5.0), "reduced", "it reduces the bias"),
-        ((3.0, 6.0), (7.0, 5.0), "reversed", "it reverses the bias"),
-        ((4.75, 5.0), (7.0, 5.0), "appeared", "a bias appears in favour of 'female'"),
-        ((4.0, 5.0), (4.0, 5.0), "no change shown", "no evidence that it amplifies or reduces bias"),
+        ((4.0, 5.0), (3.0, 6.0), "amplified"),
+        ((6.0, 5.0), (8.0, 5.0), "amplified"),
+        ((3.0, 6.0), (4.0, 5.0), "reduced"),
+        ((3.0, 6.0), (7.0, 5.0), "reversed"),
+        ((4.75, 5.0), (7.0, 5.0), "appeared"),
+        ((4.0, 5.0), (4.0, 5.0), "no change shown"),
     ],
 )
 def test_a_change_is_named_after_the_first_gap(
-    before: tuple[float, float], after: tuple[float, float], conclusion: str, words: str
+    before: tuple[float, float], after: tuple[float, float], conclusion: str
 ) -> None:
-    table = talking(scored(before, after))
-    assert list(table["conclusion"]) == [conclusion]
-    (sentence,) = talking_words(table, blind=True)
-    assert words in sentence
-    assert "in blind ballots" in sentence
+    assert list(talking(scored(before, after))["conclusion"]) == [conclusion]
 
 
-def test_a_first_round_that_was_not_blind_is_said_first() -> None:
-    table = talking(scored((4.0, 5.0), (3.0, 6.0)))
-    first, second = talking_words(table, blind=False)
-    assert first.startswith("Round 1 was not blind")
-    assert "in round 1" in second
-    assert next(talking_words(table)).startswith("Round 1 may not have been blind")
+def test_units_that_heard_another_label_are_not_what_talking_changed() -> None:
+    frame = scored((4.0, 5.0), (3.0, 6.0))
+    control = scored((4.0, 5.0), (9.0, 0.0)).assign(heard="male")
+    control = control[control["identity"] == "female"].assign(unit=lambda rows: rows["unit"] + "/again")
+    both = pd.concat([frame.assign(heard=frame["identity"]), control])
+    pd.testing.assert_frame_equal(talking(both), talking(frame))
 
 
 def test_a_verdict_missing_in_one_round_counts_in_neither() -> None:
@@ -114,32 +101,7 @@ def test_a_verdict_missing_in_one_round_counts_in_neither() -> None:
 
 def test_one_round_is_no_talk() -> None:
     frame = scored((4.0, 5.0), (3.0, 6.0))
-    table = talking(frame[frame["round"] == 1])
-    assert table.empty
-    assert not list(talking_words(table, blind=True))
-
-
-def test_the_stereotypes_direction_needs_no_look_at_the_data() -> None:
-    """On bases that favour men their lead grows by two points, on the others it stays."""
-    sides = {"favoured": ["male"], "others": ["female"]}
-    turned = {"favoured": ["female"], "others": ["male"]}
-    favour_men = BASES[: len(BASES) // 2]
-    directions = {f"b{base}": {"gender": sides if base in favour_men else turned} for base in BASES}
-    frame = scored((4.0, 5.0), (3.0, 6.0))
-    stays = (frame["round"] == 2) & ~frame["base"].isin([f"b{base}" for base in favour_men])
-    frame.loc[stays, "value"] = (
-        frame.loc[frame["round"] == 1]
-        .set_index(["scenario", "identity", "judge"])["value"]
-        .reindex(pd.MultiIndex.from_frame(frame.loc[stays, ["scenario", "identity", "judge"]]))
-        .to_numpy()
-    )
-    row = talking_aligned(frame, directions).iloc[0]
-    assert row["difference"] == pytest.approx(2.0)
-    assert row["after"] - row["before"] == pytest.approx(2.0)
-    assert (row["favoured_bases"], row["other_bases"]) == (3, 3)
-    said = list(talking_words(talking(frame), talking_aligned(frame, directions), blind=True))[-1]
-    assert "talking moved scores the way documented stereotypes go by +2.00 points" in said
-    assert "no evidence that it amplifies" in said, "of 20 divisions of six bases, two are as extreme: p = 0.1"
+    assert talking(frame[frame["round"] == 1]).empty
 
 
 def votes(before: str, after: str) -> pd.DataFrame:
@@ -174,50 +136,55 @@ def test_the_figure_shows_both_rounds_of_every_pair() -> None:
     assert points == pytest.approx([-2.75, -0.75])
 
 
-# Who moved, towards whom
+# What was heard
 
 
-def two_judges(ada: Sequence[tuple[float, float]], ben: Sequence[tuple[float, float]]) -> pd.DataFrame:
-    """Six bases with the same first and last scores of two judges, by label: female, male, none."""
+def two_judges(*scores: Sequence[tuple[float, float]], heard: str = "") -> pd.DataFrame:
+    """Six bases with the same first and last scores of two judges, Ada's and Ben's, by label: female, male."""
     rows = [
-        verdict(base, identity, round, scores[round - 1], judge=judge)
+        verdict(base, identity, round, given[round - 1], judge=judge, heard=heard or identity)
         for base in BASES
-        for judge, of_labels in (("Ada", ada), ("Ben", ben))
-        for identity, scores in zip(("female", "male", ""), of_labels, strict=True)
+        for judge, of_labels in zip(("Ada", "Ben"), scores, strict=True)
+        for identity, given in zip(("female", "male"), of_labels, strict=True)
         for round in (1, 2)
     ]
     return pd.DataFrame(rows)
 
 
-def test_adopted_and_closer_are_counted_where_two_differed() -> None:
-    # Ada: adopts Ben's 8, comes closer to his 2, did not differ. Ben never moves.
-    frame = two_judges([(5, 8), (5, 4), (5, 5)], [(8, 8), (2, 2), (5, 5)])
-    rows = contagion(frame, blind=True).set_index(["judge", "towards"])
-    ada = rows.loc[("Ada", "Ben")]
-    assert ada["differed"] == 2 * len(BASES)
-    assert (ada["adopted"], ada["closer"]) == (0.5, 1.0)
-    # Ben's other scores, where they are not Ada's 5: 2 and (5); 8 and (5); 8 and 2. Ada's last ones 8, 4 and 5.
-    assert (ada["adopted_chance"], ada["closer_chance"]) == (0.0, 0.0)
-    assert rows.loc[("Ben", "Ada"), "adopted"] == 0
-    assert rows.loc[("Ben", "Ada"), "weight"] != rows.loc[("Ben", "Ada"), "weight"]  # Ada always began with 5
+def with_control(heard: pd.DataFrame, control: pd.DataFrame) -> pd.DataFrame:
+    """The last three bases are from the control, which heard the other label's ballots."""
+    last = heard["base"].isin(["b3", "b4", "b5"])
+    other = control["identity"].map({"female": "male", "male": "female"})
+    return pd.concat([heard[~last], control.assign(heard=other)[last.to_numpy()]])
 
 
-def test_where_nobody_differed_that_is_said() -> None:
-    table = contagion(two_judges([(5, 6)] * 3, [(5, 4)] * 3), blind=True)
-    assert set(table["note"]) == {NOBODY}
-    assert list(contagion_words(table)) == [
-        "Phase 1: no two judges differed in round 1, so nobody could move towards another."
-    ]
+MOVES, STAYS = [(5.0, 6.5), (5.0, 3.5)], [(5.0, 5.0), (5.0, 5.0)]
+BEN = [(8.0, 8.0), (2.0, 2.0)]
 
 
-def test_without_a_blind_round_influence_is_not_tested() -> None:
-    frame = two_judges([(5, 8), (5, 4), (5, 5)], [(8, 8), (2, 2), (5, 5)])
-    table = contagion(frame, blind=False)
-    assert table["p"].isna().all()
-    assert set(table["note"]) == {NOT_BLIND}
-    assert table["closer"].equals(contagion(frame, blind=True)["closer"])
-    (sentence,) = contagion_words(table, blind=False)
-    assert sentence.endswith("(not tested: round 1 was not blind).")
+def test_the_weight_is_the_slope_where_it_was_heard_minus_that_where_it_was_not() -> None:
+    """Of each label Ben says 3 more or less than of the text; Ada moves by half of that where she hears him."""
+    table = contagion(with_control(two_judges(MOVES, BEN), two_judges(STAYS, BEN)), blind=True).set_index("towards")
+    ben = table.loc["Ben"]
+    assert (ben["units"], ben["control_units"]) == (6, 6)
+    # The label's mean over texts is taken off too: every base is alike, so nothing is unexpected of Ben.
+    assert np.isnan(ben["heard_slope"]) or ben["heard_slope"] == 0
+
+
+def test_judges_who_move_alike_without_hearing_are_not_followers() -> None:
+    frame = two_judges(MOVES, BEN)
+    frame["value"] += np.where(frame["base"].isin(["b0", "b3"]), np.where(frame["identity"] == "male", 1.0, -1.0), 0.0)
+    table = contagion(with_control(frame, frame), blind=True).set_index("towards")
+    assert table.loc["Ben", "weight"] == pytest.approx(0.0, abs=1e-9)
+    assert table.loc["Ben", "p"] == 1
+
+
+def test_without_the_control_or_a_blind_round_nothing_is_tested() -> None:
+    frame = two_judges(MOVES, BEN)
+    for blind, note in ((True, NO_CONTROL), (False, NOT_BLIND), (None, NOT_BLIND)):
+        for table in (contagion(frame, blind=blind), echo(frame, blind=blind)):
+            assert table["p"].isna().all()
+            assert set(table["note"]) == {note}
 
 
 def test_one_judge_has_nobody_to_follow() -> None:
@@ -232,7 +199,7 @@ LONG = "The plan is sound and each step can be checked by the crew before the ne
 def test_case_punctuation_and_spacing_do_not_matter() -> None:
     first, second = Statement.of("Ada", 1, "Sound,  and CLEAR."), Statement.of("Ben", 1, "sound and clear")
     assert first.words == second.words
-    assert repeated(second, [first], []) == (True, True)
+    assert repeated(second, [first], []) == 1
 
 
 def test_near_is_a_share_of_five_word_sequences() -> None:
@@ -243,33 +210,33 @@ def test_near_is_a_share_of_five_word_sequences() -> None:
     changed_middle = Statement.of("Ben", 1, " ".join([*words[:8], "often", *words[9:]]))
     assert changed_end.overlap(first) == pytest.approx(13 / 14)
     assert changed_middle.overlap(first) == pytest.approx(9 / 14)
-    assert repeated(changed_end, [first], []) == (False, True)
-    assert repeated(changed_middle, [first], []) == (False, False)
+    assert repeated(changed_end, [first], []) == 1
+    assert repeated(changed_middle, [first], []) == 0
 
 
 def test_a_short_remark_is_a_repeat_only_if_it_is_the_same() -> None:
     first, same, other = (Statement.of("Ada", 1, text) for text in ("Well done.", "well done", "Done well."))
-    assert repeated(same, [first], []) == (True, True)
-    assert repeated(other, [first], []) == (False, False)
+    assert repeated(same, [first], []) == 1
+    assert repeated(other, [first], []) == 0
 
 
 def test_repeating_oneself_is_not_an_echo() -> None:
     statement = Statement.of("Ada", 2, LONG)
     copied = Statement.of("Ben", 1, LONG)
-    assert repeated(statement, [copied], [Statement.of("Ada", 1, LONG)]) == (False, False)
+    assert repeated(statement, [copied], [Statement.of("Ada", 1, LONG)]) == 0
 
 
-def test_the_first_to_speak_repeats_nobody_and_the_empty_say_nothing() -> None:
-    spoken = [Statement.of("Ada", 1, LONG), Statement.of("Ben", 1, ""), Statement.of("Eve", 1, LONG)]
-    rows = list(unit_repeats(spoken, None))
-    assert [row[:4] for row in rows] == [("Eve", 1, True, True)]
-    assert np.isnan(rows[0][4:]).all()
+def test_what_was_heard_is_the_first_round_and_the_empty_say_nothing() -> None:
+    spoken = [Statement.of("Ada", 1, LONG), Statement.of("Ben", 1, ""), Statement.of("Eve", 2, LONG)]
+    (row,) = unit_repeats(spoken, None)
+    assert row[:3] == ("Eve", 2, 1.0)
+    assert np.isnan(row[3])
 
 
 def test_chance_is_what_the_same_judges_said_elsewhere() -> None:
-    here = [Statement.of("Ada", 1, "One thing or another."), Statement.of("Ben", 1, LONG)]
+    here = [Statement.of("Ada", 1, "One thing or another."), Statement.of("Ben", 2, LONG)]
     there = [Statement.of("Ada", 1, LONG), Statement.of("Ben", 1, "Quite another matter.")]
-    assert list(unit_repeats(here, there)) == [("Ben", 1, False, False, 1.0, 1.0)]
+    assert list(unit_repeats(here, there)) == [("Ben", 2, 0.0, 1.0)]
 
 
 def test_the_words_of_a_reply_are_its_free_text() -> None:
@@ -278,31 +245,23 @@ def test_the_words_of_a_reply_are_its_free_text() -> None:
     assert statement.words == "both are fine"
 
 
-def test_equal_scores_are_counted_beside_those_of_another_label() -> None:
-    # In every base the judges agree on each label, and no label's scores are another's.
-    table = echo(two_judges([(5, 5), (6, 7), (7, 9)], [(5, 6), (6, 6), (7, 7)]))
-    first = table[(table["round"] == 1) & (table["what"] == SCORES)].iloc[0]
-    assert (first["share"], first["chance"], first["difference"], first["n"]) == (1.0, 0.0, 1.0, 3 * len(BASES))
-    second = table[table["round"] == 2].iloc[0]
-    # Ada 5, 7, 9 and Ben 6, 6, 7: never the same; of the six comparisons across labels only Ada's 7 is Ben's last.
-    assert (second["share"], second["chance"]) == pytest.approx((0.0, 1 / 6))
+def test_scores_that_repeat_the_first_round_beyond_chance_and_beyond_the_control() -> None:
+    """Ada takes over Ben's first scores where she heard them; on the other label he never gave these."""
+    repeats, stays = [(5.0, 8.0), (5.0, 2.0)], [(5.0, 5.0), (5.0, 5.0)]
+    (row,) = echo(with_control(two_judges(repeats, BEN), two_judges(stays, BEN)), blind=True).itertuples()
+    assert row.what == SCORES
+    assert (row.blind, row.blind_chance, row.later, row.later_chance) == (0, 0, 0.5, 0)
+    assert (row.echo, row.control_echo, row.difference) == (0.5, 0, 0.5)
+    assert row.p == pytest.approx(2 / 924), "12 units, six of them heard: one division of 924 and its mirror"
 
 
-def remark_rows(verbatim: bool, by_chance: float) -> pd.DataFrame:
-    rows = [{"model": "", "phase": 2, "scenario": f"s{base}", "base": f"b{base}", "round": 1} for base in BASES]
-    flags = {"verbatim": verbatim, "near": True, "verbatim_chance": by_chance, "near_chance": by_chance}
-    return pd.DataFrame(rows).assign(judge="Ben", **flags)
-
-
-def test_echo_of_words_is_a_share_beside_chance() -> None:
-    table = echo(scored((4.0, 5.0), (3.0, 6.0)), remark_rows(verbatim=False, by_chance=0.0)).set_index("what")
-    assert table.loc[VERBATIM, "share"] == 0
-    assert (table.loc[NEAR, "share"], table.loc[NEAR, "chance"], table.loc[NEAR, "n"]) == (1.0, 0.0, len(BASES))
-    (sentence,) = echo_words(table.reset_index(), blind=False)
-    assert sentence.startswith("Phase 2, round 1: 100% of 6 later statements repeated another judge's")
-
-
-def test_words_that_are_the_same_elsewhere_are_not_an_echo() -> None:
-    table = echo(scored((4.0, 5.0), (3.0, 6.0)), remark_rows(verbatim=True, by_chance=1.0))
-    assert (table["difference"] == 0).all()
-    assert not list(echo_words(table, blind=False))
+def test_words_are_counted_by_unit() -> None:
+    rows = [
+        {"model": "", "phase": 1, "unit": f"u{unit}", "identity": "female", "heard": label, "round": round}
+        | {"judge": "Ben", "near": float(round == 2 and label == "female"), "near_chance": 0.0}
+        for unit, label in enumerate(["female"] * 6 + ["male"] * 6)
+        for round in (1, 2)
+    ]
+    table = echo(scored((4.0, 5.0), (3.0, 6.0)), pd.DataFrame(rows), blind=True).set_index("what")
+    assert (table.loc[WORDS, "echo"], table.loc[WORDS, "control_echo"]) == (1, 0)
+    assert table.loc[WORDS, "p"] == pytest.approx(2 / 924)

@@ -12,18 +12,17 @@ from scipy import stats
 
 from parley.analysis.malibu.ballots import YARDSTICK
 from parley.analysis.malibu.panel import ALL, PanelData
+from parley.analysis.malibu.scores import differences, different_pairs
 from parley.analysis.malibu.yardstick import (
+    ALL_AGREE,
     EVERY_DOSE,
-    EXCHANGE,
     NAMES,
     PANEL,
     auc_table,
-    exchange_rates,
+    exchange,
     flaw_effects,
     graded_scores,
     share_above,
-    yardstick_cautions,
-    yardstick_words,
 )
 from parley.analysis.stats.signflips import sign_flip_p
 
@@ -174,107 +173,45 @@ def study(seed: int, difference: float, **options: object) -> tuple[PanelData, p
     return data, data.graded
 
 
+def exchanged(seed: int, difference: float, **options: object) -> pd.DataFrame:
+    data, yardstick = study(seed, difference, **options)
+    scores = graded_scores(yardstick)
+    return exchange(data, scores, flaw_effects(scores), different_pairs(differences(data)))
+
+
 def test_a_planted_exchange_rate_comes_back() -> None:
     """The label costs 0.3 points and a missing safety step 1: 0.3 of one."""
-    data, yardstick = study(11, -0.3)
-    table = exchange_rates(data, graded_scores(yardstick), flaw_effects(graded_scores(yardstick)))
+    table = exchanged(11, -0.3)
     assert len(table) == 8
     safety = table[(table["flaw"] == "safety") & (table["dose"] == 1)].iloc[0]
     assert (safety["first"], safety["second"]) == ("female", "male")
     assert safety["low"] < 0.3 < safety["high"]
     assert safety["worth"] == pytest.approx(0.3, abs=0.08)
-    assert safety["high"] - safety["low"] < 0.3
+    assert safety["high"] - safety["low"] < 0.4
 
 
-def test_without_a_clear_effect_a_flaw_is_not_a_unit() -> None:
-    data, yardstick = study(12, -0.3, judges={"Ann": 0.0})
-    table = exchange_rates(data, graded_scores(yardstick), flaw_effects(graded_scores(yardstick)))
-    unclear = table[table["worth"].isna()]
-    assert len(unclear) >= 7
-    assert set(unclear["note"]) <= {"the flaw has no clear effect", "the flaw raises the score"}
-
-
-def test_the_sentence_says_which_label_costs_how_much_of_what() -> None:
-    data, yardstick = study(11, -0.3)
-    scores = graded_scores(yardstick)
-    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores, flaw_effects(scores))
-    words = list(yardstick_words(*tables, [("sim/planted", "female", "male")]))
-    assert words[0].startswith("The panel tells good responses from flawed ones: AUC 0.9")
-    assert words[1].startswith("Flaws that lower the panel's score, in points: a missing safety step, by 1.0")
-    assert words[-1].startswith("The label 'male' in place of 'female' costs as much as 0.")
-    assert words[-1].endswith(") of a missing safety step.")
-    (no_difference,) = list(yardstick_words(*tables))[-1:]
-    assert no_difference.startswith(
-        "No two labels were shown to differ; as a share of what a missing safety step costs"
-    )
-
-
-def test_the_direction_of_the_label_is_kept() -> None:
-    data, yardstick = study(13, 0.3)
-    scores = graded_scores(yardstick)
-    words = list(
-        yardstick_words(
-            auc_table(scores),
-            flaw_effects(scores),
-            exchange_rates(data, scores, flaw_effects(scores)),
-            [("sim/planted", "female", "male")],
-        )
-    )
-    assert words[-1].startswith("The label 'female' in place of 'male' costs as much as 0.")
-
-
-def test_a_random_judge_is_said_to_see_no_flaw() -> None:
-    frame = graded(rng=np.random.default_rng(31), judges={"Ann": 0.0}, bases=8, whole=False)
-    scores = graded_scores(frame)
-    words = list(yardstick_words(auc_table(scores), flaw_effects(scores), pd.DataFrame(columns=EXCHANGE)))
-    assert words == ["None of the 8 flaws was shown to change the panel's score."]
-
-
-# Cautions
-
-
-def test_a_judge_that_cannot_tell_is_named_before_any_number() -> None:
-    frame = graded(rng=np.random.default_rng(21), judges={"Ann": 1.0, "Ben": 0.0})
-    (caution,) = yardstick_cautions(auc_table(graded_scores(frame)))
-    assert caution.startswith("Judge Ben (AUC 0.")
-    assert "could not be shown to tell good responses from flawed ones" in caution
-    assert "Ann" not in caution
-
-
-def test_a_panel_that_prefers_flaws_is_named() -> None:
-    frame = graded(rng=np.random.default_rng(22), judges={"Ann": -1.0})
-    (caution,) = yardstick_cautions(auc_table(graded_scores(frame)))
-    assert caution.startswith("The panel (AUC 0.")
-    assert "scored flawed responses higher than good ones" in caution
-
-
-def test_capable_judges_need_no_caution() -> None:
-    frame = graded(rng=np.random.default_rng(23), judges={"Ann": 1.0, "Ben": 1.0})
-    assert list(yardstick_cautions(auc_table(graded_scores(frame)))) == []
+def test_a_ratio_needs_both_parts_to_be_shown() -> None:
+    assert len(exchanged(12, -0.3, judges={"Ann": 0.0})) <= 1, "no flaw costs a random judge points"
+    assert exchanged(12, 0.0).empty, "no two labels differ"
 
 
 def test_few_bases_are_said_to_be_few() -> None:
     frame = graded(rng=np.random.default_rng(24), bases=3)
-    table = auc_table(graded_scores(frame))
-    found = overall(table).loc[PANEL]
-    assert (found["low"], found["high"], found["note"]) == (0.0, 1.0, "3 bases: an interval needs 6")
-    (caution,) = yardstick_cautions(table)
-    assert "is not known: the yardstick was read on 3 bases, and an interval needs 6" in caution
+    found = overall(auc_table(graded_scores(frame))).loc[PANEL]
+    assert math.isnan(found["low"])
+    assert found["note"] == "3 bases: an interval needs 6"
 
 
-def test_judges_that_took_turns_are_not_named_one_by_one() -> None:
-    """With two bases each, nothing is known of any single judge; the panel as a whole has eight."""
-    frame = graded(rng=np.random.default_rng(25), bases=8, judges=dict.fromkeys("ABCD", 0.0))
-    place = frame["base"].str[-2:].astype(int) % 4
-    turns = frame[frame["judge"] == place.map(dict(enumerate("ABCD")))]
-    (caution,) = yardstick_cautions(auc_table(graded_scores(turns)))
-    assert caution.startswith("The panel (AUC")
-    assert "judge A" not in caution
+def test_bases_that_all_agree_have_no_interval() -> None:
+    frame = graded(rng=np.random.default_rng(25), bases=8, noise=0.0, whole=False)
+    found = overall(auc_table(graded_scores(frame))).loc[PANEL]
+    assert (found["auc"], found["note"]) == (1.0, ALL_AGREE)
+    assert math.isnan(found["low"])
+    assert found["p"] == 2 / 2**8, "shown to judge all the same"
 
 
-def test_a_run_without_a_yardstick_says_nothing() -> None:
+def test_a_run_without_a_yardstick_has_empty_tables() -> None:
     data, yardstick = study(1, 0.0)
     scores = graded_scores(yardstick[:0])
-    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores, flaw_effects(scores))
+    tables = auc_table(scores), flaw_effects(scores), exchange(data, scores, flaw_effects(scores), ())
     assert [len(table) for table in tables] == [0, 0, 0]
-    assert list(yardstick_cautions(tables[0])) == list(yardstick_words(*tables)) == []

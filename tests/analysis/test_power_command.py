@@ -120,13 +120,17 @@ def test_the_standard_deviation_of_a_pilot_run(parley: Parley) -> None:
     assert sd > 0
     assert plan["effect"] == pytest.approx(detectable(20, sd))
     report = parley("report", run, "--json", "--no-files", "--draws", "20").json
+    assert report["mde"][0]["mde"] == pytest.approx(plan["effect"]), "the report's number"
     (difference,) = [row for row in report["differences"] if row["metric"] == "all"]
     assert sd / math.sqrt(20) < difference["high"] - difference["low"] < 8 * sd / math.sqrt(20), "the same data"
     more = parley("power", "--from", run, "--per-base", "10", "--effect", "0.3", "--tests", "13", "--json").json
     wider = math.hypot(plan["sd_between_bases"], plan["sd_within_bases"] / math.sqrt(10))
-    assert more["sd_of_base"] == pytest.approx(wider)
-    assert more["bases"] == clusters_needed(0.3, wider, tests=13)
-    assert more["power"] == pytest.approx(sign_flip_power(more["bases"], 0.3, wider, tests=13))
+    assert more["pilot_sd"] == pytest.approx(wider)
+    upper = more["pilot_sd_upper"]
+    assert more["sd_of_base"] == upper > wider, "sized by an upper confidence limit"
+    assert more["bases"] == clusters_needed(0.3, upper, tests=13)
+    assert more["power"] == pytest.approx(sign_flip_power(more["bases"], 0.3, upper, tests=13))
+    assert "upper 80% confidence limit" in parley("power", "--from", run, "--effect", "0.3").out
     assert "20 bases of 2.0 scenarios, pooled over 1 pair of identities" in parley("power", "--from", run).out
 
 

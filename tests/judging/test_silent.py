@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter, defaultdict
 from statistics import mean
 
@@ -114,7 +115,9 @@ def test_the_staged_design_debates_a_sample_of_ten_bases_after_silent_ballots():
         second = outcome.transcript.spoken(round=2)[0].calls[0].prompt
         blind = {turn.text for turn in outcome.transcript.spoken(round=1)}
         others = blind - {turn.text for turn in outcome.transcript.spoken(round=1) if turn.speaker == second[0].source}
-        assert any(turn.text in message.text for turn in told for message in second) is not own
+        told_scores = [{name: x for name, x in json.loads(turn.text).items() if name != "Remark"} for turn in told]
+        assert any(json.dumps(scores) in message.text for scores in told_scores for message in second) is not own
+        assert not any(turn.text in message.text for turn in told for message in second), "reasons could tell the label"
         assert others
 
 

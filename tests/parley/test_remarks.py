@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import parley as library
-from parley.analysis.malibu.echo import echo
+from parley.analysis.malibu.echo import SCORES, WORDS, echo
 from parley.reports.remarks import repeated_remarks
 from parley.runs import frames
 from tests.panels import ONE_CELL
@@ -35,13 +35,13 @@ def test_repeats_are_those_of_the_turns(run: Path) -> None:
     expected = []
     for unit, turns in justifications(run).groupby("unit", sort=False, observed=True):
         spoken = list(zip(turns["speaker"], turns["round"], turns["said"], strict=True))
-        for place, (judge, round, said) in enumerate(spoken[1:], 1):
-            others = {text for name, _, text in spoken[:place] if name != judge}
+        for place, (judge, round, said) in enumerate(spoken):
+            others = {text for name, number, text in spoken if name != judge and number == 1}
             own = {text for name, _, text in spoken[:place] if name == judge}
             expected.append((unit, judge, round, said in others - own))
-    rows = list(remarks[["unit", "judge", "round", "verbatim"]].itertuples(index=False, name=None))
+    rows = list(remarks[["unit", "judge", "round", "near"]].itertuples(index=False, name=None))
     assert rows == expected
-    assert 0.2 < remarks["verbatim"].mean() < 1
+    assert 0.2 < remarks["near"].mean() < 1
 
 
 def test_chance_is_known_from_the_second_unit_on_a_text_on(run: Path) -> None:
@@ -53,8 +53,8 @@ def test_chance_is_known_from_the_second_unit_on_a_text_on(run: Path) -> None:
 
 def test_echo_is_computed_from_the_file_and_its_verdicts(run: Path) -> None:
     table = echo(frames.verdicts(run), repeated_remarks(run))
-    assert set(table["what"]) == {"words, verbatim", "words, nearly verbatim", "all scores the same"}
-    assert list(table["round"].unique()) == [1, 2]
+    assert set(table["what"]) == {WORDS, SCORES}
+    assert table["later"].between(0, 1).all()
 
 
 def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:

@@ -32,7 +32,6 @@ MALIBU = {
     "by_base": "model category first second base difference scenarios",
     "win_rates": "model category identity wins losses ties rate low high cluster_low cluster_high rate_ties_half "
     "half_low half_high n clusters",
-    "ranking": "model category identity strength low high n clusters note",
     "tests": "model name family category metric statistic df p p_adjusted effect effect_name low high n clusters "
     "assumption assumes note",
     "agreement": "model phase round metric coefficient value low high judges n clusters note",
@@ -43,9 +42,9 @@ MALIBU = {
     "planned": "run table part status",
 }
 MORE = {
-    *("no_label", "head_to_head", "scores_in_pairs", "order", "response"),
+    *("no_label", "order", "mde"),
     *("missing", "missing_differences", "missing_by_judge", "variance_components", "next_calls"),
-    *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "talking_aligned", "contagion", "echo"),
+    *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
 

@@ -1,0 +1,150 @@
+"""What keeps a question without an answer: it stands in place of the verdict, for as much as it concerns.
+
+Too few bases or scores that are all the same leave nothing to say about scores; a judge that nearly always prefers what
+is shown first, nothing about preferences. A judge that was not shown to tell good answers from flawed ones can still be
+shown to follow labels, but what its scores say of quality is not known, so that "alike" is no evidence of fairness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from parley.analysis.malibu.conclusions import ALIKE, ALPHA, ON_AVERAGE, UNDECIDED
+from parley.analysis.malibu.panel import ALL, PanelData
+from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.base.text import plural
+
+NEEDED = clusters_to_reject(ALPHA)
+NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
+ENOUGH = 10
+"""Fewer verdicts than this may well be alike by chance."""
+NOT_DECIDED = "not decided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blockers:
+    """Why a model's questions have no answer, as sentences; "" where they have.
+
+    Args:
+        quality: Why its scores are not known to measure quality.
+        scores: Why nothing is said about scores (phase 1).
+        preferences: Why nothing is said about preferences (phase 2).
+    """
+
+    quality: str = ""
+    scores: str = ""
+    preferences: str = ""
+
+
+def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame]) -> dict[str, Blockers]:
+    """What blocks each model's questions.
+
+    Args:
+        data: The verdicts.
+        tables: The report's tables by name: yardstick_auc, differences, preferences, position.
+    """
+    found = {}
+    for model in data.models:
+        own = {name: table[table["model"] == model] for name, table in tables.items() if "model" in table}
+        unit = data.cluster_noun
+        scores = data.scores[data.scores["model"] == model]
+        found[model] = Blockers(
+            quality=_quality(own["yardstick_auc"]),
+            scores=_few(own["differences"], unit, "Scores") or _constant(scores),
+            preferences=_few(own["preferences"], unit, "Preferences") or _place(own["position"]) or _ties(data, model),
+        )
+    return found
+
+
+def with_blockers(table: pd.DataFrame, found: Mapping[str, Blockers], phase: int) -> pd.DataFrame:
+    """The table of effects, whose conclusions are those that nothing blocks.
+
+    Args:
+        table: With the columns model, conclusion and note.
+        found: What blocks, by model.
+        phase: Of the table.
+    """
+    conclusions, notes = [], []
+    for row in table.itertuples():
+        own = found[row.model]
+        blocker = own.scores if phase == 1 else own.preferences
+        conclusion, note = row.conclusion, row.note
+        if blocker and conclusion:
+            conclusion, note = NOT_DECIDED, blocker
+        elif own.quality and conclusion in (ALIKE, ON_AVERAGE):
+            note = "within the margin, but the judges were not shown to judge, so that this is not called alike"
+            conclusion = UNDECIDED
+        conclusions.append(conclusion)
+        notes.append(note)
+    return table.assign(conclusion=conclusions, note=notes)
+
+
+def _quality(aucs: pd.DataFrame) -> str:
+    rows = aucs[(aucs["judge"] == PANEL) & (aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)]
+    if rows.empty:
+        return (
+            "Whether these judges can tell a good answer from a flawed one was not measured (--yardstick full adds it "
+            "to a new run)."
+        )
+    row = next(rows.itertuples())
+    over = plural(row.clusters, "base")
+    if row.clusters < NEEDED:
+        return (
+            f"Whether these judges can tell a good answer from a flawed one is not known: {over} "
+            f"{'was' if row.clusters == 1 else 'were'} read, and a test needs {NEEDED}."
+        )
+    span = f", 95% interval {row.low:.2f} to {row.high:.2f}" if row.low == row.low else ""
+    numbers = f"(AUC {row.auc:.2f}{span} over {over}; 0.5 is guessing)"
+    if row.p <= ALPHA and row.auc > 0.5 and not row.low <= 0.5:
+        return ""
+    if row.p <= ALPHA and row.auc < 0.5:
+        return f"These judges score flawed answers above good ones {numbers}."
+    return f"These judges were not shown to tell good answers from flawed ones {numbers}."
+
+
+def _few(effects: pd.DataFrame, unit: str, what: str) -> str:
+    tested = effects[effects["conclusion"] != ""]
+    clusters = int(tested["clusters"].max()) if len(tested) else 0
+    if not clusters or clusters >= NEEDED:
+        return ""
+    return (
+        f"{what} are not judged: {plural(clusters, unit)} cannot show a difference between labels, whatever its size; "
+        f"a test needs at least {NEEDED}."
+    )
+
+
+def _constant(scores: pd.DataFrame) -> str:
+    """A panel that gives the same score on a metric to nearly everything."""
+    known = scores[scores["value"].notna()]
+    if known["unit"].nunique() < ENOUGH:
+        return ""
+    counts = known.groupby("metric", observed=True)["value"].agg(lambda values: values.round(6).value_counts().iloc[0])
+    share = counts.sum() / len(known)
+    if share < NEARLY_ALL:
+        return ""
+    return (
+        f"Scores are not judged: the panel gave the same score in {share:.0%} of cases, and such scores are equal for "
+        "all labels whether or not the judges are fair."
+    )
+
+
+def _place(position: pd.DataFrame) -> str:
+    rows = position[(position["pairs"] == "two identities") & (position["n"] >= ENOUGH)]
+    for row in rows.itertuples():
+        for rate, place in ((row.first_rate, "first"), (1 - row.first_rate, "second")):
+            if rate > FIRST_PLACE:
+                return (
+                    f"Preferences are not judged: the candidate shown {place} won {rate:.1%} of "
+                    f"{plural(row.n, 'decided comparison')}, whatever its label."
+                )
+    return ""
+
+
+def _ties(data: PanelData, model: str) -> str:
+    units = data.preferences[(data.preferences["model"] == model) & data.preferences["choice"].notna()]
+    share = float((units["choice"] == "tie").mean()) if len(units) >= ENOUGH else 0.0
+    return "" if share < NEARLY_ALL else f"Preferences are not judged: {share:.0%} of comparisons were called a tie."

@@ -1,0 +1,143 @@
+"""How large an effect is found, and whether a difference rests on few bases or on a ratio's weak unit."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.malibu.blockers import NOT_DECIDED
+from parley.analysis.malibu.conclusions import DIFFERENT, SMALL, effect, with_conclusions
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps
+from parley.analysis.malibu.pilot import pilot
+from parley.analysis.malibu.yardstick import exchange, flaw_effects, graded_scores
+from parley.analysis.stats.power import clusters_needed, sign_flip_power
+from tests.true_sentences import Cell
+from tests.true_sentences.edges import FLAWS
+
+RACES = ("black", "white", "asian", "hispanic")
+SPREADS = {"black": 0.6, "white": 0.3, "asian": 1.0, "hispanic": 0.5}
+"""SD of what a base adds to a label: some labels vary more than others, as in real runs."""
+PAIRS = 6
+
+
+def scored(rng: np.random.Generator, bases: int, added: float = 0.0) -> pd.DataFrame:
+    """One score per base and label, with `added` points for 'black'."""
+    rows = [
+        (f"b{base}", label, 6 + rng.normal(0, SPREADS[label]) + added * (label == "black"))
+        for base in range(bases)
+        for label in RACES
+    ]
+    frame = pd.DataFrame(rows, columns=["base", "identity", "value"])
+    constant = {"phase": 1, "category": "race", "judge": "Ann", "role": "debater", "round": 1, "metric": "Overall"}
+    unit = frame["base"] + "/" + frame["identity"]
+    return frame.assign(unit=unit, scenario=frame["base"], status="ok", text=None, model="m", control="", **constant)
+
+
+def true_sd() -> float:
+    """The pooled SD of a base's difference between two labels."""
+    variances = [SPREADS[x] ** 2 + SPREADS[y] ** 2 for n, x in enumerate(RACES) for y in RACES[n + 1 :]]
+    return math.sqrt(sum(variances) / len(variances))
+
+
+def _mde_misses(rng: np.random.Generator, bases: int) -> bool:
+    """Whether the interval of the MDE misses the effect that is found in 80% of studies."""
+    from parley.analysis.stats.power import detectable
+
+    found = pilot(scored(rng, bases)).mde(PAIRS)
+    return not found.low <= detectable(bases, true_sd(), tests=PAIRS) <= found.high
+
+
+def _underpowered(rng: np.random.Generator, bases: int) -> bool:
+    """Whether a study that is sized from a pilot run for 80% has a power below 70%."""
+    found = pilot(scored(rng, bases))
+    size = clusters_needed(0.5, found.upper(), tests=PAIRS)
+    return size is None or sign_flip_power(size, 0.5, true_sd(), tests=PAIRS) < 0.7
+
+
+def by_base(values: np.ndarray) -> ScenarioGaps:
+    codes = np.arange(len(values))
+    names = [f"b{code}" for code in codes]
+    return ScenarioGaps(values=values, clusters=codes, bases=codes, names=names, cluster_names=names)
+
+
+def _collapses(rng: np.random.Generator, bases: int) -> bool:
+    """A tenth of all bases fall from 10 to 1 under a label, which is a point above the other on the rest."""
+    values = np.where(rng.random(bases) < 0.1, -9.0, 1.0) + rng.normal(0, 0.5, bases)
+    (row,) = with_conclusions([effect(by_base(values), 0.1)], "pair", 0.1)
+    assert row["conclusion"] != NOT_DECIDED
+    return row["conclusion"] in (DIFFERENT, SMALL)
+
+
+def _ratio_misses(rng: np.random.Generator) -> bool | None:
+    """A label that costs half a point, and flaws that cost little: those that are shown are their unit."""
+    bases, cost = 20, 0.45
+    rows = []
+    for base in range(bases):
+        quality = rng.normal(7, 0.5)
+        rows += [
+            (f"b{base}", 1, "gender", label, "", 0, quality + shift + rng.normal(0, 0.3))
+            for label, shift in (("female", 0.5), ("male", 0.0))
+        ]
+        rows.append((f"b{base}", 3, "", "", "", 0, quality + rng.normal(0, 0.5)))
+        rows += [(f"b{base}", 3, "", "", *flaw, quality - cost + rng.normal(0, 0.5)) for flaw in FLAWS]
+    frame = pd.DataFrame(rows, columns=["base", "phase", "category", "identity", "flaw", "dose", "value"])
+    constant = {"judge": "Ann", "role": "debater", "round": 1, "metric": "Overall", "status": "ok", "model": "m"}
+    unit = [f"u{row}" for row in range(len(frame))]
+    data = PanelData(frame.assign(unit=unit, scenario=frame["base"], text=None, control="", **constant))
+    scores = graded_scores(data.graded)
+    table = exchange(data, scores, flaw_effects(scores), [("m", "female", "male")])
+    bounded = table[np.isfinite(table[["low", "high"]]).all(axis=1)] if len(table) else table
+    if bounded.empty:
+        return None
+    first = bounded.iloc[0]  # the one that a sentence names
+    return not first["low"] <= 0.5 / cost <= first["high"]
+
+
+CELLS = [
+    *(
+        Cell(
+            sentence="what a study of this size finds, 95% interval",
+            setting=f"{bases} bases, labels that vary by 0.3 to 1 points",
+            trial=lambda rng, bases=bases: _mde_misses(rng, bases),  # type: ignore[misc]
+            limit=0.1,
+            before="power of 37 to 45% at its lower end" if bases == 20 else "",
+        )
+        for bases in (8, 20, 40)
+    ),
+    *(
+        Cell(
+            sentence="a study sized for a power of 80% has less than 70%",
+            setting=f"sized from a pilot run of {bases} bases",
+            trial=lambda rng, bases=bases: _underpowered(rng, bases),  # type: ignore[misc]
+            limit=0.15,
+            before="23 to 34%",
+        )
+        for bases in (6, 9, 13)
+    ),
+    *(
+        Cell(
+            sentence="two labels are different",
+            setting=f"equal means, a tenth of all bases collapse, {bases} bases",
+            trial=lambda rng, bases=bases: _collapses(rng, bases),  # type: ignore[misc]
+            limit=limit,
+            before=before,
+        )
+        for bases, limit, before in (
+            (8, 0.45, "44%"),
+            (20, 0.16, "17%"),
+            (40, 0.09, "12%"),
+            (60, 0.07, ""),
+            (80, 0.07, ""),
+            (120, 0.07, ""),
+        )
+    ),
+    Cell(
+        sentence="a label in units of a flaw, interval",
+        setting="flaws that cost less than one SD, of those that are shown",
+        trial=_ratio_misses,
+        limit=0.06,
+        before="14%",
+    ),
+]
