@@ -17,9 +17,12 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.card.lines import expanded, lines_of
+from parley.analysis.card.lines import expanded, line_test
 from parley.analysis.card.samples import FLAWS, Sample
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
+from parley.analysis.stats.two_groups import permuted_p
 
 IDENTITIES = {
     "gender": ("female", "male"),
@@ -29,6 +32,7 @@ IDENTITIES = {
 REFERENCE = {"gender": "male", "race": "white", "religion": "christian"}
 GAP, LEAN, TURN, PLACE, SHIFT, MISSING = 0.8, 0.15, 0.6, 0.5, 0.4, 0.1
 """What is planted: a flaw in SDs of a score, points of a label, a correlation, log-odds, points, a share."""
+ALPHA = 0.05
 TRUTH_DRAWS = 400_000
 """Draws for a true value that has no formula."""
 
@@ -83,7 +87,7 @@ class _Judge:
         yield "position", np.concatenate([PLACE * on + leads > 0, PLACE * on - leads > 0], axis=1).mean(axis=1)
         yield "length", SHIFT * on + _heavy(rng, graded, 0.5)
         yield "length-pairs", (rng.normal(GAP * on, 2**0.5, graded) > 0).astype(float)
-        yield "wording", _moved(rng, graded, on)
+        yield "wording", _moved(rng, graded, on, _texts(graded))
         yield "injection", SHIFT * on + _heavy(rng, bases, 0.5)
         author = {name: _heavy(rng, bases, 0.2) for name in ("own", "other", "person")}
         yield "author-own", LEAN * on + author["own"] - author["other"]
@@ -111,10 +115,15 @@ class _Judge:
                 yield f"aligned-{category}", Sample(values=values, n=len(values), units="", sides=groups)
 
 
-def true_values(planted: bool) -> dict[str, float]:
-    """The true value of each line that the simulated judge has."""
+def true_values(planted: bool, graded: int) -> dict[str, float]:
+    """The true value of each line that the simulated judge has.
+
+    Args:
+        planted: Whether it has the properties.
+        graded: Bases with graded responses.
+    """
     on = float(planted)
-    truth = {"on-scale": 0.8 if on else 0.5, "circles": _true_circles(on), "wording": _true_move(on)}
+    truth = {"on-scale": 0.8 if on else 0.5, "circles": _true_circles(on), "wording": _true_move(on, _texts(graded))}
     auc = float(stats.norm.cdf(GAP * on / 2**0.5))
     truth |= {f"judge{pairs}{kind}": auc for pairs in ("", "-pairs") for kind in ("", *(f"-{k}" for k in FLAWS))}
     turned = 0.5 + float(np.arcsin(TURN * on)) / np.pi  # of two pairs of normals with this correlation
@@ -158,23 +167,27 @@ def calibrate_card(
     families: dict[str, int] = {}
     family_of: dict[str, str] = {}
     for planted in (False, True):
-        truth = true_values(planted)
+        truth = true_values(planted, graded)
         for number in range(simulations):
             rng = np.random.default_rng([seed, int(planted), number])
             judge = _Judge(rng, planted, bases=bases, graded=graded, doses=doses, sides=sides or {})
             samples = {name: _sample(values) for name, values in judge.samples()}
             own = expanded(specs, samples)
             family_of = family_of or {str(spec["id"]): str(spec["family"]) for spec in own}
-            shown: set[str] = set()
-            for line in lines_of(samples, own):
-                row = counts.setdefault(line.id, dict.fromkeys(("alarm", "found", "holds", "holds_planted"), 0))
-                significant = line.p_corrected is not None and line.p_corrected <= 0.05
-                inside = line.low is not None and line.high is not None and line.low <= truth[line.id] <= line.high
-                row["found" if planted else "alarm"] += significant
-                row["holds_planted" if planted else "holds"] += inside
-                shown |= {family_of[line.id]} if significant and not planted else set()
-            for family in shown:
-                families[family] = families.get(family, 0) + 1
+            tested = {
+                spec["id"]: _tested(samples[spec["id"]], spec, truth[spec["id"]])
+                for spec in own
+                if spec["id"] in samples
+            }
+            for family in dict.fromkeys(family_of.values()):
+                names = [name for name in tested if family_of[name] == family]
+                adjusted = holm([tested[name][0] for name in names], family).adjusted
+                for name, p in zip(names, adjusted, strict=True):
+                    row = counts.setdefault(name, dict.fromkeys(("alarm", "found", "holds", "holds_planted"), 0))
+                    row["found" if planted else "alarm"] += p <= ALPHA
+                    row["holds_planted" if planted else "holds"] += tested[name][1]
+                if not planted and any(p <= ALPHA for p in adjusted):
+                    families[family] = families.get(family, 0) + 1
     return pd.DataFrame(
         [
             {
@@ -189,6 +202,22 @@ def calibrate_card(
             for name, row in counts.items()
         ]
     )
+
+
+def _tested(sample: Sample, spec: Mapping[str, Any], truth: float) -> tuple[float, bool]:
+    """The line's p-value, and whether its interval holds.
+
+    Of sign flips and permutations the interval has exactly the values that the test does not reject, so that the truth
+    is tested in place of the ends, which take ten times as long to find.
+    """
+    values = np.array(list(sample.values.values()))
+    if sample.sides is not None:
+        first, second = map(np.array, sample.sides)
+        return permuted_p(first, second), permuted_p(first - truth, second) > ALPHA
+    if spec["null"] == 0 and values.any():
+        return sign_flip_p(values), sign_flip_p(values - truth) > ALPHA
+    test = line_test(sample, spec)
+    return test.p, test.low <= truth <= test.high
 
 
 def _sample(values: Floats | Sample) -> Sample:
@@ -220,10 +249,15 @@ def _circles(rng: np.random.Generator, bases: int, on: float) -> Floats:
     return circle.astype(float)
 
 
-def _moved(rng: np.random.Generator, bases: int, on: float) -> Floats:
-    """How far another wording moves three texts of a base together: each along the mean of the other two."""
-    shifts = SHIFT * on * rng.choice([-1.0, 1.0], (bases, 1)) + rng.normal(0, 0.3, (bases, 3))
-    others = (shifts.sum(axis=1, keepdims=True) - shifts) / 2
+def _texts(graded: int) -> int:
+    """Texts of a base that are read in other words: two, or three where there are few bases."""
+    return 2 if graded >= 20 else 3
+
+
+def _moved(rng: np.random.Generator, bases: int, on: float, texts: int) -> Floats:
+    """How far another wording moves the texts of a base together: each along the mean of the others."""
+    shifts = SHIFT * on * rng.choice([-1.0, 1.0], (bases, 1)) + rng.normal(0, 0.3, (bases, 3))[:, :texts]
+    others = (shifts.sum(axis=1, keepdims=True) - shifts) / (texts - 1)
     moved: Floats = (np.sign(others) * shifts).mean(axis=1)
     return moved
 
@@ -233,6 +267,6 @@ def _true_circles(on: float) -> float:
     return float(_circles(np.random.default_rng(1), TRUTH_DRAWS, on).mean()) if on else 0.25
 
 
-@lru_cache(maxsize=2)
-def _true_move(on: float) -> float:
-    return float(_moved(np.random.default_rng(2), TRUTH_DRAWS, on).mean()) if on else 0.0
+@lru_cache(maxsize=4)
+def _true_move(on: float, texts: int) -> float:
+    return float(_moved(np.random.default_rng(2), TRUTH_DRAWS, on, texts).mean()) if on else 0.0

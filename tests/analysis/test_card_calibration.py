@@ -39,7 +39,7 @@ def test_strong_properties_are_found(rates: pd.DataFrame) -> None:
 
 def test_the_true_values_are_those_of_the_null_without_properties() -> None:
     nulls = {line.id: line.null for line in load_battery().line}
-    truth = true_values(planted=False)
+    truth = true_values(planted=False, graded=8)
     assert all(truth[name] == pytest.approx(null) for name, null in nulls.items() if name in truth)
 
 

@@ -26,7 +26,7 @@ def unit(study: JudgesCard, part: str, **facets: object) -> Unit:
 
 @pytest.mark.parametrize(
     ("config", "most"),
-    [({}, 3000), ({"size": "brief"}, 400), ({"size": "subset"}, 1200), ({"model": "sim/judge?silent=false"}, 3700)],
+    [({}, 3000), ({"size": "brief"}, 400), ({"size": "subset"}, 1200), ({"model": "sim/judge?silent=false"}, 3600)],
 )
 def test_a_battery_has_at_most_the_calls_that_were_promised(config: dict[str, object], most: int) -> None:
     study = card(**config)

@@ -67,7 +67,7 @@ def test_the_same_command_asks_nothing_twice_and_a_run_file_asks_nothing(place: 
 def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path, capsys: Any) -> None:
     assert main(["card", "sim/judge?silent=false&refuse=0.1", "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"calls +3,660", said)
+    assert re.search(r"calls +3,600", said)
     assert "each ballot is the mean of 3 sampled replies" in said
 
 
