@@ -317,7 +317,7 @@ def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame
 
 
 def with_bias_tests(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with the p-value of every bias, and for the means intervals that hold for all of them at once.
+    """The table with the p-value of every bias, and for the means intervals that cover all of them at once.
 
     Where answers do not follow stereotypes, a template's leaning could as well be of the opposite sign. The means over
     categories are one family, the planned one; single categories are another.

@@ -35,7 +35,7 @@ class Estimate:
             {"identity": ("female", "male")}.
         secondary: Whether it only stands beside the primary lines, and is never the headline. Secondary lines are a
             family of their own.
-        simultaneous: The interval that holds for all primary lines at once, for the headline, which is chosen among
+        simultaneous: The interval that covers all primary lines at once, for the headline, which is chosen among
             them; None: `low` and `high`.
     """
 
@@ -101,7 +101,7 @@ def estimates(
         group: The heading that a row stands under.
         units: The facets of the units behind a row.
         secondary: Whether a row only stands beside the primary ones.
-        simultaneous: Columns of the ends of the intervals that hold for all primary lines at once.
+        simultaneous: Columns of the ends of the intervals that cover all primary lines at once.
     """
     lines = []
     for row in rows.itertuples():
@@ -145,7 +145,7 @@ def in_numbers(line: Estimate, forest: Forest, *, simultaneous: bool = False) ->
     Args:
         line: The estimate.
         forest: The plot that it is in, which says how numbers are shown.
-        simultaneous: Whether to give the interval that holds for all primary lines at once, where there is one.
+        simultaneous: Whether to give the interval that covers all primary lines at once, where there is one.
     """
     difference = forest.reference == 0
     factor, unit = (100, "%") if forest.scale == "share" else (1, "")
