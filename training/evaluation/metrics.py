@@ -15,6 +15,7 @@ import pandas as pd
 
 from parley.analysis.bbq.comparisons import against
 from parley.analysis.bbq.leaderboard import answers, by_category
+from parley.analysis.reporting.forest import LEVEL
 from parley.analysis.reporting.optimism import SCORES, optimism_gaps, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
@@ -22,6 +23,7 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.resampling import DRAWS
+from parley.base.text import p_text
 from parley.training.evaluation.paper_tables import bbq_pooled_table, rubric_by_bias_table
 from parley.training.figures import differences_figure
 
@@ -245,6 +247,5 @@ def _sentences(tables: list[Table]) -> Iterator[str]:
         for row in table.frame.itertuples():
             name = row.metric if table.name == "rubric_paired" else f"{row.measure} ({row.context})"
             in_points = row.difference * (100 if name.startswith("accuracy") else 1)
-            p_value = "" if row.p_adjusted != row.p_adjusted else f", p = {row.p_adjusted:.2g} after Holm correction"
-            if row.difference == row.difference:  # not NaN
-                yield f"{row.system}: {name} {in_points:+.1f} points{p_value}."
+            if row.p_adjusted <= LEVEL:  # the tables have what was not shown
+                yield f"{row.system}: {name} {in_points:+.1f} points (p {p_text(row.p_adjusted)})."

@@ -147,5 +147,5 @@ function finding(found) {
   if (!found || found.pending) return h("span", { class: "muted" }, "computing…");
   const { headline, unavailable } = found;
   if (!headline) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
-  return h("span", { class: headline.status === "shown" ? "" : "muted", title: headline.question }, h("bdi", {}, headline.answer));
+  return [h("div", { class: headline.status === "shown" ? "" : "muted" }, h("bdi", {}, headline.prefix + headline.answer)), h("div", { class: "muted" }, headline.question)];
 }
