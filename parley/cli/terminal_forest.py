@@ -95,7 +95,9 @@ class Axis:
 
 
 def _labels(lines: Sequence[Estimate]) -> list[str]:
-    """What each line is called, with the parts of its heading in which it differs from another line."""
+    """What each line is called; where two are called the same, with the parts of their headings that differ."""
+    if len({line.label for line in lines}) == len(lines):
+        return [line.label for line in lines]
     headings = [line.group.split(" · ") for line in lines]
     same = {part for part in headings[0] if all(part in heading for heading in headings)}
     own = [" · ".join(part for part in heading if part not in same) for heading in headings]
