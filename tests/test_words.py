@@ -33,6 +33,9 @@ ALLOWED = re.compile(
 )
 """Phrases that are English, an old name in the changelog, and sentences that models are sent or say."""
 
+GATE = {"gate.py", "gate_output.py", "changes.py", "check.py", "checking.py", "ci.md", "glossary.md"}
+"""Files of `parley check`, where a requirement *holds*: docs/glossary.md says what that means."""
+
 
 def checked_files() -> list[Path]:
     files = [path for pattern in CHECKED for path in sorted(ROOT.glob(pattern))]
@@ -64,6 +67,7 @@ def avoided_words(path: Path) -> list[str]:
         if ANY.search(line)
         for pattern, instead in AVOIDED.items()
         for match in re.finditer(pattern, ALLOWED.sub("", line), re.I)
+        if not (path.name in GATE and match[0].lower() in ("hold", "holds"))
     ]
 
 
