@@ -149,7 +149,7 @@ class Conversation(Team):
 
         Args:
             task: What the conversation is about; the narrator says it first. Or what was said before, as pairs of
-                source and text. None to go on, or if there are only silent ballots, which have their own questions.
+                source and text. None to continue, or if there are only silent ballots, which have their own questions.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
         # Without `emit`: nobody listens within a turn, so a study does not pay for the queue of `run_stream`.
@@ -219,7 +219,7 @@ class Conversation(Team):
         token: CancellationToken,
         reply_type: type[BaseModel] | None,
         speaks_again: bool = False,
-        hold: bool = False,
+        buffer: bool = False,
     ) -> Spoken:
         """One turn of one agent, as soon as the conversation is not paused.
 
@@ -229,22 +229,22 @@ class Conversation(Team):
             token: Cancels the turn.
             reply_type: The type that the reply is parsed as.
             speaks_again: Whether the agent is certain to have another turn.
-            hold: Whether the turn's events wait for its message, because another agent is shown at the same time:
+            buffer: Whether the turn's events wait for its message, because another agent is shown at the same time:
                 mixed chunks of two agents cannot be read, and AutoGen's `Console` prints them as they come.
         """
         await self._not_paused.wait()
         if token.is_cancelled():
             raise asyncio.CancelledError
-        emit, held = self._emit, list[Event]()
-        if hold and emit is not None:
+        emit, buffered = self._emit, list[Event]()
+        if buffer and emit is not None:
             at_once = emit
 
             def emit(event: Event) -> None:
-                # Somebody waits for the input: held back, the turn would never end.
-                (at_once if isinstance(event, UserInputRequestedEvent) else held.append)(event)
+                # Somebody waits for the input: without this event, the turn would never end.
+                (at_once if isinstance(event, UserInputRequestedEvent) else buffered.append)(event)
 
         spoken = await seat.speak(round, token, emit, reply_type=reply_type, speaks_again=speaks_again)
-        return spoken._replace(held=held) if held else spoken
+        return spoken._replace(buffered=buffered) if buffered else spoken
 
     async def _is_over(self, messages: Sequence[Event]) -> bool:
         """Whether the termination condition ends the conversation after these messages."""
@@ -283,7 +283,7 @@ class Conversation(Team):
                 from_task = any(spoken.message is given for given in opening)
                 if spoken.turn.role == "narrator" and not (from_task and output_task_messages):
                     continue
-                for event in (*spoken.held, spoken.message):
+                for event in (*spoken.buffered, spoken.message):
                     emit_and_keep(event)
             return TaskResult(messages=messages, stop_reason=self._stop_reason)
 
@@ -381,7 +381,7 @@ class Conversation(Team):
 
     def _loaded(self) -> Self:
         """This conversation, just loaded: its personas share clients again, and it closes them."""
-        # AutoGen Studio loads only what is a `BaseGroupChat`. Importing that takes 0.1 s, so whoever asks has done it.
+        # AutoGen Studio loads only what is a `BaseGroupChat`, which takes 0.1 s to import: who needs it has done so.
         if (teams := sys.modules.get("autogen_agentchat.teams")) is not None:
             teams.BaseGroupChat.register(Conversation)
         self._opened = share_clients([seat.agent for seat in self._seats])

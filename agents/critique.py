@@ -177,7 +177,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
         for iteration in range(self.max_iterations + 1):
             draft = self._show_draft(spoken.turn)
             evaluated = await gather_or_cancel(
-                self._evaluate(label, question, draft, iteration, token, hold=position > 0)
+                self._evaluate(label, question, draft, iteration, token, buffer=position > 0)
                 for position, label in enumerate(self._evaluators)
             )
             over = False
@@ -205,7 +205,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
                 return
 
     async def _evaluate(
-        self, label: str, task: str, draft: str, iteration: int, token: CancellationToken, hold: bool
+        self, label: str, task: str, draft: str, iteration: int, token: CancellationToken, buffer: bool
     ) -> Spoken:
         """One evaluator's turn on one draft. Its agent is reset first: no draft is compared with an earlier one."""
         evaluator = self._evaluators[label]
@@ -214,7 +214,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
         seat, settings = evaluator
         await seat.agent.on_reset(token)
         seat.inbox = [narrate(settings.prompt.format(task=task, draft=fence_judged(draft, "DRAFT"), criterion=label))]
-        return await self._speak(seat, iteration, token, settings.reply_type, hold=hold)
+        return await self._speak(seat, iteration, token, settings.reply_type, buffer=buffer)
 
     async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> Spoken:
         """A plain function's turn on one draft."""

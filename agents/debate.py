@@ -218,8 +218,8 @@ class Debate(Conversation, Component[DebateConfig]):
                     if instruction and (self._round, instruction) not in narrated:
                         narrated.add((self._round, instruction))
                         yield Spoken(narrator_turn(seat.inbox[-1], self._round), seat.inbox[-1])
-                group = await _together((self._turn(seat, token, hold=seat is not seats[0]) for seat in seats), seats)
-                # Before any of the turns is shown: whoever stops listening there continues after them.
+                group = await _together((self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats), seats)
+                # Before any of the turns is shown: a caller who stops listening there continues after them.
                 self._step += 1
                 self._instructed.clear()
                 for turn, message, inner, _ in group:
@@ -256,7 +256,7 @@ class Debate(Conversation, Component[DebateConfig]):
     def _schedule(self) -> list[Group | None]:
         """Who speaks in the round: groups one after the other, the agents of a group concurrently.
 
-        None stands for one agent, who is chosen when the others have spoken.
+        A None is for one agent, who is chosen when the others have spoken.
         """
         blind = self._round <= self.blind_rounds
         groups: list[Group | None]
@@ -305,12 +305,12 @@ class Debate(Conversation, Component[DebateConfig]):
             seat.inbox.append(narrate(text))
         return text
 
-    async def _turn(self, seat: Seat, token: CancellationToken, hold: bool) -> Spoken:
+    async def _turn(self, seat: Seat, token: CancellationToken, buffer: bool) -> Spoken:
         """One turn, with the reply type that this debate's policy gives it."""
         round = self._round
         speaks_again = round < self.rounds and seat.role != "chair" and not isinstance(self._order, NextSpeaker)
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
-        return await self._speak(seat, round, token, reply_type, speaks_again, hold)
+        return await self._speak(seat, round, token, reply_type, speaks_again, buffer)
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader

@@ -41,8 +41,8 @@ class Spoken(NamedTuple):
     message: BaseChatMessage
     inner: Sequence[Event] = ()
     """Tool calls, messages of an inner team and the like, which termination conditions get too."""
-    held: Sequence[Event] = ()
-    """What a stream still has to show before the message: it was held back while another agent was shown."""
+    buffered: Sequence[Event] = ()
+    """What a stream still has to show before the message: it came while another agent was shown."""
 
 
 @dataclass(slots=True)
