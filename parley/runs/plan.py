@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from parley.runs.store import RunFile
 from parley.runs.studies import find_study
 
 _WORD = re.compile(r"[^\W_][\w-]*")
+UNITS_AT_ONCE = 256
 PACKAGES = ("parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic", "xllamacpp")
 
 
@@ -194,7 +196,11 @@ def _brief(value: Any) -> str:
 
 def pending(file: RunFile, study: Study) -> Iterator[Unit]:
     """The units that are not done, failed ones included, in the order of the plan."""
-    return (unit for unit in study.plan() if file.status(unit.id) != "done")
+    plan = iter(study.plan())
+    # One query for many units: one for each took an eighth of the time of a run of one-token calls.
+    while units := list(islice(plan, UNITS_AT_ONCE)):
+        done = file.done_among([unit.id for unit in units])
+        yield from (unit for unit in units if unit.id not in done)
 
 
 PLAN, HASH = "analysis_plan", "analysis_plan_sha256"

@@ -207,6 +207,13 @@ class RunFile:
         rows = self.rows("SELECT status FROM units WHERE id = ?", (unit,))[1]
         return rows[0][0] if rows else None
 
+    def done_among(self, units: Sequence[str]) -> set[str]:
+        """Which of these units are done."""
+        marks = ", ".join("?" * len(units))
+        return {
+            unit for (unit,) in self.rows(f"SELECT id FROM units WHERE status = 'done' AND id IN ({marks})", units)[1]
+        }
+
     def spent(self) -> Spending:
         """What the run has spent, abandoned units included as far as the run could record them."""
         calls, tokens, cost, unknown = next(
