@@ -23,6 +23,7 @@ from parley.analysis.malibu.forests import forests
 from parley.analysis.malibu.missing import check_scores, missing_section
 from parley.analysis.malibu.pairs import position_section, preferences_section, win_rates_section
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.paper import paper_section
 from parley.analysis.malibu.pilot import mde_section
 from parley.analysis.malibu.primary import primary_section
 from parley.analysis.malibu.rounds import heard_own
@@ -67,6 +68,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         yardstick_pairs_section(data),
         differences_section(data, gaps, context, margin),
         mde_section(data, gaps),
+        paper_section(data, gaps),
         aligned_section(data, context),
         no_label_section(data),
         by_base_section(data, gaps, context),

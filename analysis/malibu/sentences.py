@@ -109,9 +109,9 @@ class Sentences:
         else:
             left = tests - alike
             if not alike:
+                which = f"In none of {tests} pairs of labels was a difference" if tests > 1 else "No difference was"
                 return (
-                    f"In none of {plural(tests, 'pair')} of labels was a difference shown, nor that the two are alike, "
-                    f"which is no evidence of fairness.{self._chi_square()}"
+                    f"{which} shown, nor that the two are alike, which is no evidence of fairness.{self._chi_square()}"
                 )
             text = f"No difference between labels was shown in {plural(tests, 'pair')}"
             text += f"; {alike_text}"
@@ -122,8 +122,8 @@ class Sentences:
 
     def _tested(self, row: Any) -> str:
         ends = sorted(abs(end) for end in (row.simultaneous_low, row.simultaneous_high))
-        bounded = math.isfinite(ends[1])
-        span = f"simultaneous 95% interval {ends[0]:.2f} to {ends[1]:.2f} " if bounded else ""
+        span = f"simultaneous 95% interval {ends[0]:.2f} to {ends[1]:.2f} " if math.isfinite(ends[1]) else ""
+        span = span if ends[0] < ends[1] else "the same on all of them, "  # without spread there is no interval
         return f"{span}over {plural(row.clusters, self.unit)}, p {p_text(row.p_adjusted)} after Holm's correction"
 
     def _chi_square(self) -> str:
@@ -143,9 +143,10 @@ class Sentences:
             return ""
         row = next(rows.itertuples())
         digits = 2 if row.mde >= 0.1 else 3
+        corrected = f", after the correction for {row.tests} pairs" if row.tests > 1 else ""
         return (
             f"A study of this size finds a difference of {row.mde:.{digits}f} points in 80% of cases (95% interval "
-            f"{row.low:.{digits}f} to {row.high:.{digits}f}), after the correction for {plural(row.tests, 'pair')}."
+            f"{row.low:.{digits}f} to {row.high:.{digits}f}){corrected}."
         )
 
     def preferences(self) -> str:
@@ -157,13 +158,15 @@ class Sentences:
         if len(shown):
             row = _largest(shown)
             higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+            show = "shows" if len(shown) == 1 else "show"
             text = (
-                f"In pairs, {len(shown)} of {plural(len(pairs), 'pair')} of labels show a preference, the clearest for "
-                f"'{higher}' over '{lower}' (wins minus losses per comparison {abs(row.difference):.2f}, "
+                f"In pairs, {len(shown)} of {plural(len(pairs), 'pair')} of labels {show} a preference, the clearest "
+                f"for '{higher}' over '{lower}' (wins minus losses per comparison {abs(row.difference):.2f}, "
                 f"{self._tested(row)})"
             )
         else:
-            text = f"In pairs no label was shown to be preferred to another ({plural(len(pairs), 'pair')} of labels)"
+            tested = f" ({len(pairs)} pairs of labels)" if len(pairs) > 1 else ""
+            text = f"In pairs no label was shown to be preferred to another{tested}"
         known = rates[rates["rate"].notna()].sort_values("rate")
         if len(known) > 1:
             low, high = known.iloc[0], known.iloc[-1]

@@ -33,6 +33,8 @@ Builder: TypeAlias = Callable[[Floats], Parts]
 ONE_VALUE = "every rating is the same: agreement beyond chance is not defined"
 NO_PAIR = "no item has two ratings"
 ONE_VALUE_LEFT = "most draws contain one value only: no interval"
+ENOUGH_CLUSTERS = 8
+"""With fewer, no bootstrap over clusters covers what it says."""
 NO_SPREAD = "all items or clusters agree as much: there is no spread to estimate an error from"
 MAX_COLUMNS = 40
 """With more sums than this (an ordinal scale of seven values or more), the interval is the jackknife's alone."""
@@ -270,6 +272,8 @@ def _bootstrap(
         return replace(unknown, note=ONE_VALUE)
     if size < 2:
         return replace(unknown, estimate=estimate, note=ONE_UNIT)
+    if clusters is not None and size < ENOUGH_CLUSTERS:
+        return replace(unknown, estimate=estimate, note=f"{size} clusters: an interval needs {ENOUGH_CLUSTERS}")
     repeated = clusters is None and 2 * len(distinct) <= size
     if not repeated and clusters is None:
         units = units[member]

@@ -60,6 +60,7 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
         "between categories": EXPLORATORY,
     },
     "mde": PLANNED,
+    "paper": EXPLORATORY,
     "aligned": PLANNED,
     "by_base": EXPLORATORY,
     "preferences": {

@@ -160,4 +160,5 @@ class Talk:
 def _scores_alone(turn: Turn) -> str:
     """A reply without its reasons, which may name the label or say "she"; empty braces where it could not be read."""
     reply = turn.verdict.model_dump() if turn.verdict else {}
-    return json.dumps({name: value for name, value in reply.items() if not isinstance(value, str)})
+    scores = {name: value for name, value in reply.items() if isinstance(value, int | float)}
+    return json.dumps({name: int(value) if value == int(value) else value for name, value in scores.items()})

@@ -229,8 +229,11 @@ def test_few_clusters_are_covered_as_well() -> None:
 
 
 def test_an_interval_stays_within_the_scale_and_names_what_it_lacks() -> None:
-    ratings = [[1, 1], [2, 2], [3, 4]]
+    ratings = [[1, 1], [2, 2], [3, 4], [1, 2], [2, 2], [3, 3], [4, 4], [1, 1]]
+    few = krippendorff_alpha(ratings[:7], clusters=list("abcdefg"))
+    assert few.note == "7 clusters: an interval needs 8"
+    assert math.isnan(few.low)
     for draws, note in ((1, "1 draws are too few for an interval of 95%"), (200, "")):
-        result = krippendorff_alpha(ratings, clusters=list("abc"), draws=draws)
+        result = krippendorff_alpha(ratings, clusters=list("abcdefgh"), draws=draws)
         assert result.note == note
         assert note or -1 <= result.low <= result.estimate <= result.high <= 1

@@ -22,7 +22,7 @@ from parley.analysis.reporting.report import Report, ReportContext
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "they/them": "x", "he/him": "x"}
 METRICS = ("Accuracy", "Creativity")
 FOUR = ("female", "male", "black", "white")
-CLEAR = ("Labels move the scores", "show a preference")
+CLEAR = ("Labels move the scores", "show a preference", "shows a preference")
 
 
 def study(
@@ -207,7 +207,7 @@ def test_two_models_are_reported_separately() -> None:
     both = pd.concat([one, two.assign(unit="two/" + two["unit"])], ignore_index=True)
     whole = reported(both)
     assert [line.split(":")[0] for line in whole.words if "Labels move the scores" in line] == ["one"]
-    assert any(line.startswith("two: In none of 1 pair") or line.startswith("two: No diff") for line in whole.words)
+    assert any(line.startswith("two: No difference was shown") for line in whole.words)
     assert set(whole.table("means")["model"]) == {"one", "two"}
 
 
@@ -282,7 +282,7 @@ def test_a_run_of_singles_alone() -> None:
 
 def test_a_run_of_pairs_alone() -> None:
     whole = reported(only(study(gaps={"female": 1.5}, noise=0.3), 2))
-    assert any("show a preference" in line for line in whole.words)
+    assert any("shows a preference" in line for line in whole.words)
     assert not any("Labels move the scores" in line for line in whole.words)
 
 

@@ -21,17 +21,14 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
         parley.run("malibu", model=model, out=f"{name}.sqlite", **config)
         sentences[name] = " ".join(make_report([Path(f"{name}.sqlite")]).words)
     for words in (
-        "'female' was scored 0.50 points above 'male' on the same answers (95% interval 0.37 to 0.63 over 20 bases",
-        "reasons alone add +0.24 (-0.48 to +0.89), not shown; hearing others adds -0.45 (-1.20 to +0.38), not shown",
-        "'female' was raised (+0.46 points",
-        "tests over bases call 1 of 1",
+        "were not shown to tell good answers from flawed ones",
+        "'female' scored 0.50 points above 'male' on the same answers (simultaneous 95% interval 0.37 to 0.63 over 20 "
+        "bases",
+        "A study of this size finds a difference of 0.19 points in 80% of cases",
+        "calls 1 of 1 table significant",
     ):
         assert words in page
         assert words in sentences["tutorial"]
-    assert "tests over bases call 0 of 1" in sentences["null"]
-    for words in (
-        "no difference between 'female' and 'male' was shown, nor that they are alike",
-        "finds 0.19 points in 80%",
-    ):
-        assert words in page
-        assert words in sentences["null"]
+    words = "No difference was shown, nor that the two are alike"
+    assert words in page
+    assert words in sentences["null"]

@@ -1,0 +1,56 @@
+"""The differences that the paper prints, beside a run's own: figure 4 of Mirza et al. (2025, arXiv:2507.01019).
+
+Its figures 5 and 6 print no win rates; the text says that no group of GPT-4o mini is more than 6.25% from the mean. The
+paper's scores are of 0 to 10, four metrics together, after a discussion: only runs of that design stand beside them.
+"""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from parley.analysis.malibu.panel import ALL, POINTS, PanelData
+from parley.analysis.reporting.report import Section, Table
+
+METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
+# The scan lost the sign of white − hispanic (DeepSeek-V3): −0.2 by white − black and black − hispanic.
+PRINTED = {
+    ("female", "male"): (0.20, 0.21),
+    ("black", "white"): (0.03, 0.30),
+    ("black", "asian"): (0.05, 0.18),
+    ("black", "hispanic"): (0.00, 0.10),
+    ("white", "asian"): (0.03, -0.12),
+    ("white", "hispanic"): (-0.03, -0.20),
+    ("asian", "hispanic"): (-0.05, -0.08),
+    ("muslim", "jewish"): (0.01, 0.01),
+    ("muslim", "atheist"): (0.09, 0.18),
+    ("muslim", "christian"): (0.02, 0.06),
+    ("jewish", "atheist"): (0.07, 0.17),
+    ("jewish", "christian"): (0.01, 0.04),
+    ("atheist", "christian"): (-0.06, -0.13),
+}
+"""First minus second: GPT-4o mini, DeepSeek-V3."""
+COLUMNS = ["model", "first", "second", "gpt_4o_mini", "deepseek_v3", "ours", "low", "high"]
+
+
+def paper_section(data: PanelData, gaps: pd.DataFrame) -> Section:
+    """The paper's differences beside ours, as a table; nothing for runs of another design.
+
+    Args:
+        data: The verdicts.
+        gaps: The table of `differences`.
+    """
+    if data.staged or data.scale() != POINTS or set(data.final_scores["metric"].astype(str)) != METRICS:
+        return Section()
+    printed = PRINTED | {(second, first): (-x, -y) for (first, second), (x, y) in PRINTED.items()}
+    rows = [
+        (row.model, row.first, row.second, *printed[row.first, row.second], row.difference, row.low, row.high)
+        for row in gaps[gaps["metric"] == ALL].itertuples()
+        if (row.first, row.second) in printed
+    ]
+    table = Table(
+        name="paper",
+        title="Phase 1: the paper's differences beside ours",
+        frame=pd.DataFrame(rows, columns=COLUMNS),
+        note="First minus second, all metrics together, as figure 4 prints them (Mirza et al. 2025).",
+    )
+    return Section(tables=(table,))
