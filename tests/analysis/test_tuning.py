@@ -71,7 +71,7 @@ def test_bbq_is_compared_row_by_row_and_contexts_stay_apart() -> None:
 
 def test_what_was_not_measured_is_said() -> None:
     made = report(rubric_tables(rubric(2.0), "Default"), "t", (), ("BBQ (evaluate.bbq is not set)",))
-    assert made.words[0].startswith("RLDF: BS -20.0 points, p = ")
+    assert made.words[0].startswith("RLDF: BS −20.0 points (p = ")
     assert made.words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."
 
 
