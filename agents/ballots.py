@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.structured import StructuredReply, answer_in, looks_like_refusal
+from parley.base.errors import ConfigError
 from parley.base.tasks import gather_or_cancel
 
 ON_SCALE = "on scale"
@@ -124,6 +125,12 @@ async def _read_silently(
     raw = reply.content.removeprefix(ballot.prefill) if isinstance(reply.content, str) else ""  # llama.cpp repeats it
     if reply.refused:
         return StructuredReply(None, "refused", raw, reply.usage)
+    if not reply.logprobs and not client.gave_logprobs:
+        raise ConfigError(
+            f"{client.name} gives no log-probabilities, from which silent ballots are read; append ?silent=false (or "
+            "&silent=false) to its name, and replies are sampled"
+        )
+    client.gave_logprobs = client.gave_logprobs or bool(reply.logprobs)
     probabilities = read_answers(reply.logprobs[0], ballot.answers) if reply.logprobs else {}
     on_scale = sum(probabilities.values())
     if not on_scale:

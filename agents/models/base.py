@@ -413,6 +413,8 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     reached = False
     """True once the server answered anything."""
+    gave_logprobs = False
+    """True once a reply to a silent ballot had log-probabilities."""
 
     def refuse_if_unreachable(self, error: ModelError, attempt: int, began: float) -> None:
         """Raise `Unreachable` if no server answered any call so far, and it was tried for long enough.

@@ -60,6 +60,9 @@ class ServerOptions(ClientOptions):
         None,
         description="how replies are constrained: to a JSON schema, to any JSON, or only by the prompt",
     )
+    silent: bool = Field(
+        True, description="whether silent ballots are read from log-probabilities; false: from sampled replies"
+    )
     vision: bool | None = Field(None, description="whether the model accepts images (default: OpenAI's do)")
 
 
@@ -189,6 +192,10 @@ class CompatibleClient(StreamingClient):
             self._schemas[schema] = strict_schema(schema.model_json_schema(), lengths=self.lengths)
         named = {"name": schema.__name__, "schema": self._schemas[schema], "strict": True}
         return {"type": "json_schema", "json_schema": named}
+
+    @property
+    def reads_silently(self) -> bool:
+        return self.options.silent and super().reads_silently
 
     async def _open_session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from parley.cli import COMMANDS, NEAR_WORDS
 from tests.panels import RUN_PANEL
@@ -42,3 +43,17 @@ def test_the_beginning_of_an_id_says_how_many_others_have_it(parley: Callable[..
     others = sum(unit.startswith("p1/") for unit in ids) - 1
     assert f"{others} other unit" in parley("show", "a.sqlite", "p1/").out
     assert "other unit" not in parley("show", "a.sqlite", ids[0]).out
+
+
+def test_a_server_without_log_probabilities_says_what_to_append(
+    parley: Callable[..., Any], place: Path, server: Any
+) -> None:
+    message = {"role": "assistant", "content": "6"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 1}
+    reply = {"choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}
+    server.answer = lambda nth, body: web.json_response(reply)
+    run = ("run", "malibu", "--design", "silent", "--suite", "tiny", "--yardstick", "off", "--phases", "1", "--quiet")
+    (line,) = parley(*run, "--model", server.model()).complaints
+    assert "gives no log-probabilities" in line
+    assert "&silent=false" in line
+    assert parley(*run, "--model", server.model("silent=false")).status == 0
