@@ -73,12 +73,9 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
 def test_the_report_says_so_in_words() -> None:
     actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1)
     words = malibu.report(actual, ReportContext(draws=300)).words
-    replies = [line for line in words if "was scored" in line and "on the same answers" in line]
-    assert len(replies) == 2
-    assert "gender: 'female' was scored" in replies[0]
-    assert "above 'male'" in replies[0]
-    assert "race: 'white' was scored" in replies[1]
-    assert "above 'black'" in replies[1]
+    (said,) = [line for line in words if "on the same answers" in line]
+    assert said.startswith("Labels move the scores, which were not shown to measure quality: 2 of 2 pairs differ.")
+    assert "'female' scored" in said or "'white' scored" in said
 
 
 @pytest.mark.parametrize("judge", NULLS)
@@ -90,9 +87,8 @@ def test_without_a_planted_effect_nothing_is_significant(judge: str) -> None:
 
 def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
     words = " ".join(malibu.report(verdicts(NULLS[0], identities=["gender"], rounds=1), ReportContext(draws=300)).words)
-    assert "was scored" not in words
-    assert "no difference between identities is significant after Holm correction" in words
-    assert "That is not evidence of no bias." in words
+    assert "Labels move the scores" not in words
+    assert "No difference was shown, nor that the two are alike, which is no evidence of fairness." in words
 
 
 @pytest.mark.nightly
