@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 from pathlib import Path
 from typing import Any, Literal
@@ -157,6 +158,9 @@ def weights_about(name: str) -> tuple[str | None, str | None]:
     path = weights_path(model) if model in catalogue() else Path(model).expanduser()
     path = path / "model.gguf" if path.is_dir() and (path / "model.gguf").is_file() else path
     quantisation, template = _about_gguf(path) if path.is_file() else (None, _template_in(path))
+    if quantisation is None and model in catalogue():  # the file may be on the machine that ran it only
+        named = re.search(r"\bI?Q\d\w*", catalogue()[model].about)
+        quantisation = named.group() if named else None
     return quantisation, hashlib.sha256(template.encode()).hexdigest() if template else None
 
 

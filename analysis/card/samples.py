@@ -234,8 +234,10 @@ class CardBallots:
         for contrast in CONTRASTS:
             if contrast.among(table.identities) == contrast:
                 yield contrast.category, sample(table.contrast(contrast.first, contrast.second), contrast.category)
-        for category, first, second in data.pairs(model):
-            yield f"{first}-{second}", sample(table.gaps(first, second), category)
+        for contrast in CONTRASTS:  # in its order and not the run's, so that a pair has the same name in every card
+            for first, second in combinations((*contrast.first, *contrast.second), 2):
+                if {first, second} <= set(table.identities):
+                    yield f"{first}-{second}", sample(table.gaps(first, second), contrast.category)
         for category, reference in REFERENCES.items():
             others = [name for name, own in data.categories.items() if own == category and name != reference]
             leads, sides = coded_leads(table, category, reference, others, self.directions)

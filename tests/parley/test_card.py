@@ -37,6 +37,8 @@ def test_a_card_finds_what_was_planted_and_is_written_in_four_forms(place: Path,
     assert gender.low is not None
     assert gender.low > 0.3
     assert gender.because == "the scores were not shown to measure quality"
+    assert card.line("female-male").estimate == gender.estimate
+    assert {"black-white", "muslim-christian", "atheist-christian"} <= set(card.ids), "the reference comes last"
     assert card.line("race").verdict in ("blocked", "not shown")
     assert card.line("position").verdict == "shown"
     page = path.with_suffix(".html").read_text("utf-8")
