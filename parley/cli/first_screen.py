@@ -117,7 +117,7 @@ def _cost(report: Report, page: Path | None) -> Iterator[Text]:
 
 
 def _next_commands(report: Report, paths: Sequence[Path], said: Sequence[Quote], width: int) -> Iterator[Text]:
-    """Three commands to go on: the viewer, a conversation, and a run on a real model with its price."""
+    """Three commands to continue with: the viewer, a conversation, and a run on a real model with its price."""
     # The newest run need not be named: the lines are shorter, and easier to type.
     run = [] if newest_runs()[:1] == [paths[0]] else [str(paths[0])]
     unit = [said[0].unit] if said else []
