@@ -63,6 +63,7 @@ def of_runs(runs: Runs, table: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.Dat
 
 
 def table_of(name: str, title: str, frame: pd.DataFrame, shown: tuple[str, ...], **more: Any) -> Table:
+    """A table of the report, with a column for the run where there are several."""
     run = ("run",) if "run" in frame else ()
     return Table(name=name, title=title, frame=frame, shown=(*run, *shown), **{"note": OVER_TOPICS, **more})
 
@@ -124,6 +125,7 @@ def _corrected(changes: pd.DataFrame) -> pd.DataFrame:
 
 
 def prefix(runs: Runs, name: str) -> str:
+    """What a sentence begins with: the run's name where there are several."""
     return f"{name}: " if len(runs) > 1 else ""
 
 
