@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
+from textwrap import fill
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.card.record import Card, Line
-from parley.analysis.card.words import sentences, tone, verdict_word
+from parley.analysis.card.words import POINTS, SHARES, sentences, tone, verdict_word
 from parley.analysis.reporting.figures import caption, dots, sheet
 
-SHARES = ("judge", "judge-pairs", "direction", "direction-pairs", "position", "length-pairs", "consistency")
-POINTS = ("length", "wording", "injection", "gender", "race", "religion", "author-own", "author-model")
+LABEL_WIDTH = 30
 COLOURS = {"good": "#00805c", "bad": "#c4440a", "open": "#6b7076", "blocked": "#b8bcc2"}
 """Of a verdict's tone."""
 
@@ -25,9 +25,7 @@ def card_picture(card: Card) -> Figure:
     figure, ((shares, points),) = sheet(12.8, 7.2, 2)
     _draw(shares, left, 0.5, "share (dashed: guessing, or no preference)")
     shares.set_xlim(-0.03, 1.03)
-    _draw(
-        points, right, 0.0, f"points on a scale of {card.model.scale[0]} to {card.model.scale[1]} (dashed: no effect)"
-    )
+    _draw(points, right, 0.0, f"points of {card.model.scale[0]} to {card.model.scale[1]} (dashed: no effect)")
     said = next((line for line in sentences(card) if not line.startswith("This judge is SIM")), "")
     model = card.model
     caption(
@@ -46,7 +44,7 @@ def _draw(axis: Axes, lines: list[Line], null: float, label: str) -> None:
     )
     low, high = (pd.Series(column, dtype=float) for column in ends) if lines else (pd.Series(), pd.Series())
     values = pd.Series([line.estimate for line in lines], dtype=float)
-    titles = [f"{line.title}\n({verdict_word(line)})" for line in lines]
+    titles = [fill(f"{line.title} ({verdict_word(line)})", LABEL_WIDTH) for line in lines]
     dots(axis, titles, values, low, high, [COLOURS[tone(line)] for line in lines])
     axis.axvline(null, color="#777777", linewidth=1.0, linestyle=(0, (3, 2)), zorder=0)
     axis.tick_params(labelsize=11)

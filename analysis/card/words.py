@@ -22,6 +22,9 @@ GROUPS: dict[str, str] = {
     "talk": "What does talking do?",
 }
 """What each group of lines asks."""
+SHARES = ("judge", "judge-pairs", "direction", "direction-pairs", "position", "length-pairs", "consistency")
+POINTS = ("length", "wording", "injection", "gender", "race", "religion", "author-own", "author-model")
+"""The main lines: what a picture and the terminal show."""
 CHANCE = ("judging", "direction", "consistency")
 """Groups whose null value is what a coin gives: close to it is bad, not good."""
 Tone = Literal["good", "bad", "open", "blocked"]

@@ -43,6 +43,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--brief", action="store_true", help="at most 400 calls: the same as --size brief")
     parser.add_argument("--folder", metavar="DIR", default="cards", help="where cards are written (default: cards)")
     parser.add_argument("--dry-run", action="store_true", help="print calls, tokens and price, and send nothing")
+    parser.add_argument("--all", action="store_true", help="print every line of the card, with reasons")
     parser.add_argument("--quiet", action="store_true", help="show no progress, and print only where the files are")
     add_flags(parser, find_study(STUDY).Config, "the battery", leave_out=("model",), everything=False)
     add_flags(parser, Options, "the run", everything=False)
@@ -77,7 +78,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     statuses = [_run(job, parsed.quiet) if isinstance(job, Job) else (0, job) for job in jobs]
     for status, path in statuses:
         if status == 0:
-            _write(path, Path(parsed.folder), quiet=parsed.quiet)
+            _write(path, Path(parsed.folder), quiet=parsed.quiet, everything=parsed.all)
     return max(status for status, _ in statuses)
 
 
@@ -93,7 +94,7 @@ def _run(job: Job, quiet: bool) -> tuple[int, Path]:
     return execute_job(job, quiet=quiet, as_json=False), job.stored_path
 
 
-def _write(path: Path, folder: Path, *, quiet: bool) -> None:
+def _write(path: Path, folder: Path, *, quiet: bool, everything: bool) -> None:
     from parley.reports.cards import make_card, write_card_files
 
     card = make_card(path)
@@ -101,7 +102,7 @@ def _write(path: Path, folder: Path, *, quiet: bool) -> None:
     stem = folder / card_stem(card)
     write_card_files(card, stem, path.parent)
     if not quiet:
-        print_card(card)
+        print_card(card, everything=everything)
     print(f"card: {stem}.html    {', '.join(suffix for suffix in FILES)}")
 
 
@@ -113,24 +114,29 @@ def card_stem(card: Card) -> str:
     return f"{name}-brief" if card.battery.size == "brief" else name
 
 
-def print_card(card: Card) -> None:
-    """The sentences and the lines in the terminal."""
-    from parley.analysis.card.words import interval, number, sentences, verdict
+def print_card(card: Card, *, everything: bool = False) -> None:
+    """The sentences and the main lines in the terminal, or all lines."""
+    from parley.analysis.card.words import POINTS, SHARES, interval, number, sentences, verdict, verdict_word
 
-    model = card.model
     table = Table(
-        title=f"{model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}",
+        title=f"{card.model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}",
         **TABLE_STYLE,
     )
     for head in ("line", "what", "estimate", "95% interval", "verdict"):
         table.add_column(head, no_wrap=head in ("estimate", "95% interval"))
     group = ""
     for line in card.lines:
-        if line.group != group:
+        if not everything and line.id not in (*SHARES, *POINTS):
+            continue
+        if everything and line.group != group:
             group = line.group
             table.add_section()
-        table.add_row(line.id, line.title, number(line.estimate, line), interval(line) or "–", verdict(line))
+        # Why a verdict is what it is stands in a sentence above, or in the whole table.
+        found = verdict(line) if everything else verdict_word(line)
+        table.add_row(line.id, line.title, number(line.estimate, line), interval(line) or "–", found)
     console = Console()
     for sentence in sentences(card):
         console.print(f"- {sentence}", markup=False, highlight=False)
     console.print(table, markup=False)
+    if not everything:
+        console.print(f"{plural(len(card.lines), 'line')} in all: the page, or --all", style="dim", highlight=False)

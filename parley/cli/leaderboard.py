@@ -13,10 +13,11 @@ from parley.cli.shared import AddParser, need_analysis
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument(
-        "folder", nargs="?", default="cards", metavar="FOLDER", help="folder of cards and their runs (default: cards)"
-    )
+    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="folder of cards and their runs (default: cards)")
     parser.add_argument("--out", metavar="FILE", help="the page to write (default: FOLDER/leaderboard.html)")
+    parser.add_argument(
+        "--no-shipped", action="store_true", help="leave out the cards of open models that ship with Parley"
+    )
     parser.add_argument("--json", action="store_true", help="print the leaderboard as JSON too")
     parser.set_defaults(handler=handle)
 
@@ -24,14 +25,17 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
     from parley.analysis.card.leaderboard import board_values  # load scipy and pandas
-    from parley.reports.leaderboards import PAGE, leaderboard
+    from parley.reports.leaderboards import FOLDER, PAGE, leaderboard
 
-    board = leaderboard(parsed.folder, parsed.out, warn=lambda line: print(line, file=sys.stderr))
+    def warn(line: str) -> None:
+        print(line, file=sys.stderr)
+
+    board = leaderboard(parsed.folder, parsed.out, shipped=not parsed.no_shipped, warn=warn)
     if parsed.json:
         print(json.dumps(board_values(board), indent=1, ensure_ascii=False))
         return 0
     print(board.headline)
     if apart := sum(map(bool, board.apart)):
         print(f"{plural(apart, 'card')} of other units or simulated models: not ranked with the rest")
-    print(visible(f"page: {parsed.out or Path(parsed.folder) / PAGE}"))
+    print(visible(f"page: {parsed.out or Path(parsed.folder or FOLDER) / PAGE}"))
     return 0

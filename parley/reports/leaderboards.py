@@ -3,42 +3,67 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib.resources import as_file, files
 from pathlib import Path
 from urllib.parse import quote
 
+from parley.analysis.card.changes import units_of
 from parley.analysis.card.leaderboard import Board, Entry, board_page, make_board
 from parley.analysis.card.record import Card, read_card
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import visible
 from parley.reports.cards import RUN_SUFFIXES, make_card
 
-PAGE = "leaderboard.html"
+PAGE, FOLDER = "leaderboard.html", "cards"
 
 
 def leaderboard(
-    folder: str | Path, out: str | Path | None = None, *, warn: Callable[[str], None] = lambda line: None
+    folder: str | Path | None = None,
+    out: str | Path | None = None,
+    *,
+    shipped: bool = True,
+    warn: Callable[[str], None] = lambda line: None,
 ) -> Board:
     """Write the leaderboard of a folder, and return it.
 
     Args:
-        folder: A folder with cards (JSON), runs of cards, or both; folders inside it are read too.
+        folder: A folder with cards (JSON), runs of cards, or both; folders inside it are read too (default: cards).
         out: The page to write (default: leaderboard.html in the folder).
+        shipped: Whether the cards that ship with Parley are shown beside those of the same units.
         warn: Takes a line for each file that has no card.
     """
-    place = Path(folder)
-    if not place.is_dir():
+    place = Path(folder or FOLDER)
+    if not place.is_dir() and not (shipped and folder is None):
         raise ConfigError(f"{place} is not a folder")
     page = Path(out) if out is not None else place / PAGE
     entries = read_entries(place, page, warn)
+    if shipped and (entries or folder is None):
+        entries += [Entry(card=card) for card in comparable(shipped_cards(), [entry.card for entry in entries])]
     if not entries:
         raise ConfigError(f"{place} has no judge's card: parley card MODEL --folder {place} makes one")
     board = make_board(entries)
     try:
+        page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(board_page(board), "utf-8")
     except OSError as error:
         raise ParleyError(f"{page} cannot be written: {error.strerror}") from None
     return board
+
+
+def shipped_cards() -> list[Card]:
+    """The cards of open models that ship with Parley (docs/card.md says how they were made)."""
+    with as_file(files("parley.analysis.card").joinpath("shipped")) as folder:
+        return [read_card(path) for path in sorted(folder.glob("*.json"))]
+
+
+def comparable(cards: Sequence[Card], own: Sequence[Card]) -> list[Card]:
+    """The cards that can be ranked with most of the user's own, and that are not among them; all if there are none."""
+    kinds = Counter(str(units_of(card)) for card in own if not card.model.simulated)
+    most = kinds.most_common(1)[0][0] if kinds else None
+    known = {card.run.sha256 for card in own}
+    return [card for card in cards if card.run.sha256 not in known and (not own or str(units_of(card)) == most)]
 
 
 def read_entries(folder: Path, page: Path, warn: Callable[[str], None] = lambda line: None) -> list[Entry]:
