@@ -189,7 +189,7 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
     needed = {"answer"} if label.place == "beside" else set()
     yield from _problems(label.text, needed, {"a", "A"} | known | {key[:1].upper() + key[1:] for key in known})
     found = {form_key(key) for key in PLACEHOLDER.findall(label.text)}
-    if not found & telling:
+    if not found & telling and found <= known | {"a", "answer"}:  # an unknown one is a misspelt one, and was told
         yield f"{' or '.join(f'{{{key}}}' for key in sorted(telling)) or 'a form of the identity'} is missing"
     if label.kind in ("profile", "byline", "self-description"):
         for key in sorted(found & every - shared):

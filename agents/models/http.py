@@ -107,8 +107,10 @@ def not_connected(name: str, url: str, error: BaseException) -> NotConnected:
     causes = [error, error.__cause__, error.__context__, getattr(error, "os_error", None)]
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return NotConnected(f"{name}: no connection to the proxy {error.host}: check HTTPS_PROXY and the network")
-    if isinstance(error, aiohttp.ClientSSLError):  # the certificate; its text says what is wrong with it
-        return NotConnected(f"{name}: {url}{said(error, '')}")
+    if isinstance(error, aiohttp.ClientSSLError):  # aiohttp's own text repeats the address
+        cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", error)
+        hint = "; write http:// if the server has no TLS" if "WRONG_VERSION_NUMBER" in str(cause) else ""
+        return NotConnected(f"{name}: no encrypted connection to {url}{said(cause, '')}{hint}")
     if any(isinstance(cause, socket.gaierror) for cause in causes) or "name resolution" in str(error):
         hint = "check the address and the network; local/smollm2 needs none"
         return NotConnected(f"{name}: the name {URL(url).host} cannot be resolved: {hint}")

@@ -62,7 +62,10 @@ class UserFile:
         except ValidationError as error:
             self.invalid = tuple(tuple(problem["loc"]) for problem in error.errors())
             for problem in error.errors():
-                self._add_invalid(model, problem)
+                # Pydantic does not count invalid rows, and so finds a list with such rows too short as well.
+                short, loc = problem["type"] == "too_short", tuple(problem["loc"])
+                if not (short and any(len(wrong) > len(loc) and wrong[: len(loc)] == loc for wrong in self.invalid)):
+                    self._add_invalid(model, problem)
             return None
 
     invalid: tuple[Location, ...] = ()

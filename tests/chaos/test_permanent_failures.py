@@ -76,7 +76,8 @@ def test_a_server_without_tls(faulty: FaultServer, place: Path, parley: Callable
 
     assert result.status == 1
     assert len(result.complaints) == 1
-    assert "4 units failed, the first with: server/chaos: https://127.0.0.1:" in result.complaints[0]
-    assert "ssl" in result.complaints[0].lower()
+    assert "stopped: server/chaos: no encrypted connection to https://127.0.0.1:" in result.complaints[0]
+    assert result.complaints[0].count("127.0.0.1") == 1, "the address is said once"
+    assert result.complaints[0].endswith("; write http:// if the server has no TLS")
     assert "Traceback" not in result.err
     assert faulty.requests == 0

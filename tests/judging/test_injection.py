@@ -69,7 +69,7 @@ def test_the_planted_rate_is_found_again() -> None:
         assert low <= obeyed <= high
     assert (actual["control_towards"] == 0).all()
     words = " ".join(make_report([Path("a.sqlite")], draws=200).words)
-    assert "open minus fenced" in words
+    assert "a fence reduces the effect of attempts by " in words
 
 
 def test_a_judge_that_cannot_read_a_code_is_not_moved_by_it() -> None:

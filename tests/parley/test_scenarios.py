@@ -294,4 +294,4 @@ def test_own_wordings_are_checked(parley: Callable[..., Any], place: Path) -> No
     result = parley("scenarios", "validate", "mine.toml")
     assert result.status == 2
     line = shipped[: shipped.index('text = "By {noun}"')].count("\n") + 1
-    assert result.err == f"parley: mine.toml: label 'before-by' (line {line}): unknown placeholder {{nonu}}\n"
+    assert result.err == f"parley: mine.toml: line {line}: label 'before-by' text: unknown placeholder {{nonu}}\n"
