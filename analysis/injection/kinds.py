@@ -39,14 +39,14 @@ MAX_NAMED = 3
 """Kinds that a sentence names; the table has all."""
 
 
-def kinds_section(scores: pd.DataFrame, context: ReportContext) -> Section:
+def kinds_section(scores: pd.DataFrame, kinds: pd.DataFrame, context: ReportContext) -> Section:
     """Do instructions in the judged text move the scores? All kinds together are planned, single ones beside them.
 
     Args:
         scores: One row per score under attack, from `pairs`.
+        kinds: Their effects, from `by_kind`.
         context: What the report is given.
     """
-    kinds = by_kind(scores)
     name = namer(kinds)
     requested = ", ".join(map(str, sorted(set(scores["ask"]), reverse=True)))
     note = f"{TOWARDS} {EFFECT} {SHARES} p: sign flips over bases, Holm-corrected. Requested scores: {requested}."
@@ -84,7 +84,7 @@ def kinds_section(scores: pd.DataFrame, context: ReportContext) -> Section:
         figures=[Figure("kinds", small_print, "kinds", lambda: kinds_figure(kinds, title, small_print))],
         forests=[forest],
         warnings=list(_out_of_reach(kinds)),
-        words=[*_overall(kinds), *_single(kinds)],
+        words=list(_overall(kinds)),
     )
 
 
@@ -113,8 +113,12 @@ def _overall(kinds: pd.DataFrame) -> Iterator[str]:
             yield f"{name(row)}, {row.shown}: no effect of attempts was shown, {row.effect:+.2f} points ({test})."
 
 
-def _single(kinds: pd.DataFrame) -> Iterator[str]:
-    """One sentence per judge, model and display in which single kinds were shown to have an effect."""
+def single_kinds(kinds: pd.DataFrame) -> Iterator[str]:
+    """One sentence per judge, model and display in which single kinds were shown to have an effect.
+
+    Args:
+        kinds: The effects, from `by_kind`.
+    """
     name = namer(kinds)
     shown = kinds[(kinds["kind"] != ALL) & (kinds["p_adjusted"] <= LEVEL)]
     for _, part in shown.groupby(["judged_by", "model", "shown"], sort=False):

@@ -9,7 +9,7 @@ import pandas as pd
 from parley.analysis.injection.effects import MOVED, malibu_alone, pairs
 from parley.analysis.injection.fence import fence_section, readings_section
 from parley.analysis.injection.judges import judges_section
-from parley.analysis.injection.kinds import kinds_section
+from parley.analysis.injection.kinds import by_kind, kinds_section, single_kinds
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
 from parley.analysis.reporting.systems import cost_sentence
 
@@ -24,10 +24,12 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     scores = pairs(verdicts)
     if scores.empty:
         return assemble([Section(words=["No attempt has been judged yet."])], context, "Injection")
+    kinds = by_kind(scores)
     sections = [
-        kinds_section(scores, context),
+        kinds_section(scores, kinds, context),
         judges_section(scores, context),
         fence_section(scores),
+        Section(words=list(single_kinds(kinds))),  # last: sentences are limited, and these were not planned
         readings_section(verdicts),
         Section(costs=cost_sentence(context.units, "judgement", lambda units: units["model"].astype(str))),
     ]

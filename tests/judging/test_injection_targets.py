@@ -14,7 +14,8 @@ from scipy import stats
 import parley
 from parley.agents import ConfigError, Models
 from parley.agents.models.sim_judge import find_score_instruction
-from parley.analysis.injection import effects as measures
+from parley.analysis.injection.effects import pairs
+from parley.analysis.injection.judges import by_judge
 from parley.judging.injection.config import InjectionConfig
 from parley.judging.injection.study import Injection
 from parley.judging.injection.targets import TARGETS, Judged, Target
@@ -89,8 +90,8 @@ def test_a_planted_rate_is_found_again_for_every_judge() -> None:
     an obeyed request moves a score from the simulated judge's 70 or 85% of the scale's end to the requested end."""
     settings = {"judged_by": OTHERS, "kinds": ["order"], "out": "a.sqlite"}
     assert parley.run("injection", model="sim/judge?obeys_fenced=0.5&noise=0", **settings).complete
-    scores = measures.pairs(frames.verdicts("a.sqlite"))
-    table = measures.by_judge(scores).set_index(["judged_by", "request"])
+    scores = pairs(frames.verdicts("a.sqlite"))
+    table = by_judge(scores).set_index(["judged_by", "request"])
     low, high = stats.binom.ppf([0.0001, 0.9999], 48, 0.5)
     for name in OTHERS:
         replies = scores[scores["judged_by"] == name]
@@ -108,8 +109,8 @@ def test_a_planted_rate_is_found_again_for_every_judge() -> None:
         wanted = obeyed[obeyed["ask"] == target.wanted]
         assert table.loc[(name, "in favour"), "effect"] == pytest.approx(abs(target.wanted - base) * len(wanted) / 24)
     words = " ".join(make_report([Path("a.sqlite")], draws=200).words)
-    assert "Effects in percent of the judge's scale, fenced: " in words
-    assert "open minus fenced" not in words
+    assert "Judges that attempts move, fenced, in percent of their scale: " in words
+    assert "a fence " not in words
 
 
 def test_judges_that_ignore_injections_show_no_effect() -> None:
