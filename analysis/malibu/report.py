@@ -113,6 +113,11 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         forests=filled(forests(frames, data.cluster_noun, data.scale())),
         blocked=_headline_blocked(data, blocked),
+        invalidates=tuple(
+            f"{model}: {blocked[model].quality}" if len(data.models) > 1 else blocked[model].quality
+            for model in data.models
+            if blocked[model].quality
+        ),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
         beside=tuple(beside(frames)),

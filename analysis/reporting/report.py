@@ -152,6 +152,7 @@ class Report:
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What keeps the main question without an answer, as fewer than six bases do. It stands in the
             headline in the answer's place.
+        invalidates: Those of `words` that say why the numbers should not be believed; the first screen has them on top.
         beside: Sentences that stand below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
     """
 
@@ -164,6 +165,7 @@ class Report:
     runs: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     blocked: str = ""
+    invalidates: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -224,6 +226,7 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
         tables=tuple(table for part in sections for table in part.tables if len(table.frame)),
         figures=tuple(figure for part in sections for figure in part.figures),
         forests=tuple(forest for part in sections for forest in part.forests if forest.estimates),
+        invalidates=tuple(warning for part in sections for warning in part.warnings),
         runs=tuple(context.runs),
         settings=settings,
     )
@@ -250,7 +253,7 @@ def format_interval(low: float, high: float, form: str = ".2f") -> str:
         high: Upper end; inf where it is not bounded.
         form: Format of the numbers.
     """
-    if math.isnan(low) or math.isnan(high):
+    if math.isnan(low) or math.isnan(high) or (math.isinf(low) and math.isinf(high)):
         return ""
     ends = (format_cell(end) if math.isinf(end) else format(round(end, 9) + 0.0, form) for end in (low, high))
     return " to ".join(ends)

@@ -51,7 +51,11 @@ def print_first_screen(report: Report, paths: Sequence[Path], page: Path | None,
     """
     width = min(console.width, WIDEST)
     said = quotes(paths[0])
-    above = [Text(visible(report.title), style="bold"), *_cautions(report.cautions, width), *_answer(report, width)]
+    above = [
+        Text(visible(report.title), style="bold"),
+        *_cautions((*report.cautions, *report.invalidates), width),
+        *_answer(report, width),
+    ]
     below = [
         *(Text(line) for words in report.beside for line in _wrapped(words, width)),
         *(_quoted(quote, width) for quote in said),
@@ -149,7 +153,7 @@ def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
     config["model"] = REAL_MODEL
     try:
         cost = estimated_cost(Job.make(study, config, Options()))
-    except ParleyError:  # the data were moved
+    except (ParleyError, ValueError, OSError):  # the data were moved, or are not what they were
         return None
     about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a model that people use"
     return ["parley", "run", study, *as_flags(config)], about

@@ -115,14 +115,14 @@ def test_the_result_says_what_to_type_next(parley: Callable[..., Any]) -> None:
 
     assert result.out.splitlines() == [
         "9 of 9 units done: a.sqlite",
-        "read it:  parley report a.sqlite    parley show a.sqlite",
+        "read it:  parley view a.sqlite    parley report a.sqlite    parley show a.sqlite",
     ]
     assert result.err == ""
 
 
 def test_what_to_type_next_can_be_typed(parley: Callable[..., Any]) -> None:
     result = parley(*SIM[:-1], "my run; ls.sqlite")
-    assert "read it:  parley report 'my run; ls.sqlite'    parley show 'my run; ls.sqlite'" in result.out
+    assert "parley report 'my run; ls.sqlite'    parley show 'my run; ls.sqlite'" in result.out
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[..., Any]) -> None:
@@ -211,7 +211,8 @@ def test_help_has_the_settings_that_people_change(parley: Callable[..., Any], st
     result = parley("run", study, "--help")
     flags, every = flags_in(result.out), flags_in(parley("run", study, "--help-all").out)
     assert flags < every
-    assert {"--model", "--limit", "--out", "--help-all"} <= flags
+    assert {"--model", "--out", "--help-all"} <= flags
+    assert "--limit" in flags or study == "card"  # whose sizes are fixed, so that cards can be compared
     assert len(flags & {"--" + name.replace("_", "-") for name in find_study(study).Config.model_fields}) <= 13
     assert result.out.endswith(f"{len(every - flags)} more flags: parley run {study} --help-all\n")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from parley.scenarios import load_suite
 from tests.own_study import STUDY
 from tests.panels import PANEL, RUN_PANEL
 
-QUICK = (*RUN_PANEL, "--yardstick", "off", "--phases", "1", "--quiet")
+QUICK = (*RUN_PANEL, "--suite", "tiny", "--yardstick", "off", "--phases", "1", "--quiet")
 
 
 # Help
@@ -30,7 +31,7 @@ QUICK = (*RUN_PANEL, "--yardstick", "off", "--phases", "1", "--quiet")
 def test_parley_alone_shows_its_commands(parley: Callable[..., Any], words: tuple[str, ...], status: int) -> None:
     result = parley(*words)
     assert result.status == status
-    assert "    calibrate  measure the false-positive rate" in result.out
+    assert re.search(r"^    calibrate +measure the false-positive rate", result.out, re.M)
     assert "`parley help COMMAND`" in result.out
 
 
@@ -85,7 +86,7 @@ def test_the_newest_run_is_read_if_none_is_named(parley: Callable[..., Any], pla
 
     both = parley("compare", "--json")
     assert both.err == "newest run: runs/new.sqlite\nthe one before: runs/old.sqlite\n"
-    assert [run["file"] for run in both.json["runs"]] == ["new.sqlite", "old.sqlite"]
+    assert [run["file"] for run in both.json["runs"]] == ["old.sqlite", "new.sqlite"]  # the newest minus the one before
 
 
 def test_the_viewer_opens_at_the_newest_run(
@@ -121,7 +122,7 @@ def test_a_model_given_twice_is_two_models(parley: Callable[..., Any]) -> None:
     assert "--model takes one model, got sim/one and sim/two" in refused.err
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [name for name in STUDIES if name != "card"])  # a card's sizes are fixed
 def test_every_study_can_be_limited(name: str) -> None:
     field = find_study(name).Config.model_fields["limit"]
     assert field.default is None
@@ -175,8 +176,8 @@ def test_limited_topics_are_fewer_topics() -> None:
 
 def test_compare_leads_with_the_gap(parley: Callable[..., Any]) -> None:
     parley(*QUICK, "--model", "sim/judge?female=+2&noise=0", "--model", "sim/plain?noise=0", "--out", "a.sqlite")
-    lines = [line for line in parley("compare", "a.sqlite").out.splitlines() if line.startswith("- ")]
-    assert lines[0].startswith("- Gap gender: female − male")
+    out = parley("compare", "a.sqlite").out
+    assert out.index("Do the two treat identities differently?") < out.index("Gaps between identities")
     rows = parley("compare", "a.sqlite", "--json").json["comparison"]
     assert rows[0]["what"] == "gender: female − male"
 

@@ -73,7 +73,7 @@ def test_bytes_that_are_no_text_are_shown_as_escapes(prepared: Path, monkeypatch
     monkeypatch.setattr("sys.stdout", stdout)
     assert main(["report", name, *FEW]) == 0
     stdout.flush()
-    assert b"\\udcff.sqlite: 2 units done" in stdout.buffer.getvalue()  # type: ignore[attr-defined]
+    assert b"parley show '\\udcff.sqlite'" in stdout.buffer.getvalue()  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
