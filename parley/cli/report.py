@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -273,7 +274,9 @@ def _interval_columns(frame: pd.DataFrame) -> pd.DataFrame:
         if stem != name and f"{stem}high" in names:
             ends = zip(frame[name], frame[f"{stem}high"], strict=True)
             head = INTERVAL if stem in ("", "cluster_") else f"{stem}{INTERVAL}"
-            columns[head] = [f"{format_cell(low)} to {format_cell(high)}" if low == low else "–" for low, high in ends]
+            columns[head] = [
+                f"{format_cell(low)} to {format_cell(high)}" if high - low < math.inf else "–" for low, high in ends
+            ]
         else:
             columns[name] = frame[name]
     return pd.DataFrame(columns, index=frame.index)
