@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -83,23 +83,24 @@ def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float
     )
     return replace(
         report,
-        words=(*report.words, *_in_words(report, runs, margin)),
-        cautions=(*report.cautions, *cautions),
+        words=(*report.words, *_once(runs, lambda run: _sentences(report, run))),
+        # Another margin changes what was asked, so it stands before what is known of the models.
+        cautions=(*_once(runs, lambda run: _other_margin(run, margin)), *report.cautions, *cautions),
         tables=(*report.tables, *(table for table in tables if len(table.frame))),
     )
 
 
-def _in_words(report: Report, runs: Sequence[PlannedRun], margin: float | None) -> Iterator[str]:
-    """One sentence per run, or one for all that share it."""
+def _once(runs: Sequence[PlannedRun], sentences: Callable[[PlannedRun], Iterator[str]]) -> Iterator[str]:
+    """The sentences on each run, and one for all runs that share it."""
     by_sentence: dict[str, list[str]] = {}
     for run in runs:
-        for sentence in _sentences(report, run, margin):
+        for sentence in sentences(run):
             by_sentence.setdefault(sentence, []).append(run.run)
     for sentence, names in by_sentence.items():
         yield sentence if len(names) == len(runs) else f"{', '.join(names)}: {sentence}"
 
 
-def _sentences(report: Report, run: PlannedRun, margin: float | None) -> Iterator[str]:
+def _sentences(report: Report, run: PlannedRun) -> Iterator[str]:
     if run.plan is None:
         yield NO_PLAN
     if run.plan is None or not run.intact:
@@ -110,12 +111,12 @@ def _sentences(report: Report, run: PlannedRun, margin: float | None) -> Iterato
         f"The analysis was planned before the data (SHA-256 {run.sha256[:12]}…); the table 'planned' says which tables "
         f"follow the plan.{tail}"
     )
-    planned = run.plan.get("margin")
+
+
+def _other_margin(run: PlannedRun, margin: float | None) -> Iterator[str]:
+    planned = run.plan.get("margin") if run.plan is not None and run.intact else None
     if margin is not None and isinstance(planned, int | float) and planned != margin:
-        yield (
-            f"This report was made with a margin of ±{margin:g}, and ±{planned:g} was planned: what it says on being "
-            "alike was not planned."
-        )
+        yield f"This report was made with a margin of ±{margin:g}, and ±{planned:g} was planned."
 
 
 def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:

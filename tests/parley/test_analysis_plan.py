@@ -183,7 +183,7 @@ def test_the_report_says_what_was_planned(parley: Parley, place: Path) -> None:
     status = planned.set_index(["table", "part"])["status"]
     assert status["differences", "all metrics together, within a category"] == "planned"
     assert status["differences", "a single metric"] == "exploratory"
-    assert status["ranking", "all of it"] == "sensitivity"
+    assert status["differences", "columns scenario_low, scenario_high, scenario_p"] == "sensitivity"
     assert {"analysis_plan", "planned"}.isdisjoint(planned["table"])
     assert not any("Tables that were not planned" in line for line in report.words)
     shown = parley("show", "a.sqlite", "--plan")
@@ -251,15 +251,11 @@ def own(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "own_study.py:Own"
 
 
-def words_of(*runs: str, study: str, margin: float | None = None) -> tuple[str, ...]:
-    return make_report([Path(run) for run in runs], study=study, margin=margin).words
-
-
 def test_a_report_gets_the_planned_margin_and_directions(parley: Parley, own: str) -> None:
     parley(*RUN, "--margin", "0.25")
-    words = words_of("a.sqlite", study=own)
-    assert words[:2] == ("margin 0.25", "bases ['childcare', 'engineering', 'fitness']")
-    assert not any("was made with a margin" in line for line in words)
+    report = make_report([Path("a.sqlite")], study=own)
+    assert report.words[:2] == ("margin 0.25", "bases ['childcare', 'engineering', 'fitness']")
+    assert not any("was made with a margin" in line for line in report.cautions)
 
 
 def test_another_margin_than_planned_is_said(parley: Parley, own: str) -> None:
