@@ -240,7 +240,8 @@ def test_the_commands_of_a_page_run(
                 check_flags(command.words[1:])
                 continue
             words = ready(command.words[1:], folder.place, folder.runs)
-            if "--out" not in words and "--to" not in words and tuple(words) in DONE:
+            # A card is written to a folder that the block's next command reads.
+            if "--out" not in words and "--to" not in words and words[0] != "card" and tuple(words) in DONE:
                 continue
             DONE.add(tuple(words))
             try:
