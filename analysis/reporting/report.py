@@ -253,7 +253,7 @@ def format_interval(low: float, high: float, form: str = ".2f") -> str:
         high: Upper end; inf where it is not bounded.
         form: Format of the numbers.
     """
-    if math.isnan(low) or math.isnan(high) or (math.isinf(low) and math.isinf(high)):
+    if math.isnan(low) or math.isnan(high):
         return ""
     ends = (format_cell(end) if math.isinf(end) else format(round(end, 9) + 0.0, form) for end in (low, high))
     return " to ".join(ends)
