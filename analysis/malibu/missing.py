@@ -36,8 +36,6 @@ from parley.base.text import p_text, plural
 
 SHARE = 0.01
 """Bounds are shown where the shares of missing replies differ by more than this, or significantly."""
-MANY_REPLIES = 5
-"""A judge that never gave a verdict about an identity is named from this number of replies on."""
 CELL = ["cluster", "scenario", "judge", "partner"]
 MISSING = [
     *("model", "phase", "category", "identity", "replies", "unparsed", "refused", "cut", "share", "low", "high"),
