@@ -116,7 +116,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         invalidates=tuple(
             f"{model}: {blocked[model].quality}" if len(data.models) > 1 else blocked[model].quality
             for model in data.models
-            if blocked[model].quality
+            # What is known of a model from elsewhere is said already where nothing was measured.
+            if blocked[model].quality and (measured or not context.model_cautions)
         ),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
