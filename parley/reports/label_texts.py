@@ -23,6 +23,8 @@ from parley.runs.reading import read_unit
 
 SCALE = (0, 10)
 """The raters' scale."""
+PAIR_VALUES = {"A": 1.0, "B": 0.0, "tie": 0.5}
+"""A choice between two answers as the share of the first."""
 REDACTED = "▇▇▇▇"
 
 
@@ -43,6 +45,13 @@ class LabelMetric:
     low: str = "poor"
     high: str = "excellent"
     scale: tuple[float, float] | None = SCALE
+
+    def on_judges_scale(self, value: float) -> float | None:
+        """A rater's score on the judges' own scale."""
+        if self.scale is None:
+            return None
+        share = (value - SCALE[0]) / (SCALE[1] - SCALE[0])
+        return self.scale[0] + share * (self.scale[1] - self.scale[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Runs as pandas frames: `verdicts(file)` and `turns(file)`, each row with the facets of its unit.
+"""Runs as pandas frames: `verdicts(file)` and `turns(file)`, each row with the facets of its unit, and people's
+`labels(file)` with what they were `drawn(file)` from.
 
 Facets are read once per unit, and repeated strings are stored once (as pandas categories), so that a million verdicts
 fit into a few hundred megabytes.
@@ -19,6 +20,7 @@ import pandas as pd
 
 from parley.base.text import without_surrogates
 from parley.runs.diagnosis import explain_damage
+from parley.runs.notes import NotesFile
 from parley.runs.rows import Row
 from parley.runs.store import RunFile
 
@@ -103,6 +105,40 @@ def spending(file: RunFile) -> pd.DataFrame:
     columns = ["position", "calls", "tokens", "cost", "latency", "started", "finished"]
     spent = pd.DataFrame(rows, columns=columns).set_index("position")
     return units(file).drop(columns=columns, errors="ignore").join(spent.astype(float))
+
+
+LABEL_COLUMNS = (
+    "draw", "unit", "text_id", "rater", "subject", "question", "value", "judge_value", "text", "comment", "probability",
+    "position", "simulated", "at",
+)  # fmt: skip
+DRAWN_COLUMNS = ("draw", "unit", "text_id", "probability", "position")
+
+
+def labels(run: RunFile | str | Path) -> pd.DataFrame:
+    """One row per question that a rater answered or skipped about one item.
+
+    `value` is missing for a skip, `probability` for an item of a sorted queue, which is no random sample.
+
+    Args:
+        run: An open run file, or the path of one.
+    """
+    frame = pd.DataFrame(_notes(run).labels(), columns=list(LABEL_COLUMNS))
+    numbers = ["value", "judge_value", "probability", "position", "at"]
+    return frame.astype(dict.fromkeys(numbers, float) | {"simulated": bool})
+
+
+def drawn(run: RunFile | str | Path) -> pd.DataFrame:
+    """One row per draw and unit that could be drawn: the population that the labels of a random draw stand for.
+
+    Args:
+        run: An open run file, or the path of one.
+    """
+    frame = pd.DataFrame(_notes(run).items(), columns=list(DRAWN_COLUMNS))
+    return frame.astype({"probability": float, "position": float})
+
+
+def _notes(run: RunFile | str | Path) -> NotesFile:
+    return NotesFile(run.path if isinstance(run, RunFile) else Path(run))
 
 
 def _with_facets(file: RunFile, columns: Sequence[str], table: Iterable[Row]) -> pd.DataFrame:

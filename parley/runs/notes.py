@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from parley.agents import ParleyError
 from parley.runs.opening import (
@@ -29,16 +29,57 @@ CREATE TABLE IF NOT EXISTS notes (
     id INTEGER PRIMARY KEY, unit TEXT NOT NULL, seq INTEGER, author TEXT NOT NULL, tag TEXT NOT NULL,
     comment TEXT NOT NULL, at REAL NOT NULL, withdrawn_at REAL
 );
-CREATE TABLE IF NOT EXISTS sets (
-    id INTEGER PRIMARY KEY, seed INTEGER NOT NULL, items TEXT NOT NULL, chosen TEXT NOT NULL, at REAL NOT NULL
+CREATE TABLE IF NOT EXISTS draws (
+    id INTEGER PRIMARY KEY, kind TEXT NOT NULL, seed INTEGER NOT NULL, settings TEXT NOT NULL, at REAL NOT NULL
 );
+CREATE TABLE IF NOT EXISTS items (
+    draw INTEGER NOT NULL, unit TEXT NOT NULL, text_id TEXT NOT NULL, probability REAL, position INTEGER,
+    PRIMARY KEY (draw, unit)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS labels (
-    nth_set INTEGER NOT NULL, unit TEXT NOT NULL, rater TEXT NOT NULL, subject TEXT NOT NULL, metric TEXT NOT NULL,
-    value REAL, text TEXT, at REAL NOT NULL, PRIMARY KEY (nth_set, unit, rater, subject, metric)
+    draw INTEGER NOT NULL, unit TEXT NOT NULL, rater TEXT NOT NULL, subject TEXT NOT NULL, question TEXT NOT NULL,
+    value REAL, judge_value REAL, text TEXT, comment TEXT NOT NULL, position INTEGER, simulated INTEGER NOT NULL,
+    at REAL NOT NULL, PRIMARY KEY (draw, unit, rater, subject, question)
 ) WITHOUT ROWID;
 """
 APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
+DrawKind: TypeAlias = Literal["random", "sorted"]
+
+
+class Item(NamedTuple):
+    """A unit that could be drawn.
+
+    Args:
+        unit: The unit.
+        text_id: The digest of what raters see of it, which is the same for units that differ only in their label.
+        probability: The probability with which the draw contains its text; None in a sorted queue.
+        position: Its place in the draw; None if it was not drawn, or another unit with the same text was.
+    """
+
+    unit: str
+    text_id: str
+    probability: float | None
+    position: int | None
+
+
+class Answer(NamedTuple):
+    """A rater's answer to one question.
+
+    Args:
+        subject: Which text of the item: A or B, or a speaker; empty if there is only one, or for a choice.
+        question: The metric of the verdicts that answer the same question.
+        value: A score from 0 to 10; of a choice between A and B 1, 0 or 0.5 (tie), of one between options its number;
+            None for a skip.
+        judge_value: The score on the judges' own scale; None where that is not known, or for a choice.
+        text: The choice in words; None for a score.
+    """
+
+    subject: str
+    question: str
+    value: float | None
+    judge_value: float | None
+    text: str | None
 
 
 class NotesError(ParleyError):
@@ -150,48 +191,105 @@ class NotesFile:
             units.setdefault(row["tag"], []).append(row["unit"])
         return units
 
-    def add_set(self, seed: int, items: Sequence[str], filters: Mapping[str, Any]) -> int:
-        """Add a set of units to label and return its id; `filters` are those it was drawn with."""
-        with self._writing() as db:
-            cursor = db.execute(
-                "INSERT INTO sets (seed, items, chosen, at) VALUES (?, ?, ?, ?)",
-                (seed, json.dumps(list(items)), json.dumps(dict(filters)), time.time()),
-            )
-            return int(cursor.lastrowid or 0)
+    def add_draw(self, kind: DrawKind, seed: int, items: Sequence[Item], settings: Mapping[str, Any]) -> int:
+        """Store what was drawn and what it was drawn from, and return the draw's id.
 
-    def sets(self) -> list[dict[str, Any]]:
-        rows = self._rows("SELECT id, seed, items, chosen, at FROM sets ORDER BY id")
+        Args:
+            kind: "random", or "sorted" for a queue without probabilities.
+            seed: The seed of the draw and of its raters' orders.
+            items: Every unit that could have been drawn.
+            settings: How many items were asked for, the floor and the filters.
+        """
+        with self._writing() as db:
+            db.execute("BEGIN IMMEDIATE")
+            cursor = db.execute(
+                "INSERT INTO draws (kind, seed, settings, at) VALUES (?, ?, ?, ?)",
+                (kind, seed, json.dumps(dict(settings)), time.time()),
+            )
+            draw = int(cursor.lastrowid or 0)
+            db.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?)", [(draw, *item) for item in items])
+            db.execute("COMMIT")
+            return draw
+
+    def draws(self) -> list[dict[str, Any]]:
+        """All draws: id, kind, seed, settings, at."""
+        rows = self._rows("SELECT id, kind, seed, settings, at FROM draws ORDER BY id")
         try:
-            sets = [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
-            if all(isinstance(unit, str) for label_set in sets for unit in label_set["items"]):
-                return sets
+            draws = [{**row, "settings": json.loads(row["settings"])} for row in rows]
+            if all(isinstance(draw["settings"], dict) for draw in draws):
+                return draws
         except (ValueError, TypeError, RecursionError):
             pass
-        raise NotesError(f"{self.path.name} is damaged: a set to label cannot be read")
+        raise NotesError(f"{self.path.name} is damaged: a draw cannot be read")
+
+    def items(self, draw: int | None = None) -> list[dict[str, Any]]:
+        """What a draw, or every draw, was drawn from: draw, unit, text_id, probability, position.
+
+        Units with the same `text_id` show raters the same text; one of them has the position at which it was drawn. A
+        sorted queue has no probabilities.
+        """
+        rows = self._rows(
+            "SELECT draw, unit, text_id, probability, position FROM items WHERE ?1 IS NULL OR draw = ?1 "
+            "ORDER BY draw, position IS NULL, position, unit",
+            (draw,),
+        )
+        if any(not isinstance(row["probability"], int | float | None) for row in rows):
+            raise NotesError(f"{self.path.name} is damaged: a probability is not a number")
+        if any(not isinstance(row["position"], int | None) for row in rows):
+            raise NotesError(f"{self.path.name} is damaged: a position is not a number")
+        return rows
 
     def add_labels(
-        self, set_id: int, unit: str, rater: str, labels: Sequence[tuple[str, str, float | None, str | None]]
+        self,
+        draw: int,
+        unit: str,
+        rater: str,
+        answers: Sequence[Answer],
+        *,
+        comment: str = "",
+        position: int | None = None,
+        simulated: bool = False,
+        at: float | None = None,
     ) -> None:
-        """Store one rater's labels of one item, (subject, metric, value, text)…, in one transaction."""
-        now = time.time()
+        """Store one rater's answers about one item, in one transaction.
+
+        Args:
+            draw: The draw's id.
+            unit: The unit that was shown.
+            rater: The rater's name.
+            answers: One per question; a skipped item has every question without a value.
+            comment: What the rater wrote.
+            position: The place of the item in the rater's order.
+            simulated: True if no person answered.
+            at: When it was answered; None for now.
+        """
+        now = time.time() if at is None else at
         with self._writing() as db:
             db.execute("BEGIN IMMEDIATE")
             db.executemany(
-                "INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [(set_id, unit, rater, *label, now) for label in labels],
+                "INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [(draw, unit, rater, *answer, comment, position, simulated, now) for answer in answers],
             )
             db.execute("COMMIT")
 
-    def labels(self, set_id: int | None = None) -> list[dict[str, Any]]:
-        """The labels of one set, or all labels of the run."""
+    def remove_labels(self, draw: int, unit: str, rater: str) -> None:
+        """Take back a rater's answers about one item."""
+        with self._writing() as db:
+            db.execute("DELETE FROM labels WHERE draw = ? AND unit = ? AND rater = ?", (draw, unit, rater))
+
+    def labels(self, draw: int | None = None) -> list[dict[str, Any]]:
+        """The labels of one draw, or all labels of the run, each with its item's text id and probability."""
         rows = self._rows(
-            'SELECT nth_set AS "set", unit, rater, subject, metric, value, text, at FROM labels '
-            "WHERE ?1 IS NULL OR nth_set = ?1 ORDER BY nth_set, at",
-            (set_id,),
+            "SELECT l.draw, l.unit, coalesce(i.text_id, l.unit) AS text_id, l.rater, l.subject, l.question, l.value, "
+            "l.judge_value, l.text, l.comment, i.probability, l.position, l.simulated, l.at "
+            "FROM labels l LEFT JOIN items i ON i.draw = l.draw AND i.unit = l.unit "
+            "WHERE ?1 IS NULL OR l.draw = ?1 ORDER BY l.draw, l.at",
+            (draw,),
         )
-        if any(not isinstance(row["value"], int | float | None) for row in rows):
-            raise NotesError(f"{self.path.name} is damaged: a label's score is not a number")
-        return rows
+        for name in ("value", "judge_value", "probability", "at"):
+            if any(not isinstance(row[name], int | float | None) for row in rows):
+                raise NotesError(f"{self.path.name} is damaged: a label's {name} is not a number")
+        return [{**row, "simulated": bool(row["simulated"])} for row in rows]
 
 
 def _is_empty(path: Path) -> bool:

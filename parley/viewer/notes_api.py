@@ -11,6 +11,7 @@ from aiohttp import web
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, seed_from
+from parley.reports.label_draw import DrawSettings, draw_items, why_fewer
 from parley.reports.label_texts import SCALE, label_item
 from parley.runs.reading import NotFound
 from parley.viewer import labelling
@@ -119,13 +120,14 @@ async def get_label_sets(request: web.Request) -> web.Response:
             return {
                 "sets": [
                     {
-                        "id": label_set["id"],
-                        "items": len(label_set["items"]),
-                        "seed": label_set["seed"],
-                        "at": label_set["at"],
-                        "agreement": labelling.agreement(file, run.notes, label_set["id"]),
+                        "id": draw["id"],
+                        "items": draw["settings"].get("drawn"),
+                        "fewer": why_fewer(draw["settings"]),
+                        "seed": draw["seed"],
+                        "at": draw["at"],
+                        "agreement": labelling.agreement(file, run.notes, draw["id"]),
                     }
-                    for label_set in run.notes.sets()
+                    for draw in run.notes.draws()
                 ]
             }
 
@@ -146,7 +148,8 @@ async def add_label_set(request: web.Request) -> web.Response:
         filters = {**{key: list(values) for key, values in query.filters.items()}, "q": params.q}
         with run.file() as file:
             seed = seed_from("labelling", new.seed, file.info().get("plan"))
-            return {"set": labelling.draw_set(file, run.notes, units, count=new.count, seed=seed, filters=filters)}
+            settings = DrawSettings(count=new.count, seed=seed, filters=filters)
+            return {"set": draw_items(file, run.notes, units, settings)}
 
     return await respond(work)
 

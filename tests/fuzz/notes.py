@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from parley.runs import RunFile
-from parley.runs.notes import NotesFile
+from parley.runs.notes import Answer, Item, NotesFile
 from parley.viewer import labelling
 from parley.viewer.table import UnitTable
 from tests.fuzz.checking import Target
@@ -24,7 +24,8 @@ ENDLESS = "AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
 MALICIOUS_SQL = (
     f"DROP TABLE notes; CREATE VIEW notes {ENDLESS} SELECT i AS id, i AS unit, i AS seq, i AS author, i AS tag, "
     "i AS comment, i AS at, NULL AS withdrawn_at FROM n",
-    f"DROP TABLE sets; CREATE VIEW sets {ENDLESS} SELECT i AS id, i AS seed, i AS items, i AS chosen, i AS at FROM n",
+    f"DROP TABLE draws; CREATE VIEW draws {ENDLESS} SELECT i AS id, i AS kind, i AS seed, i AS settings, i AS at "
+    "FROM n",
     "CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
     "ALTER TABLE notes ADD COLUMN big/**/AS/**/(zeroblob(100000000))",
     "DROP TABLE labels",
@@ -34,8 +35,10 @@ MALICIOUS_SQL = (
 )
 COLUMNS = (
     "notes.unit", "notes.seq", "notes.author", "notes.tag", "notes.comment", "notes.at", "notes.withdrawn_at",
-    "sets.seed", "sets.items", "sets.chosen", "sets.at", "labels.unit", "labels.rater", "labels.subject",
-    "labels.metric", "labels.value", "labels.text", "labels.at", "labels.nth_set",
+    "draws.kind", "draws.seed", "draws.settings", "draws.at", "items.unit", "items.text_id", "items.probability",
+    "items.position", "labels.unit", "labels.rater", "labels.subject", "labels.question", "labels.value",
+    "labels.judge_value", "labels.text", "labels.comment", "labels.position", "labels.simulated", "labels.at",
+    "labels.draw",
 )  # fmt: skip
 
 
@@ -64,10 +67,10 @@ def read(content: bytes) -> None:
     with RunFile.open(RUN) as file:
         table = UnitTable(file)
         results: list[object] = [notes.notes(), notes.labels(), labelling.tag_table(notes, table)]
-        for label_set in notes.sets():
+        for draw in notes.draws():
             results += [
-                labelling.agreement(file, notes, label_set["id"]),
-                labelling.next_item(file, notes, label_set["id"], "ann"),
+                labelling.agreement(file, notes, draw["id"]),
+                labelling.next_item(file, notes, draw["id"], "ann"),
             ]
     json.dumps(results).encode()
 
@@ -83,9 +86,10 @@ def target(run: Path) -> Target:
         ]
     for unit in units:
         notes.add(unit, None, "ann", "odd", "look at this")
-    set_id = notes.add_set(0, units, {"q": ""})
+    draw = notes.add_draw("random", 0, [Item(unit, unit, 0.5, n) for n, unit in enumerate(units)], {"drawn": 4})
     for rater in ("ann", "bob"):
         for unit in units:
-            notes.add_labels(set_id, unit, rater, [("", "Accuracy", 7.0, None), ("", "preferred", None, "A")])
+            answers = [Answer("", "Accuracy", 7.0, 7.0, None), Answer("", "preferred", 1.0, None, "A")]
+            notes.add_labels(draw, unit, rater, answers)
     content = notes.path.read_bytes()
     return Target("notes file", [content], edited_notes(content), read)

@@ -30,7 +30,7 @@ from parley.judging.scoring.study import ScoringConfig, read_texts
 from parley.judging.search import read_list, read_summary, unknown_sources
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
-from parley.runs.notes import NotesError, NotesFile
+from parley.runs.notes import Answer, Item, NotesError, NotesFile
 from parley.scenarios import ScenarioError, load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.bbq import match
@@ -322,10 +322,11 @@ def test_damage_in_a_run_is_reported(run: Path, capsys: pytest.CaptureFixture[st
 NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
     "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
     "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
-    "UPDATE sets SET items = 'no'": ("a set to label cannot be read", NotesFile.sets),
-    "UPDATE sets SET items = 'null'": ("a set to label cannot be read", NotesFile.sets),
-    "UPDATE sets SET items = '[[]]'": ("a set to label cannot be read", NotesFile.sets),
-    "UPDATE labels SET value = 'seven'": ("a label's score is not a number", NotesFile.labels),
+    "UPDATE draws SET settings = 'no'": ("a draw cannot be read", NotesFile.draws),
+    "UPDATE draws SET settings = 'null'": ("a draw cannot be read", NotesFile.draws),
+    "UPDATE items SET position = 'one'": ("a position is not a number", NotesFile.items),
+    "UPDATE items SET probability = 'one'": ("a probability is not a number", NotesFile.items),
+    "UPDATE labels SET value = 'seven'": ("a label's value is not a number", NotesFile.labels),
 }
 
 
@@ -333,7 +334,8 @@ NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
 def test_damage_in_notes_is_reported(run: Path, statement: str) -> None:
     notes = NotesFile(run)
     notes.add("a", None, "ann", "odd", "look at this")
-    notes.add_labels(notes.add_set(0, ["a"], {}), "a", "ann", [("", "Accuracy", 7.0, None)])
+    draw = notes.add_draw("random", 0, [Item("a", "1", 1.0, 0)], {})
+    notes.add_labels(draw, "a", "ann", [Answer("", "Accuracy", 7.0, 7.0, None)])
     execute(notes.path, statement)
     problem, read = NOTES_DAMAGE[statement]
     with pytest.raises(NotesError, match=f"a.notes.sqlite is damaged: {problem}"):

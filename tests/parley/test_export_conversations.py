@@ -11,7 +11,7 @@ import pytest
 
 from parley.judging import Unit
 from parley.runs import RunFile
-from parley.runs.notes import NotesFile
+from parley.runs.notes import Answer, Item, NotesFile
 from tests.own_study import STUDY
 from tests.panels import RUN_PANEL
 
@@ -168,10 +168,10 @@ def test_what_people_preferred_in_the_viewer(parley: Callable[..., Any]) -> None
         one_of_each = {unit.split("/")[1] if "/" in unit else unit: unit for unit in units}
     notes = NotesFile(Path("m.sqlite"))
     labelled = list(one_of_each.values())
-    set_id = notes.add_set(0, labelled, {})
+    set_id = notes.add_draw("random", 0, [Item(unit, unit, 1.0, n) for n, unit in enumerate(labelled)], {})
     for unit in labelled:
         for rater, choice in (("Ann", "A"), ("Bo", "A"), ("Cy", "B")):
-            notes.add_labels(set_id, unit, rater, [("", "preferred", None, choice)])
+            notes.add_labels(set_id, unit, rater, [Answer("", "preferred", None, None, choice)])
     result = parley("export", "m.sqlite", "--labels", "--to", "out")
     assert result.status == 0, result.err
     pairs = rows("out")

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from parley.cli import main
-from parley.runs.notes import NotesFile
+from parley.runs.notes import Item, NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -62,7 +62,7 @@ def attacked(runs):
         db.commit()
     notes = NotesFile(path)
     notes.add(first, 1, ATTACK[:80], ATTACK[:60], ATTACK)
-    notes.add_set(1, [first, second], {})
+    notes.add_draw("random", 1, [Item(first, "1", 1.0, 0), Item(second, "2", 1.0, 1)], {})
     return first
 
 

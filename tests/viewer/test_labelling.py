@@ -16,10 +16,11 @@ from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Opened, labelled
+from parley.reports.label_draw import DrawSettings, draw_items
 from parley.reports.label_texts import label_item, unfenced
 from parley.runs import RunFile
-from parley.runs.notes import NotesFile
-from parley.viewer.labelling import agreement, draw_set, label_rows
+from parley.runs.notes import Answer, Item, NotesFile
+from parley.viewer.labelling import agreement, label_rows
 
 BBQ_ROW = {
     "example_id": 1, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig",
@@ -68,8 +69,8 @@ def test_a_pair_is_two_answers_and_a_choice_not_the_judges_prompt(malibu):
     assert "assign" not in shown
     assert "female" not in shown
     assert label_rows(item, [(1, "Accuracy", 7.0)], "tie") == [
-        ("B", "Accuracy", 7.0, None),
-        ("", "preferred", None, "tie"),
+        ("B", "Accuracy", 7.0, 7.0, None),
+        ("", "preferred", 0.5, None, "tie"),
     ]
     with pytest.raises(ConfigError, match="no option 'C'"):
         label_rows(item, [], "C")
@@ -79,7 +80,7 @@ def test_a_question_is_answered_by_the_rater_and_a_chain_is_scored(bbq):
     question = label_item(bbq, only_unit(bbq, "%default%"))
     assert question.task == (("Context", "Two met."), ("Question", "Who forgot?"))
     assert question.texts == ()
-    assert label_rows(question, [], "2") == [("", "answer", 2.0, "Not known")]
+    assert label_rows(question, [], "2") == [("", "answer", 2.0, None, "Not known")]
     chain = label_item(bbq, only_unit(bbq, "%mabrf%"))
     assert [metric.name for metric in chain.metrics] == ["bias", "relevancy"]
     assert chain.texts[0].text.startswith("1. To put it neutrally"), "the accepted draft"
@@ -89,14 +90,14 @@ def test_the_statements_of_a_debate_are_scored_without_names_or_roles(debate):
     item = label_item(debate, only_unit(debate))
     assert [text.subject for text in item.texts] == ["Sixty", "Twenty", "Forty"]
     assert "Sixty" not in json.dumps(item.page())
-    assert label_rows(item, [(2, "bias", 4.0)], None) == [("Forty", "bias", 4.0, None)]
+    assert label_rows(item, [(2, "bias", 4.0)], None) == [("Forty", "bias", 4.0, 4.0, None)]
 
 
 def test_raters_are_compared_with_the_judges_metric_by_metric(debate):
     unit = only_unit(debate)
     item = label_item(debate, unit)
     notes = NotesFile(debate.path)
-    set_id = draw_set(debate, notes, [unit], count=1, seed=0, filters={})
+    set_id = draw_items(debate, notes, [unit], DrawSettings(count=1))
     scores = dict(
         debate.rows(
             "SELECT subject, value FROM verdicts WHERE unit = ? AND metric = 'bias' AND round = ?", (unit, item.round)
@@ -114,8 +115,8 @@ def test_a_dataset_from_labels_has_the_labelled_text_not_the_judges_reply(malibu
     with RunFile.open(path) as file:
         single, pair = only_unit(file, "p1%"), only_unit(file, "p2%")
         notes = NotesFile(path)
-        notes.add_labels(1, single, "Ada", [("", "Accuracy", 7.0, None)])
-        notes.add_labels(1, pair, "Ada", [("B", "Accuracy", 4.0, None)])
+        notes.add_labels(1, single, "Ada", [Answer("", "Accuracy", 7.0, 7.0, None)])
+        notes.add_labels(1, pair, "Ada", [Answer("B", "Accuracy", 4.0, 4.0, None)])
         run = Opened(file, "m", "m", "malibu", HiddenAddresses(file.info()))
         exported = list(labelled(run, Settings(labels=True, metric="Accuracy")))
         answers = {text.text for unit in (single, pair) for text in label_item(file, unit, blind=False).texts}
@@ -133,7 +134,7 @@ def test_a_pair_is_labelled_with_the_keyboard(runs, viewer, open_page):
     expect = sync_api.expect
     with RunFile.open(runs / "quick.sqlite") as file:
         unit = only_unit(file, "p2%")
-        NotesFile(runs / "quick.sqlite").add_set(1, [unit], {})
+        NotesFile(runs / "quick.sqlite").add_draw("random", 1, [Item(unit, "1", 1.0, 0)], {})
     page = open_page(viewer(runs) + "label?run=quick.sqlite&set=1&rater=Ada")
     expect(page.locator(".sides article")).to_have_count(2)
     assert page.locator(".sides mark.only").count() > 4
@@ -147,7 +148,7 @@ def test_a_pair_is_labelled_with_the_keyboard(runs, viewer, open_page):
     page.get_by_role("button", name="Save and continue").press("Enter")
     expect(page.locator("main")).to_contain_text("You have labelled all 1 item of set 1")
     with closing(sqlite3.connect(runs / "quick.notes.sqlite")) as db:
-        stored = db.execute("SELECT subject, metric, value, text FROM labels ORDER BY subject, metric").fetchall()
-    assert stored[0] == ("", "preferred", None, "B")
+        stored = db.execute("SELECT subject, question, value, text FROM labels ORDER BY subject, question").fetchall()
+    assert stored[0] == ("", "preferred", 0.0, "B")
     assert stored[1] == ("A", "Accuracy", 1.0, None)
     assert len(stored) == 9

@@ -20,6 +20,7 @@ from parley.judging.rldf import Rldf
 from parley.judging.squad import SquadStudy
 from parley.reports.label_texts import redact
 from parley.runs import Record, RunFile
+from parley.runs.notes import Answer, Item
 from parley.runs.reading import template_fields
 from parley.runs.studies import measures_of
 from parley.viewer import bitmaps
@@ -313,10 +314,10 @@ def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build, open_run):
         tmp_path / "k.sqlite", [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
     )
     run = open_run(path)
-    set_id = run.notes.add_set(0, [unit.id for unit in units], {})
+    set_id = run.notes.add_draw("random", 0, [Item(unit.id, unit.id, 1.0, n) for n, unit in enumerate(units)], {})
     for rater, choices in (("Ada", "AABB"), ("Ben", "AABA")):
         for unit, choice in zip(units, choices, strict=True):
-            run.notes.add_labels(set_id, unit.id, rater, [("", "preferred", None, choice)])
+            run.notes.add_labels(set_id, unit.id, rater, [Answer("", "preferred", 1.0, None, choice)])
     with run.file() as file:
         result = agreement(file, run.notes, set_id)
     assert result["between_raters"][0]["kappa"] == pytest.approx(0.4667, abs=1e-4)

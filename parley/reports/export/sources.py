@@ -230,7 +230,7 @@ def labelled(run: Opened, settings: Settings) -> Iterator[Statement]:
     """
     labels: dict[str, list[dict[str, Any]]] = {}
     for label in NotesFile(run.file.path).labels():
-        if label["metric"] == settings.metric:
+        if label["question"] == settings.metric:
             labels.setdefault(label["unit"], []).append(label)
     if not labels:
         raise ConfigError(
