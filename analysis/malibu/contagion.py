@@ -7,6 +7,11 @@ first ballots: these were heard in the one kind of units and not in the other, a
 the slope where they were heard minus the slope where they were not, and which units heard them is permuted. (The slope
 on whatever was heard raises false alarms in half of all studies in which nobody listens.)
 
+Control units are not free of what was heard: of two labels, one lies above the text's mean by as much as the other lies
+below, so judges who listen to the other label move away from their own. With K labels on a text the difference of
+slopes is up to K / (K - 1) times the weight, and is divided by that. Where judges would give other ballots if they were
+asked again, this makes the weight too small, by the same factor at most.
+
 It needs a blind first round, and the control. Without them the table has the slope by itself, which tests nothing.
 """
 
@@ -69,6 +74,7 @@ def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
     texts, labels = same_text(items), same_labels(items)
     moves = after - before
     said = np.stack([_unexpected(column, texts, labels) for column in before.T], axis=1)
+    contrast = _largest_contrast(texts, labels)
     pairs = [(target, listener) for target in range(len(names)) for listener in range(len(names)) if target != listener]
     own_slope = _own_slope(moves, said, pairs)
     products, squares = (np.zeros((len(names), len(own))) for _ in range(2))
@@ -77,9 +83,9 @@ def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
         known = np.isfinite(moved)
         products[target] += np.bincount(unit[known], moved[known], minlength=len(own))
         squares[target] += np.bincount(unit[known], said[known, target] ** 2, minlength=len(own))
-    yield {"towards": ANYONE, "family": 0} | _weight(products.sum(axis=0), squares.sum(axis=0), own, blind)
+    yield {"towards": ANYONE, "family": 0} | _weight(products.sum(axis=0), squares.sum(axis=0), own, contrast, blind)
     for target, name in enumerate(names):
-        yield {"towards": name, "family": 1} | _weight(products[target], squares[target], own, blind)
+        yield {"towards": name, "family": 1} | _weight(products[target], squares[target], own, contrast, blind)
 
 
 def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> float:
@@ -93,8 +99,18 @@ def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> flo
     return float(np.linalg.lstsq(rows[:, 1:], rows[:, 0], rcond=None)[0][0]) if len(rows) else 0.0
 
 
-def _weight(products: Floats, squares: Floats, own: Bools, blind: bool) -> dict[str, Any]:
-    """The difference of the two slopes. Both are per mean square of all units, which no assignment changes."""
+def _largest_contrast(texts: Ints, labels: Ints) -> float:
+    """K / (K - 1) for K labels on a text: 2 where there are two, 10/9 where there are ten."""
+    pairs = np.unique(np.stack([texts, labels]), axis=1)
+    several = pairs.shape[1] / len(np.unique(texts))
+    return several / (several - 1) if several > 1 else 1.0
+
+
+def _weight(products: Floats, squares: Floats, own: Bools, contrast: float, blind: bool) -> dict[str, Any]:
+    """The difference of the two slopes, without what the control adds to it.
+
+    Both slopes are per mean square of all units, which no assignment changes.
+    """
     heard, control = own & (squares > 0), ~own & (squares > 0)
     slopes = [
         float(products[part].sum() / squares[part].sum()) if part.any() else math.nan for part in (heard, control)
@@ -104,7 +120,7 @@ def _weight(products: Floats, squares: Floats, own: Bools, blind: bool) -> dict[
     if not blind or not control.any() or not heard.any():
         none = dict.fromkeys(("weight", "low", "high", "p"), math.nan)
         return row | none | {"note": NO_CONTROL if blind else NOT_BLIND}
-    per_square = products / squares[heard | control].mean()
+    per_square = products / squares[heard | control].mean() / contrast
     test = permuted_difference(per_square[heard], per_square[control])
     return row | {"weight": test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
 
@@ -132,6 +148,7 @@ def contagion_section(data: PanelData, context: ReportContext) -> Section:
         frame=contagion(data, blind=context.blind),
         note="Points moved per point by which another judge's first ballot is above what that judge says of the text "
         "and the label: heard_slope where it was heard, control_slope where ballots on another label were heard in its "
-        "place; weight: their difference. Which units heard which was drawn at random, and is permuted.",
+        "place; weight: their difference, divided by K / (K − 1) where a text has K labels. Which units heard which is "
+        "drawn at random and permuted.",
     )
     return Section(tables=(table,))

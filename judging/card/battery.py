@@ -41,6 +41,13 @@ class BatterySize(_Table):
     again: bool = False
 
 
+class Embedded(_Table):
+    """What embedded models read in the small sizes, so that these end in minutes on two cores."""
+
+    sizes: tuple[SizeName, ...]
+    places: tuple[Place, ...]
+
+
 class ReverseQuestions(_Table):
     """The reverse of each question wording, by its id, and how the reply to the one about pairs begins."""
 
@@ -103,14 +110,19 @@ class Battery(_Table):
     wordings: str
     attempts: str
     size: Mapping[SizeName, BatterySize]
+    embedded: Embedded
     reverse: ReverseQuestions
     author: Authors
     family: tuple[ModelFamily, ...]
     line: tuple[LineSpec, ...]
 
-    def digest(self) -> str:
-        """The SHA-256 hash of everything in the file."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+    def digest(self, *tables: Literal["embedded"]) -> str:
+        """The SHA-256 hash of what every card uses, and of the tables that only some use, where these are named."""
+        parts = [
+            self.model_dump_json(exclude={"embedded"}),
+            *(getattr(self, name).model_dump_json() for name in tables),
+        ]
+        return hashlib.sha256("".join(parts).encode()).hexdigest()
 
     def family_of(self, model: str) -> ModelFamily:
         """The family of a model; where none is known, the model by itself.

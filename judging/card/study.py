@@ -80,6 +80,9 @@ class JudgesCard:
             raise ConfigError(f"{self.battery.name} has no size '{size}' (it has: {', '.join(self.battery.size)})")
         self.config = config.model_copy(update={"size": size})
         self.size: BatterySize = self.battery.size[size]
+        embedded = self.battery.embedded
+        fast = config.model.startswith(EMBEDDED) and size in embedded.sizes
+        self.digest = self.battery.digest("embedded") if fast else self.battery.digest()
         self.samples = max(self.size.samples, self.battery.size["sampled"].samples) if self.sampled else 1
         suite, _ = load_suite(self.battery.suite)
         self.attempts = load_attempts(self.battery.attempts)
@@ -98,7 +101,7 @@ class JudgesCard:
         )
         self.silent = SilentBallots(
             load_ballot_wordings(self.battery.wordings),
-            BallotSettings(samples=self.samples, seed=config.seed),
+            BallotSettings(samples=self.samples, places=embedded.places if fast else (), seed=config.seed),
             identities=self.identities,
             scenarios=self.labelled,
         )
@@ -124,7 +127,7 @@ class JudgesCard:
 
     def sources(self) -> Mapping[str, str]:
         return {
-            f"battery {self.battery.name} {self.battery.version}": self.battery.digest(),
+            f"battery {self.battery.name} {self.battery.version}": self.digest,
             f"suite {self.suite.name} {self.suite.version}": self.suite.digest(),
             f"graded responses of {self.suite.name} {self.suite.version}": self.suite.model_copy(
                 update={"graded": tuple(self.sets)}
@@ -139,7 +142,7 @@ class JudgesCard:
             "battery": {
                 "name": self.battery.name,
                 "version": self.battery.version,
-                "sha256": self.battery.digest(),
+                "sha256": self.digest,
                 "size": self.config.size,
             },
             "family": self.battery.family_of(self.config.model).id,

@@ -171,6 +171,21 @@ def test_the_weight_is_the_slope_where_it_was_heard_minus_that_where_it_was_not(
     assert np.isnan(ben["heard_slope"]) or ben["heard_slope"] == 0
 
 
+def test_the_weight_is_not_doubled_where_the_control_hears_the_only_other_label() -> None:
+    """Ada moves by half of what she hears: of the other label too, which Ben puts as far below as the own one above."""
+    rows = []
+    for base, lead in zip(BASES, (1.0, 2.0, -3.0, -1.0, -2.0, 3.0), strict=True):
+        heard = base in ("b0", "b1", "b2")
+        for label, other, sign in (("female", "male", 1), ("male", "female", -1)):
+            about = {"heard": label if heard else other}
+            moved = 5 + 0.5 * sign * lead * (1 if heard else -1)
+            rows += [verdict(base, label, number, 5 + sign * lead, judge="Ben", **about) for number in (1, 2)]
+            rows += [verdict(base, label, n, value, judge="Ada", **about) for n, value in ((1, 5.0), (2, moved))]
+    ben = contagion(pd.DataFrame(rows), blind=True).set_index("towards").loc["Ben"]
+    assert (ben["heard_slope"], ben["control_slope"]) == pytest.approx((0.5, -0.5))
+    assert ben["weight"] == pytest.approx(0.5)
+
+
 def test_judges_who_move_alike_without_hearing_are_not_followers() -> None:
     frame = two_judges(MOVES, BEN)
     frame["value"] += np.where(frame["base"].isin(["b0", "b3"]), np.where(frame["identity"] == "male", 1.0, -1.0), 0.0)

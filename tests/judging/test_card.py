@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
+from importlib.resources import files
 
 import pytest
 
@@ -40,6 +42,21 @@ def test_the_size_follows_from_the_model() -> None:
     assert card().config.size == "default"
     assert card(model="local/smollm2").config.size == "subset"
     assert card(model="sim/judge?silent=false").config.size == "sampled"
+
+
+def test_an_embedded_model_reads_labels_after_the_answer_and_its_card_has_another_hash() -> None:
+    """What an embedded model reads must end in minutes; a card of labels in one place is not compared with others."""
+    places = {label.id: label.place for label in card().silent.wordings.label}
+
+    def read(study: JudgesCard) -> set[str]:
+        return {places[str(unit.facets["wording"])] for unit in study.plan() if unit.facets["part"] == "labels"}
+
+    fast, slow = card(model="local/smollm2", size="brief"), card(size="brief")
+    assert read(fast) == {"after"}
+    assert read(slow) == {"after", "before", "beside"}
+    assert card(model="local/smollm2", size="default").digest == slow.digest != fast.digest
+    shipped = json.loads(files("parley.analysis.card").joinpath("shipped/hf-smollm2.json").read_text("utf-8"))
+    assert shipped["battery"]["sha256"] == slow.digest, "the cards that ship stand beside those of today's battery"
 
 
 def test_a_smaller_size_is_a_part_of_a_larger_one() -> None:

@@ -3,13 +3,14 @@
 They are written from what a sentence claims, not from the code that prints it. Each simulates data of which the truth
 is known, has the product analyse them, and says whether the sentence came out wrong.
 
-    python -m tests.true_sentences --simulations 400       # writes tests/TRUE_SENTENCES.md
+    python -m tests.true_sentences --simulations 400 --jobs 16       # writes tests/TRUE_SENTENCES.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy import stats
@@ -35,6 +36,10 @@ class Cell:
     before: str = ""
     share: float = 1.0
 
+    def studies(self, simulations: int) -> int:
+        """How many of the simulations asked for this cell gets."""
+        return max(1, round(simulations * self.share))
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -59,14 +64,23 @@ class Outcome:
         return bool(stats.binom.sf(self.failures - 1, self.spoken, limit) < doubt)
 
 
-def measure(cell: Cell, simulations: int, seed: int = 0) -> Outcome:
-    """Simulate a cell's study this often, every time with a generator of its own."""
-    studies = max(1, round(simulations * cell.share))
-    drawn = [cell.trial(np.random.default_rng([seed, study])) for study in range(studies)]
+def simulate(cell: Cell, studies: Sequence[int], seed: int = 0) -> list[bool | None]:
+    """The outcomes of some of a cell's studies. Each has a generator of its own, so any process may simulate it."""
+    return [cell.trial(np.random.default_rng([seed, study])) for study in studies]
+
+
+def counted(drawn: Sequence[bool | None]) -> Outcome:
+    """The rate of failures among the studies that said the sentence."""
     spoken = [failed for failed in drawn if failed is not None]
-    return Outcome(sum(spoken), len(spoken), studies)
+    return Outcome(sum(spoken), len(spoken), len(drawn))
 
 
+def measure(cell: Cell, simulations: int, seed: int = 0) -> Outcome:
+    """Simulate a cell's study this often."""
+    return counted(simulate(cell, range(cell.studies(simulations)), seed))
+
+
+@cache
 def all_cells() -> list[Cell]:
     """The cells of all modules of this folder, in the order of their names."""
     from importlib import import_module
