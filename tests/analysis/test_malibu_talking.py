@@ -175,7 +175,7 @@ def test_the_weight_is_not_doubled_where_the_control_hears_the_only_other_label(
     """Ada moves by half of what she hears: of the other label too, which Ben puts as far below as the own one above."""
     rows = []
     for base, lead in zip(BASES, (1.0, 2.0, -3.0, -1.0, -2.0, 3.0), strict=True):
-        heard = base in ("b0", "b1", "b2")
+        heard = base < 3
         for label, other, sign in (("female", "male", 1), ("male", "female", -1)):
             about = {"heard": label if heard else other}
             moved = 5 + 0.5 * sign * lead * (1 if heard else -1)
