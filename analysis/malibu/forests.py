@@ -1,12 +1,15 @@
-"""MALIBU's forest plots: differences in score, preferences, win rates, the change by talking, and the yardstick."""
+"""MALIBU's forest plots: differences in score, preferences, win rates, the first place, echoes, the change
+by talking, and the yardstick."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
+from parley.analysis.malibu.diagnostics import TWO_IDENTITIES
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
 from parley.analysis.reporting.forest import Estimate, Forest, estimates
@@ -99,6 +102,37 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         table="win_rates",
         note=f"95% intervals over {unit}s. The win rates of a category are zero-sum.",
     )
+    yield Forest(
+        name="place",
+        question="How often does the answer shown first win?",
+        axis="share of comparisons that the first one wins (without ties)",
+        estimates=estimates(
+            tables["position"],
+            lambda row: str(row.pairs),
+            value="first_rate",
+            ends=("first_low", "first_high"),
+            group=lambda row: str(row.model) if several else "",
+            units=lambda row: {
+                "phase": ("2",),
+                "control": ("" if row.pairs == TWO_IDENTITIES else row.pairs,),
+                **({"model": (row.model,)} if several else {}),
+            },
+        ),
+        reference=0.5,
+        scale="share",
+        table="position",
+        note=f"95% intervals over {unit}s. 50%: the place makes no difference.",
+    )
+    yield Forest(
+        name="echo",
+        question="How often do judges repeat each other?",
+        axis="share of statements, and of pairs of judges with the same scores",
+        estimates=tuple(_repeated(tables["echo"], several=several)),
+        reference=None,
+        scale="share",
+        table="echo",
+        note="What another judge had said or scored in round 1. By chance: the same with another label's units.",
+    )
     changes = tables["talking"]
     for phase, axis in ((1, points), (2, "difference in preference (share of judges)")):
         yield Forest(
@@ -137,6 +171,17 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         table="yardstick_auc",
         note=f"0.5 is guessing. p-values: sign flips over {unit}s.",
     )
+
+
+def _repeated(table: pd.DataFrame, *, several: bool) -> Iterator[Estimate]:
+    """What judges repeat in the last round, and what they would by chance."""
+    for row in table.itertuples():
+        for when, value in (("last round", row.later), ("last round, by chance", row.later_chance)):
+            if not math.isnan(value):
+                group = f"phase {row.phase} · {row.model}" if several else f"phase {row.phase}"
+                yield Estimate(
+                    f"{row.what}, {when}", value, group=group, n=row.units, units={"phase": (str(row.phase),)}
+                )
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:

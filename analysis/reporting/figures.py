@@ -157,7 +157,7 @@ def caption(figure: Figure, title: str, note: str) -> None:
 
 
 def legend_beside(figure: Figure, axes: Iterable[Axes], title: str | None = None) -> None:
-    """One legend for all axes, outside of them, so that it never covers data.
+    """One legend for all axes, outside of them and below the title's line, so that it covers neither.
 
     Args:
         figure: The figure.
@@ -166,7 +166,7 @@ def legend_beside(figure: Figure, axes: Iterable[Axes], title: str | None = None
     """
     handles = {label: mark for axis in axes for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     if handles:
-        place: dict[str, Any] = {"loc": "outside right upper", "fontsize": 7, "title_fontsize": 7, "frameon": False}
+        place: dict[str, Any] = {"loc": "outside right center", "fontsize": 7, "title_fontsize": 7, "frameon": False}
         figure.legend(list(handles.values()), list(handles), title=title, **place)
 
 
@@ -205,7 +205,7 @@ def _lay_out(figure: Figure, stamp: str) -> None:
         figure.set_layout_engine("none")
     if stamp:
         edge = 0.03 / figure.get_figheight()
-        y, side = (edge, "bottom") if figure.legends else (1 - edge, "top")  # a legend is in the upper corner
+        y, side = (edge, "bottom") if figure.legends else (1 - edge, "top")  # a long title reaches above the legend
         figure.text(0.995, y, stamp, ha="right", va=side, fontsize=8, weight="bold", color=PALETTE[1])
 
 

@@ -174,7 +174,7 @@ def _gap_forest(gaps: pd.DataFrame, cluster: str) -> Forest:
         axis="difference in score",
         estimates=estimates(
             gaps,
-            lambda row: f"{row.first} − {row.second}",
+            lambda row: f"{row.first or 'no label'} − {row.second or 'no label'}",
             p="p_adjusted",
             group=lambda row: " · ".join(str(getattr(row, name)) for name in by),
             units=lambda row: {

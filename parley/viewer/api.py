@@ -229,18 +229,18 @@ async def get_unit(request: web.Request) -> web.Response:
         with run.file() as file:
             unit = reading.read_unit(file, unit_id)
         unit["notes"] = run.notes.notes(unit_id)
-        unit["neighbours"] = _neighbours(run, query, params, int(unit["position"]))
+        table = run.table()
+        if table is None:
+            run.start_indexing()
+        unit["figures"] = None if table is None else table.row(int(unit["position"]))
+        unit["neighbours"] = {} if table is None else _neighbours(run, table, query, params, int(unit["position"]))
         return unit
 
     return await respond(work)
 
 
-def _neighbours(run: OpenRun, query: UnitQuery, params: PageParams, position: int) -> dict[str, Any]:
+def _neighbours(run: OpenRun, table: UnitTable, query: UnitQuery, params: PageParams, position: int) -> dict[str, Any]:
     """The units before and after in the filtered list that the page was opened from."""
-    table = run.table()
-    if table is None:
-        run.start_indexing()
-        return {}
     positions = table.positions(query, run.search(params.q, include_prompts=params.prompts))
     try:
         index = positions.index(position)
@@ -258,7 +258,7 @@ def _neighbours(run: OpenRun, query: UnitQuery, params: PageParams, position: in
 
 @routes.get("/api/find")
 async def get_units_by_name(request: web.Request) -> web.Response:
-    """The first units whose id contains all words of a text."""
+    """The first units that have all words of a text in their ids or facets."""
     name, text, state = required(request), required(request, "text"), request.app[STATE]
     return await respond(lambda: {"units": state.table(name).find(text, MAX_FOUND)})
 

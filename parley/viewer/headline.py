@@ -6,16 +6,19 @@ the same wherever it is shown. With fewer draws of the viewer's own, one test ha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ParleyError
+from parley.base.text import plural
 from parley.reports import cautions
 from parley.runs import RunFile
 from parley.runs.reading import why_nothing_is_done
 
 if TYPE_CHECKING:
+    from parley.analysis.reporting.headline import Headline
     from parley.analysis.reporting.report import Report
 
 NOT_INSTALLED = "reports need pandas and friends: pip install 'parley-autogen[analysis]'"
@@ -23,10 +26,15 @@ MAX_VERDICTS = 4_000_000
 """With more verdicts than this, the report takes too long for a page."""
 
 
-def headline(file: RunFile) -> dict[str, Any]:
+def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
     """What the run's page shows: the headline, cautions, sentences, forest plots, figures with their captions.
 
+    `also` has the other questions of the report that have an answer. Cautions begin with what invalidates the numbers.
     Figures have their picture, as SVG. Without a report, `unavailable` gives the reason.
+
+    Args:
+        file: the run.
+        tell: is told what is being computed.
     """
     page: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
     if file.counts()["done"] == 0:
@@ -41,6 +49,7 @@ def headline(file: RunFile) -> dict[str, Any]:
         from parley.reports import make_report
     except ModuleNotFoundError:
         return {**page, "unavailable": NOT_INSTALLED}
+    tell(f"tests and intervals from {plural(verdicts, 'verdict')}")
     try:
         report = make_report([file.path])
     except (ParleyError, ValueError) as error:
@@ -48,10 +57,29 @@ def headline(file: RunFile) -> dict[str, Any]:
 
     return {
         "headline": json_values(report.headline.data()) if report.headline else None,
-        "cautions": list(report.cautions),
-        "sentences": list(report.words),
+        "also": [json_values(answer.data()) for answer in _other_answers(report)],
+        **_ranked(report),
         "forests": [json_values(asdict(forest)) for forest in report.forests if forest.estimates],
-        "figures": _pictures(report),
+        "figures": _pictures(report, tell),
+    }
+
+
+def _other_answers(report: Report) -> list[Headline]:
+    """What the plots after the first one show: a question that was not asked first can be the one with an answer."""
+    from parley.analysis.reporting.headline import headline
+
+    answers = [headline(forest) for forest in report.forests[1:]]
+    return [answer for answer in answers if answer.status == "shown"]
+
+
+def _ranked(report: Report) -> dict[str, list[str]]:
+    """Cautions, those first that invalidate the numbers, and the sentences that are left beside them."""
+    invalidating = [
+        next((line for line in report.words if line.startswith(reason)), reason) for reason in report.invalidates
+    ]
+    return {
+        "cautions": list(dict.fromkeys([*invalidating, *report.cautions])),
+        "sentences": [line for line in report.words if line not in invalidating],
     }
 
 
@@ -78,12 +106,14 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
     return {"cautions": list(report.cautions), "sentences": list(report.words), "rows": rows, "forests": forests}
 
 
-def _pictures(report: Report) -> list[dict[str, str]]:
+def _pictures(report: Report, tell: Callable[[str], None]) -> list[dict[str, str]]:
     from parley.analysis.reporting.figures import as_svg
     from parley.analysis.reporting.report import SIMULATED
 
     stamp = SIMULATED if report.simulated else ""
-    return [
-        {"name": figure.name, "caption": figure.caption, "svg": as_svg(figure.draw(), stamp).decode()}
-        for figure in report.figures
-    ]
+    pictures = []
+    for nth, figure in enumerate(report.figures, start=1):
+        tell(f"figure {nth} of {len(report.figures)}")
+        picture = as_svg(figure.draw(), stamp).decode()
+        pictures.append({"name": figure.name, "caption": figure.caption, "svg": picture})
+    return pictures

@@ -28,7 +28,7 @@ from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figur
 
 IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 """Position, figures by judge, usage."""
-FORMAT = 8
+FORMAT = 9
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 # One document per unit, whose rowid is the unit's position in the plan, without a copy of the text: excerpts are read
@@ -46,6 +46,8 @@ CREATE TABLE IF NOT EXISTS figures (
     messages INTEGER NOT NULL, tokens INTEGER NOT NULL, latency REAL NOT NULL, cost REAL, cached INTEGER NOT NULL
 );
 {TEXT_TABLE}"""
+_JSON_MARKS = re.compile(r'"[^"\n]{1,60}"\s*:|[{}\[\]"]')
+"""The keys and brackets of a reply that was not read."""
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 
 
@@ -232,7 +234,8 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     messages: dict[str, list[tuple[Any, ...]]] = {unit: [] for unit in ids}
     verdicts: dict[str, list[VerdictRow]] = {unit: [] for unit in ids}
     for unit, *row in file.rows(
-        f"SELECT m.unit, m.speaker, m.role, m.parse_status, t.text FROM messages m JOIN texts t ON t.id = m.text "
+        "SELECT m.unit, m.speaker, m.role, m.parse_status, t.text, m.parsed "
+        "FROM messages m JOIN texts t ON t.id = m.text "
         f"WHERE m.unit IN ({marks}) ORDER BY m.unit, m.seq",
         ids,
     )[1]:
@@ -253,19 +256,37 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     units, texts = [], []
     for position, unit in batch:
         spoken = [message for message in messages[unit] if message[1] != "narrator"]
-        replies_read = [(speaker, status) for speaker, _, status, _ in spoken]
+        replies_read = [(speaker, status) for speaker, _, status, *_ in spoken]
         figures = unit_figures(verdicts[unit], replies_read, measures, facets.get(unit))
         tokens, latency, cost, cached = totals.get(unit, (0, 0.0, 0.0, 0))
         units.append((position, figures, UnitUsage(len(messages[unit]), tokens, latency, cost, cached)))
-        replies = "\n\n".join(text for *_, text in spoken)
-        prompts = "\n\n".join(text for _, role, _, text in messages[unit] if role == "narrator")
+        replies = "\n\n".join(said(text, parsed) for *_, text, parsed in spoken)
+        prompts = "\n\n".join(text for _, role, _, text, _ in messages[unit] if role == "narrator")
         texts.append((position, replies, prompts))
     return units, texts
 
 
-if __name__ == "__main__":
-    for units in SearchIndex(Path(sys.argv[1])).update():
-        print(units[0][0], units[-1][0], flush=True)
+def said(text: str, parsed: str | None) -> str:
+    """What a reply says in words: without the keys and brackets of its JSON.
+
+    Args:
+        text: the reply.
+        parsed: what was read from it, as JSON; None if it could not be read.
+    """
+    if "{" not in text:
+        return text
+    if parsed is None:
+        return _JSON_MARKS.sub(" ", text)
+    around = text[: text.index("{")], text[text.rfind("}") + 1 :] if "}" in text else ""
+    return "\n".join(filter(None, (around[0].strip(), *_strings(json.loads(parsed)), around[1].strip())))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)
 
 
 def excerpts(
@@ -276,13 +297,15 @@ def excerpts(
         return {}
     marks = ",".join("?" * len(units))
     _, rows = file.rows(
-        f"SELECT unit, seq, speaker, role, text FROM transcript WHERE unit IN ({marks}) ORDER BY unit, seq", units
+        f"SELECT unit, seq, speaker, role, text, parsed FROM transcript WHERE unit IN ({marks}) ORDER BY unit, seq",
+        units,
     )
     folded_terms = [term.casefold() for term in terms]
     excerpt_by_unit: dict[str, dict[str, Any]] = {}
-    for unit, seq, speaker, role, text in rows:
+    for unit, seq, speaker, role, text, parsed in rows:
         if unit in excerpt_by_unit or (role == "narrator" and not include_prompts):
             continue
+        text = text if role == "narrator" else said(text, parsed)
         folded = text.casefold()
         starts = [start for term in folded_terms if (start := folded.find(term)) >= 0]
         if starts:
@@ -294,3 +317,8 @@ def excerpts(
                 "cut": start > 0,
             }
     return excerpt_by_unit
+
+
+if __name__ == "__main__":
+    for units in SearchIndex(Path(sys.argv[1])).update():
+        print(units[0][0], units[-1][0], flush=True)

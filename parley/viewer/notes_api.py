@@ -67,11 +67,15 @@ async def get_notes(request: web.Request) -> web.Response:
         return web.Response(text=text.getvalue(), content_type="text/csv", headers=download("notes.csv"))
 
     def work() -> dict[str, Any]:
-        notes = state.run(name).notes
+        notes, table = state.run(name).notes, state.table(name)
+        positions = table.positions_by_id()
         return {
-            "notes": notes.notes(),
+            "notes": [
+                note | {"facets": table.row(positions[note["unit"]])["facets"] if note["unit"] in positions else {}}
+                for note in notes.notes()
+            ],
             "labels": notes.labels(),
-            "tags": labelling.tag_table(notes, state.table(name)),
+            "tags": labelling.tag_table(notes, table),
         }
 
     return await respond(work)

@@ -185,7 +185,7 @@ class OpenRun:
         return page
 
     def _first_page(self, query: UnitQuery) -> dict[str, Any]:
-        """Straight from the run file, while the table is being read: unfiltered and in the plan's order."""
+        """Straight from the run file, while the table is being read: in the plan's order, those only planned last."""
         columns, size = "id, position, facets, status, error", query.size
         # One query per status, so that each can use the index on (status, position).
         parts = " UNION ALL ".join(
@@ -193,7 +193,7 @@ class OpenRun:
             for status in ("planned", "done", "failed")
         )
         with self.file() as file:
-            names, values = file.rows(f"{parts} ORDER BY position LIMIT {size}")
+            names, values = file.rows(f"SELECT * FROM ({parts}) ORDER BY status = 'planned', position LIMIT {size}")
         rows = [dict(zip(names, row, strict=True)) for row in values]
         for row in rows:
             row |= {"facets": parse_facets(row["facets"]), "tags": [], "answers": []}
@@ -231,7 +231,9 @@ class OpenRun:
         # During a run it takes at most a tenth of the time, so it may be slightly out of date.
         if cached is None or time.time() > cached["at"] + 10 * cached["seconds"]:
             reporter.request(self.path, first=first)
-        return {**(cached["figures"] if cached else {"cautions": []}), "pending": cached is None}
+        if cached is None:
+            return {"cautions": [], "pending": True, "progress": reporter.progress(self.path)}
+        return {**cached["figures"], "pending": False}
 
     def _cached(self, key: str) -> dict[str, Any] | None:
         """What this version of Parley computed; another version's numbers may not be those of its report."""
@@ -260,4 +262,5 @@ class OpenRun:
         if (self.path, other) in reporter.failed:
             return {"unavailable": NOT_COMPARED}
         reporter.request(self.path, other, first=True)
-        return {**(cached["found"] if cached else {}), "pending": cached is None}
+        progress = {} if cached else {"progress": reporter.progress(self.path, other)}
+        return {**(cached["found"] if cached else {}), **progress, "pending": cached is None}

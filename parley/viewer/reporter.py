@@ -2,7 +2,7 @@
 of computing, and a thread would take the interpreter from requests for tens of milliseconds at a time.
 
 The process reads a JSON list of paths per line (one: its report; two: their comparison), stores what it computed in the
-first run's cache, and answers with a line.
+first run's cache, and answers with lines: what it is doing, and in the end "done".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,21 @@ FAILED = "the report could not be made: try parley report"
 NOT_COMPARED = "the runs could not be compared: try parley compare"
 
 
-def compute(path: Path, index: SearchIndex) -> dict[str, Any]:
+DONE = "done"
+
+
+def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
     """Compute what a run found and store it in the run's cache, with the number of units that it is from.
 
     Args:
         path: the run file.
         index: the run's cache.
+        tell: is told what is being computed.
     """
     with RunFile.open(path) as file:
         done, started = file.counts()["done"], time.time()
         try:
-            figures = headline(file)
+            figures = headline(file, tell)
         except Exception:  # whatever a file contains, its page says so and the next one's report is made
             if __name__ != "__main__":
                 raise
@@ -93,6 +98,8 @@ class Reporter:
         self._changed = threading.Condition()
         self._closed = False
         self._thread: threading.Thread | None = None
+        self._stage = ""
+        self._began = 0.0
         self.failed: set[Job] = set()
         """Jobs that ended the process."""
 
@@ -117,6 +124,14 @@ class Reporter:
                 self._thread.start()
             self._changed.notify()
 
+    def progress(self, *paths: Path) -> dict[str, Any]:
+        """How far a job is: what is being computed and for how many seconds, or how many jobs come before it."""
+        with self._changed:
+            if paths == self._current:
+                return {"stage": self._stage, "seconds": time.monotonic() - self._began}
+            before = self._waiting.index(paths) + 1 if paths in self._waiting else 0
+            return {"before": before}
+
     def _work(self) -> None:
         while True:
             with self._changed:
@@ -127,6 +142,7 @@ class Reporter:
                     return
                 self._current = self._waiting.popleft()
                 job = self._current
+                self._stage, self._began = "", time.monotonic()
                 if self._process is None or self._process.poll() is not None:
                     self._process = _start()
                 process = self._process
@@ -135,7 +151,9 @@ class Reporter:
                 assert process.stdout is not None
                 process.stdin.write(json.dumps([str(path) for path in job]) + "\n")
                 process.stdin.flush()
-                answered = process.stdout.readline() != ""
+                while (line := process.stdout.readline().strip()) not in ("", DONE):
+                    self._stage = line
+                answered = line == DONE
             except OSError:
                 answered = False
             if not answered and not self._closed:
@@ -171,5 +189,5 @@ if __name__ == "__main__":
         if others:
             compute_comparison(run, others[0], SearchIndex(run))
         else:
-            compute(run, SearchIndex(run))
-        print("done", flush=True)
+            compute(run, SearchIndex(run), lambda stage: print(stage, flush=True))
+        print(DONE, flush=True)

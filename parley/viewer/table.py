@@ -12,12 +12,11 @@ import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from parley.runs import RunFile
-from parley.runs.reading import parse_facets
 from parley.viewer import bitmaps
+from parley.viewer.facets import MAX_FILTER_VALUES, facet_columns, partners
 from parley.viewer.figures import PANEL, UnitFigures, UnitUsage
 
 Masks = dict[str, int]
@@ -29,15 +28,6 @@ ANSWER_FACETS = ("label", "target", "unknown")
 """The right, the stereotyped and the unknown answer of a question with options, by their numbers."""
 PAUSE_SECONDS = 0.1
 """Between two sorts in the background, each of which keeps the interpreter from requests."""
-MAX_FILTER_VALUES = 5000
-"""A facet with more values identifies units and is not offered as a filter."""
-
-
-class FacetColumn(NamedTuple):
-    labels: list[str]
-    codes: array[int]
-    """For each unit the number of its label; -1 where it lacks the facet."""
-    masks: list[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +120,8 @@ class UnitTable:
         self.ids = [row[0] for row in rows]
         self.size = len(self.ids)
         self.all_units = (1 << self.size) - 1
-        self.facets = _facet_columns([row[1] for row in rows])
-        self.partner = _partners(self.facets, self.size)
+        self.facets = facet_columns([row[1] for row in rows])
+        self.partner = partners(self.facets, self.size)
         self.by_judge: dict[str, JudgeFigures] = {PANEL: JudgeFigures(self.size)}
         self.usage: list[UnitUsage | None] = [None] * self.size
         self.indexed = 0
@@ -152,6 +142,7 @@ class UnitTable:
             status: bitmaps.from_positions(positions, self.size) for status, positions in sorted(by_status.items())
         }
         self.errors = dict(file.rows("SELECT position, error FROM units WHERE status = 'failed'")[1])
+        self._orders = {}
         if all(name in self.facets for name in ANSWER_FACETS):
             self.answers = self._answer_masks(file)
 
@@ -208,11 +199,18 @@ class UnitTable:
     def positions_by_id(self) -> dict[str, int]:
         return {unit: position for position, unit in enumerate(self.ids)}
 
-    def find(self, text: str, limit: int) -> list[str]:
-        """The first units whose id contains all words of the text, in any case."""
-        words = text.casefold().split()
-        matching = (unit for unit in self.ids if all(word in unit.casefold() for word in words))
-        return list(islice(matching, limit))
+    def find(self, text: str, limit: int) -> list[dict[str, Any]]:
+        """The first units that have all words of the text in their ids or facets, in any case."""
+        found = self.all_units
+        for word in text.casefold().split():
+            in_id = [position for position, unit in enumerate(self.ids) if word in unit.casefold()]
+            named = bitmaps.from_positions(in_id, self.size)
+            for column in self.facets.values():
+                for label, mask in zip(column.labels, column.masks, strict=True):
+                    named |= mask if word in label.casefold() else 0
+            found &= named
+        positions = bitmaps.members(found, self.size, None, 0, limit)
+        return [{key: self.row(position)[key] for key in ("id", "facets")} for position in positions]
 
     def _all_masks(self, judge: str) -> dict[str, Masks]:
         """Every filter with its values: facets, status, the judge's figures, tags."""
@@ -307,63 +305,31 @@ class UnitTable:
         return None
 
     def _order(self, query: UnitQuery) -> Sequence[int] | None:
-        """All positions in the requested order, sorted once; units without a value come last in both directions."""
-        if query.sort == "position":
-            return range(self.size - 1, -1, -1) if query.descending else None
+        """All positions in the requested order, sorted once; None for the plan's.
+
+        Units without a value come last in both directions, and after them those that are only planned.
+        """
+        planned = self.status.get("planned", 0)
+        values = self._sort_values(query)
+        if values is None and not (planned or query.descending):
+            return None
         key = (query.sort, query.judge, query.descending)
         if key not in self._orders:
-            values = self._sort_values(query)
             if values is None:
-                return None
-            # A missing figure is None, or NaN, which is not equal to itself.
-            with_value = [position for position, value in enumerate(values) if value is not None and value == value]
-            with_value.sort(key=values.__getitem__, reverse=query.descending)
-            missing = set(range(self.size)).difference(with_value) if len(with_value) < self.size else ()
-            self._orders[key] = with_value + sorted(missing)
+                ordered = list(range(self.size))[:: -1 if query.descending else 1]
+            else:
+                # A missing figure is None, or NaN, which is not equal to itself.
+                ordered = [position for position, value in enumerate(values) if value is not None and value == value]
+                ordered.sort(key=values.__getitem__, reverse=query.descending)
+                ordered += sorted(set(range(self.size)).difference(ordered)) if len(ordered) < self.size else ()
+            if planned:
+                ordered.sort(key=bitmaps.bits(planned, self.size).__getitem__)
+            self._orders[key] = ordered
         return self._orders[key]
 
 
 def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
-
-
-def _facet_columns(rows: Sequence[str]) -> dict[str, FacetColumn]:
-    """Facets by name, from one JSON text per unit, parsed one at a time to keep memory small."""
-    labels: dict[str, dict[str, int]] = {}
-    codes: dict[str, array[int]] = {}
-    for position, text in enumerate(rows):
-        for name, value in parse_facets(text).items():
-            if name not in codes:
-                labels[name], codes[name] = {}, array("i", [-1]) * len(rows)
-            known = labels[name]
-            codes[name][position] = known.setdefault(value, len(known))
-    return {
-        name: FacetColumn(
-            list(known),
-            codes[name],
-            bitmaps.from_codes(codes[name], len(known)) if len(known) <= MAX_FILTER_VALUES else [0] * len(known),
-        )
-        for name, known in labels.items()
-    }
-
-
-def _partners(facets: Mapping[str, FacetColumn], size: int) -> array[int]:
-    """For each unit that shows a pair, the position of the unit with the other order; -1 where there is none."""
-    partner = array("i", [-1]) * size
-    if "order" not in facets:
-        return partner
-    swapped = {name for name in facets if name == "order" or name.endswith(("_a", "_b"))}
-    shared = [column.codes for name, column in facets.items() if name not in swapped]
-    unpaired: dict[tuple[int, ...], int] = {}
-    for position, key in enumerate(zip(*shared, strict=True) if shared else ()):
-        if facets["order"].codes[position] < 0:
-            continue
-        other = unpaired.pop(key, None)
-        if other is None:
-            unpaired[key] = position
-        else:
-            partner[position], partner[other] = other, position
-    return partner
 
 
 def _united(columns: Iterable[Masks]) -> Masks:

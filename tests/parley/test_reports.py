@@ -193,7 +193,10 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
         "agreement",
         "talking",
         "variance-components",
-        *(f"forest-{name}" for name in ("differences", "preferences", "win-rates", "talking-1", "talking-2")),
+        *(
+            f"forest-{name}"
+            for name in ("differences", "preferences", "win-rates", "place", "echo", "talking-1", "talking-2")
+        ),
     }
     drawing = (page.parent / "figures" / "forest-differences.svg").read_text("utf-8")
     assert 'width="252pt"' in drawing, "3.5 inches"

@@ -21,6 +21,7 @@ from parley.cli import main
 from parley.judging import Outcome, Unit, Verdict
 from parley.reports import make_report
 from parley.runs import RunFile
+from parley.runs.notes import NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -211,7 +212,7 @@ def test_two_runs_are_compared_side_by_side(tmp_path, viewer, open_page, build):
     page = open_page(viewer(tmp_path) + "compare?run=a.sqlite")
     page.get_by_label("with run").select_option("b.sqlite")
     expect(page.locator("main")).to_contain_text("1 matched pair.")
-    expect(page.locator("tbody tr", has_text="p2/s1/o0")).to_contain_text("A → B")
+    expect(page.locator("tbody tr", has_text="S1 · A black, B white")).to_contain_text("A → B")
     page.locator("tbody a").click()
     expect(page.locator("del").first).to_have_text("brief")
     expect(page.locator("ins").first).to_have_text("long")
@@ -241,6 +242,59 @@ def test_notes_are_stored_beside_the_run_and_tags_are_filters(runs, viewer, open
     with closing(sqlite3.connect(runs / "quick.notes.sqlite")) as db:
         assert db.execute("SELECT unit, seq, tag FROM notes").fetchall() == [(unit, 1, "odd")]
     assert sha256((runs / "quick.sqlite").read_bytes()).hexdigest() == before
+
+
+def test_search_finds_words_and_not_the_keys_of_replies(tmp_path, viewer, open_page, build):
+    build.flipping(tmp_path / "flips.sqlite")
+    page = open_page(viewer(tmp_path) + "run?run=flips.sqlite&q=marmalade")
+    expect(page.locator(".excerpt")).to_have_text("Three The marmalade decides it. A…")
+    page.get_by_label("Search the text of all messages").fill("justification")
+    expect(page.locator("main")).to_contain_text("No units match.")
+
+
+def test_a_unit_says_its_verdict_below_its_title_and_the_drawer_explains_its_keys(tmp_path, viewer, open_page, build):
+    replies = [build.JudgeReply(name, "A") for name in ("One", "Two", "Three")]
+    first = build.pair_unit(build.pair(1, 0), [*replies, build.JudgeReply("Four", "B")])
+    second = build.pair_unit(build.pair(1, 1), replies)
+    build.write_run(tmp_path / "flips.sqlite", [first, second], planned=[build.pair(0, 0)])
+    page = open_page(viewer(tmp_path) + "unit?run=flips.sqlite&unit=p2/s1/o0")
+    expect(page.locator(".verdict")).to_have_text("A (black), 3 of 4 judges · other order: flipped")
+    page.keyboard.press("u")
+    expect(page.locator("tr[data-unit]").last).to_contain_text("planned")
+    page.keyboard.press("v")
+    expect(page.locator(".drawer .verdict")).to_have_text("A (black), 3 of 4 judges · other order: flipped")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("next unit")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to").fill("white s1 o1")
+    expect(page.get_by_role("option", name="S1 · A white, B black")).to_be_visible()
+
+
+def test_filters_and_the_finding_are_in_words_and_a_phone_shows_a_unit_first(shared_viewer, open_page):
+    page = open_page(shared_viewer + "run?run=quick.sqlite")
+    found = page.locator(".finding h2")
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('main *')].map((node) => parseFloat(getComputedStyle(node).fontSize))"
+    )
+    expect(found).to_contain_text("SIMULATED")
+    assert float(found.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)")) == max(sizes)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(shared_viewer + "run?run=quick.sqlite&tab=units")
+    expect(page.locator("tr[data-unit]").first).to_be_in_viewport()
+    page.get_by_text("Filters").click()
+    expect(page.locator("[data-filter='f.phase']")).to_contain_text("single answers")
+
+
+def test_notes_are_a_page_and_not_a_download(runs, viewer, open_page):
+    address = viewer(runs)
+    with RunFile.open(runs / "quick.sqlite") as file:
+        unit = file.rows("SELECT id FROM units ORDER BY position")[1][0][0]
+    NotesFile(runs / "quick.sqlite").add(unit, 1, "Ada", "odd", "<b>Why</b>?")
+    page = open_page(f"{address}run?run=quick.sqlite&tab=notes")
+    expect(page.locator(".notes li")).to_contain_text("<b>Why</b>?")
+    page.locator(".notes a").click()
+    expect(page.locator("#m1.linked")).to_be_visible()
 
 
 def test_a_critique_loop_shows_scores_and_changes_by_iteration(tmp_path, viewer, open_page, build):

@@ -1,5 +1,6 @@
 // Requests to the server; in an exported file, the same answers from the data inside it.
 import { embedded, unique } from "./dom.js";
+import { saidTexts } from "./echo.js";
 
 export async function get(path, params = {}) {
   if (embedded) return getEmbedded(path, new URLSearchParams(params));
@@ -49,7 +50,7 @@ function matchingRows(params) {
   const [low, high] = ["low", "high"].map((key) => (params.get(key) ? Number(params.get(key)) : null));
   const words = (params.get("q") || "").toLowerCase().match(/"[^"]+"|\S+/g) || [];
   const texts = new Map(words.length ? embedded.units.map((unit) => [unit.id, unit.messages
-    .filter((message) => params.get("prompts") || message.role !== "narrator").map((message) => message.text).join("\n").toLowerCase()]) : []);
+    .filter((message) => params.get("prompts") || message.role !== "narrator").flatMap(saidTexts).join("\n").toLowerCase()]) : []);
   const base = rows.filter((row) =>
     (low === null || (row.score !== null && row.score >= low)) && (high === null || (row.score !== null && row.score <= high))
     && words.every((word) => texts.get(row.id).includes(word.replaceAll('"', "").replace(/\*$/, ""))));
@@ -88,5 +89,6 @@ function embeddedUnit(params) {
   const { matches } = matchingRows(params);
   const index = matches.findIndex((row) => row.id === unit.id);
   const neighbours = index < 0 ? {} : { index, total: matches.length, previous: matches[index - 1]?.id, next: matches[index + 1]?.id };
-  return { ...unit, facets: embedded.rows[""].find((row) => row.id === unit.id).facets, neighbours };
+  const figures = embedded.rows[""].find((row) => row.id === unit.id);
+  return { ...unit, facets: figures.facets, figures, neighbours };
 }

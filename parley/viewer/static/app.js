@@ -32,7 +32,7 @@ function showTools() {
   const label = () => `theme: ${document.documentElement.dataset.theme}`;
   const nextTheme = () => THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
   const toggle = button(label(), () => { setTheme(nextTheme()); toggle.textContent = label(); }, { class: "plain" });
-  fill(document.getElementById("tools"), button("Go to… ⌃K", openSwitcher, { class: "plain", "aria-keyshortcuts": "Control+K", title: "go to a page, run or unit" }), toggle, h("button", { type: "button", class: "plain", onclick: showHelp, "aria-label": "keyboard shortcuts", title: "keyboard shortcuts" }, "?"));
+  fill(document.getElementById("tools"), button("Go to… ⌃K", openSwitcher, { class: "plain", "aria-keyshortcuts": "Control+K", title: "go to a page, run or unit" }), toggle, h("button", { type: "button", class: "plain", onclick: () => showHelp(), "aria-label": "keyboard shortcuts", title: "keyboard shortcuts" }, "?"));
 }
 
 onNavigate(showPage);

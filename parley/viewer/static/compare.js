@@ -1,10 +1,12 @@
 // Two or more runs, or two values of a facet within one; and two units side by side.
 import { get } from "./api.js";
 import { scatter } from "./charts.js";
-import { facetName, fill, go, h, integer, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
-import { markChanges } from "./diff.js";
+import { fill, go, h, integer, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
+import { markChanges, mostlyDifferent } from "./diff.js";
+import { facetName, facetValue } from "./facets.js";
 import { forestPlot } from "./forest.js";
 import { isLongTask, parsedReply, speakerColour, speakerName } from "./message.js";
+import { unitTitle } from "./title.js";
 import { breadcrumbs, button, cautions, errorBox, loading, pager, setTitle, shortcuts, speakerIndex } from "./widgets.js";
 
 export function comparePage(main, params) {
@@ -29,8 +31,8 @@ export function comparePage(main, params) {
     go("/compare", next);
   };
 
-  function chooser(label, value, options, onpick, unset = "–") {
-    return h("label", {}, label, " ", h("select", { onchange: (event) => onpick(event.target.value) }, h("option", { value: "" }, unset), options.map((option) => h("option", { value: option, selected: option === value }, orNone(option)))));
+  function chooser(label, value, options, onpick, unset = "–", inWords = orNone) {
+    return h("label", {}, label, " ", h("select", { onchange: (event) => onpick(event.target.value) }, h("option", { value: "" }, unset), options.map((option) => h("option", { value: option, selected: option === value }, inWords(option)))));
   }
 
   async function show() {
@@ -42,8 +44,8 @@ export function comparePage(main, params) {
       const byFacet = { facet: "", x: "", y: "" };
       fill(choice, others.map((name) => h("span", { class: "pill" }, h("bdi", {}, name), button("×", () => change({}, others.filter((kept) => kept !== name)), { class: "plain", "aria-label": `remove ${name}` }))),
         chooser("with run", "", free, (value) => value && change(byFacet, [...others, value])),
-        others.length ? "" : chooser("or by facet", facet, Object.keys(comparison.facets), (value) => change({ facet: value, x: "", y: "" }, [])),
-        facet ? chooser("from", x, values, (value) => change({ x: value })) : "", facet ? chooser("to", y, values, (value) => change({ y: value })) : "",
+        others.length ? "" : chooser("or by facet", facet, Object.keys(comparison.facets), (value) => change({ facet: value, x: "", y: "" }, []), "–", facetName),
+        facet ? chooser("from", x, values, (value) => change({ x: value }), "–", (value) => facetValue(facet, value)) : "", facet ? chooser("to", y, values, (value) => change({ y: value }), "–", (value) => facetValue(facet, value)) : "",
         others.length > 1 ? h("label", {}, "units of ", h("select", { onchange: (event) => change({ shown: event.target.value }) }, others.map((name) => h("option", { value: name, selected: name === other }, name)))) : "",
         chooser("judged by", params.get("judge") || "", comparison.judges, (value) => change({ judge: value }), "the panel"));
       fill(units, other || (facet && x && y) ? pairs(comparison) : h("p", { class: "muted" }, "Choose another run, or a facet and two of its values. Units of two runs are matched by id; units of one run are matched by all other facets."));
@@ -85,7 +87,7 @@ export function comparePage(main, params) {
   }
 
   function pairs(comparison) {
-    const [left, right] = (other ? [run, other] : [params.get("x"), params.get("y")]).map(orNone);
+    const [left, right] = other ? [run, other] : ["x", "y"].map((side) => facetValue(params.get("facet"), params.get(side)));
     const { matched, scored, mean_difference, with_choice, same_choice } = comparison;
     const pairAddress = (a, b) => ({ run, unit: a, run2: other || run, unit2: b });
     return [
@@ -96,7 +98,7 @@ export function comparePage(main, params) {
       h("div", { class: "compare-runs" },
         h("div", {}, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Pairs of units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ["unit", left, right, "difference", "verdicts"].map((name, column) => h("th", { scope: "col", class: column && column < 4 ? "num" : "" }, h("bdi", {}, name))))),
           h("tbody", {}, comparison.rows.map(({ a, b, difference }) => h("tr", {},
-            h("th", { scope: "row" }, link("/pair", pairAddress(a.id, b.id), {}, h("bdi", {}, a.id)), a.id === b.id ? "" : h("div", { class: "muted" }, h("bdi", {}, b.id))),
+            h("th", { scope: "row" }, link("/pair", pairAddress(a.id, b.id), { title: a.id }, h("bdi", {}, unitTitle(a.facets, a.id))), a.id === b.id ? "" : h("div", { class: "muted" }, h("bdi", {}, unitTitle(b.facets, b.id)))),
             h("td", { class: "num", "data-label": left }, number(a.score)), h("td", { class: "num", "data-label": right }, number(b.score)), h("td", { class: "num", "data-label": "difference" }, h("b", {}, signed(difference))),
             h("td", {}, a.choice || b.choice ? (a.choice === b.choice ? a.choice : h("span", { class: "pill warn" }, `${a.choice || "–"} → ${b.choice || "–"}`)) : "–")))))),
           pager(Number(params.get("page") || 0), matched, "/compare", params)),
@@ -118,8 +120,8 @@ export function pairPage(main, params) {
 
   function unitHead(name, unit, other) {
     const differing = Object.entries(unit.facets).filter(([key, value]) => other.facets[key] !== value);
-    return h("div", { class: "side-head" }, h("h2", {}, link("/unit", { run: name, unit: unit.id }, {}, h("bdi", {}, unit.id))), h("p", { class: "muted" }, name),
-      h("p", {}, differing.map(([key, value]) => h("span", { class: "pill warn" }, `${facetName(key)}: ${orNone(value)}`))));
+    return h("div", { class: "side-head" }, h("h2", {}, link("/unit", { run: name, unit: unit.id }, { title: unit.id }, h("bdi", {}, unitTitle(unit.facets, unit.id)))), h("p", { class: "muted" }, name),
+      h("p", {}, differing.map(([key, value]) => h("span", { class: "pill warn" }, `${facetName(key)}: ${facetValue(key, value)}`))));
   }
 
   function messageSide(message, other, side, index) {
@@ -129,7 +131,7 @@ export function pairPage(main, params) {
     const text = identical ? [message.text] : side === "before" ? markChanges(message.text, otherText, side) : markChanges(otherText, message.text, side);
     const prose = h("div", { class: "prose", dir: "auto" }, text);
     return h("div", { class: `message ${message.role === "narrator" ? "narrator" : "agent"}`, vars: speakerColour(message, index(message.speaker)) },
-      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, `round ${message.round}`), identical ? h("span", { class: "pill" }, "identical") : ""),
+      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, `round ${message.round}`), identical ? h("span", { class: "pill" }, "identical") : other && mostlyDifferent(message.text, otherText) ? h("span", { class: "pill" }, "most words differ: not marked") : ""),
       isLongTask(message) ? h("details", { class: "task" }, h("summary", {}, h("span", {}, identical ? "the same text on both sides" : "text with the differences marked")), prose) : prose,
       message.parsed ? h("div", { class: "parsed" }, parsedReply(message.parsed)) : "");
   }

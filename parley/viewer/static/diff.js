@@ -3,9 +3,17 @@ import { h } from "./dom.js";
 
 const MAX_WORDS = 3000; // of one text; longer texts are compared by line
 const MAX_EDITS = 800; // beyond, the texts are shown as entirely different
+const MAX_MARKED = 1 / 3; // of the words of both texts; with more, marks hide what they should show
 
 // Myers' shortest edit script. Gives [kind, text] pairs, where kind is "same", "removed" or "added".
+let lastDiff = {};
 export function diffTexts(before, after) {
+  // Both sides of a comparison and its legend ask for the same one.
+  if (lastDiff.before !== before || lastDiff.after !== after) lastDiff = { before, after, pieces: compareWords(before, after) };
+  return lastDiff.pieces;
+}
+
+function compareWords(before, after) {
   const words = (text) => text.match(/\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) || [];
   let [a, b] = [words(before), words(after)];
   if (a.length > MAX_WORDS || b.length > MAX_WORDS) [a, b] = [before, after].map((text) => text.match(/[^\n]*\n|[^\n]+/g) || []);
@@ -68,7 +76,20 @@ export function markChanges(before, after, side) { return ownWords(before, after
 // The same for two texts of which neither came first: A and B.
 export function markDifferences(a, b, side) { return ownWords(a, b, side === "A" ? "before" : "after", "mark"); }
 
+// Whether so many words differ that none is marked.
+export function mostlyDifferent(before, after) {
+  const pieces = diffTexts(before, after);
+  const words = (kinds) => pieces.filter(([kind]) => kinds.includes(kind)).reduce((sum, [, text]) => sum + (text.match(/[\p{L}\p{N}_]+/gu) || []).length, 0);
+  return ["removed", "added"].every((kind) => words([kind]) > MAX_MARKED * words([kind, "same"]));
+}
+
+// Below two texts: what the marks are, or why there are none.
+export function markLegend(before, after, where) {
+  return h("p", { class: "muted" }, before === after ? "The two texts are identical." : mostlyDifferent(before, after) ? "Most sentences differ, so single words are not marked." : `Marked words are ${where} only.`);
+}
+
 function ownWords(before, after, side, tag) {
+  if (mostlyDifferent(before, after)) return [side === "before" ? before : after];
   const ownKind = side === "before" ? "removed" : "added";
   return diffTexts(before, after).filter(([kind]) => kind === "same" || kind === ownKind)
     .map(([kind, text]) => {
@@ -80,5 +101,5 @@ function ownWords(before, after, side, tag) {
 export function sideBySide(before, after, names) {
   return h("div", { class: "sides" },
     ["before", "after"].map((side, index) => h("section", {}, h("h4", {}, names[index]), h("div", { class: "prose", dir: "auto" }, markChanges(before, after, side)))),
-    h("p", { class: "muted" }, before === after ? "The two texts are identical." : "Marked words are on one side only."));
+    markLegend(before, after, "on one side"));
 }

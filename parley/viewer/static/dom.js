@@ -1,6 +1,7 @@
 // Elements, addresses and formats. All text goes in as text nodes: nothing a model wrote is ever parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
+const ANNOUNCED_MS = 4000;
 
 function flatten(children) { return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false); }
 
@@ -91,9 +92,13 @@ export function bytes(size) {
 }
 export function plural(count, word) { return `${integer(count)} ${word}${count === 1 ? "" : "s"}`; }
 export function orNone(value) { return value === "" ? "(none)" : value; }
-// A facet's name as shown: identity_a is "identity A".
-export function facetName(name) { return name.replace(/_[ab]$/, (side) => side.toUpperCase()).replaceAll("_", " "); }
 export function unique(values) { return [...new Set(values)]; }
 
 // Shown for a moment at the bottom of the page, and read out by screen readers.
-export function announce(text) { document.getElementById("status").textContent = text; }
+let announced;
+export function announce(text) {
+  const status = document.getElementById("status");
+  status.textContent = text;
+  clearTimeout(announced);
+  announced = setTimeout(() => { status.textContent = ""; }, ANNOUNCED_MS);
+}

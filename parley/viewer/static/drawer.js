@@ -6,23 +6,27 @@ import { materialView } from "./material.js";
 import { parsedAside, saidView, speakerColour, speakerName } from "./message.js";
 import { scoreMatrix } from "./scores.js";
 import { unitTitle } from "./title.js";
-import { button, errorBox, loading, speakerIndex } from "./widgets.js";
+import { verdictLine } from "./verdict.js";
+import { button, errorBox, loading, showHelp, speakerIndex } from "./widgets.js";
 
 // Opens the drawer for a row of the list, `tr[data-unit]`. `j` and `k` show the next and the previous row.
-export function openDrawer(list, row, run, params) {
+// `measure` is what the study's units are compared by.
+export function openDrawer(list, row, run, params, measure) {
   const rows = [...list.querySelectorAll("tr[data-unit]")];
   let place = rows.indexOf(row);
   if (place < 0) return;
   const content = h("div", { class: "drawer-body", tabindex: "0", role: "region", "aria-label": "Transcript" });
   const heading = h("h2", { id: "drawer-title" });
-  const full = h("span", {});
+  const [full, verdict] = [h("span", {}), h("p", { class: "verdict" })];
   const close = () => dialog.close();
   const move = (step) => { const next = Math.max(0, Math.min(rows.length - 1, place + step)); if (next !== place) { place = next; show(); } };
   const dialog = h("dialog", { class: "drawer", "aria-labelledby": "drawer-title", onclick: (event) => { if (event.target === dialog) close(); }, onkeydown: (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const step = { j: 1, k: -1, "]": 1, "[": -1 }[event.key];
-    if (step && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); move(step); }
+    if (step) { event.preventDefault(); move(step); }
+    if (event.key === "?") { event.preventDefault(); showHelp({ j: { what: "next unit" }, k: { what: "previous unit" }, Escape: { what: "close" } }); }
   } },
-  h("header", {}, heading, h("div", { class: "row actions" }, full, button("↑", () => move(-1), { "aria-label": "previous unit", title: "shortcut: k" }), button("↓", () => move(1), { "aria-label": "next unit", title: "shortcut: j" }), button("Close", close))), content);
+  h("header", {}, h("div", {}, heading, verdict), h("div", { class: "row actions" }, full, button("↑", () => move(-1), { "aria-label": "previous unit", title: "shortcut: k" }), button("↓", () => move(1), { "aria-label": "next unit", title: "shortcut: j" }), button("Close", close))), content);
   dialog.addEventListener("close", () => { dialog.remove(); rows[place].classList.remove("in-drawer"); rows[place].querySelector("a")?.focus(); });
 
   async function show() {
@@ -37,6 +41,7 @@ export function openDrawer(list, row, run, params) {
       const unit = await get("unit", query);
       if (shown !== place) return;
       heading.textContent = unitTitle(unit.facets, unit.id);
+      verdict.textContent = verdictLine(unit, measure);
       fill(content, transcript(unit, params.get("q")));
       content.scrollTop = 0;
     } catch (error) { fill(content, errorBox(error)); }
@@ -63,8 +68,8 @@ function transcript(unit, query) {
 }
 
 // Makes the rows of a list open the drawer: a click beside the link, or the key `v` on the row that has the focus.
-export function drawerRows(list, run, params) {
-  const open = (row) => openDrawer(list, row, run, params());
+export function drawerRows(list, run, params, measure) {
+  const open = (row) => openDrawer(list, row, run, params(), measure());
   list.addEventListener("click", (event) => {
     const row = event.target.closest("tr[data-unit]");
     if (row && !event.target.closest("a, button, input") && !getSelection().toString()) open(row);

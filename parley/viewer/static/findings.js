@@ -1,8 +1,8 @@
-// The first tab of a run: cautions, the headline, a forest plot for each question, what else the report says, figures.
+// The first tab of a run: cautions, what was found, a forest plot for each question, what else the report says, figures.
 import { get } from "./api.js";
-import { embedded, fill, h } from "./dom.js";
+import { embedded, fill, h, link, plural } from "./dom.js";
 import { forestPlot } from "./forest.js";
-import { cautions, errorBox, loading } from "./widgets.js";
+import { cautions, errorBox } from "./widgets.js";
 
 function pictureAddress(run, name) {
   return embedded ? "data:image/svg+xml;charset=utf-8," + encodeURIComponent(embedded.pictures[name]) : "/api/figure?" + new URLSearchParams({ run, name });
@@ -21,6 +21,20 @@ function unitParams(run, { units }) {
   return params;
 }
 
+// The answer as the largest text of the page, its interval and test below; it leads to its units.
+function findingView(run, { prefix, question, answer, line, status }, Tag = "h2") {
+  const [, main, numbers] = /^([^(]+?)(?: (\(.*))?$/s.exec(status === "shown" || status === "described" ? answer : "") || [null, answer, ""];
+  const units = line ? unitParams(run, line) : null;
+  const text = h("bdi", {}, (prefix || "") + main);
+  return h("section", { class: `finding ${status === "shown" ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h(Tag, {}, units ? link("/run", units, { title: "show the units behind it" }, text) : text), numbers ? h("p", {}, numbers) : "");
+}
+
+// What is being computed, and for how long: a large run's report takes a while.
+function waiting({ stage = "", seconds = null, before = 0 } = {}) {
+  const text = seconds !== null ? `The report is being computed: ${stage || "reading the run"} · ${Math.round(seconds)} s` : before > 0 ? `The report is being computed after ${plural(before, "other")}` : "The report is being computed…";
+  return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "the report is being computed" }), h("p", { class: "muted" }, "The units can be read meanwhile."));
+}
+
 function words(sentences) {
   if (!sentences.length) return "";
   return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line))));
@@ -31,12 +45,13 @@ export async function showFindings(box, run) {
   let found;
   try { found = await get("headline", { run }); } catch (error) { fill(box, errorBox(error)); return false; }
   const { forests = [], figures = [], sentences = [] } = found;
-  if (found.pending) { fill(box, loading("The report is being computed…")); return true; }
+  if (found.pending) { fill(box, waiting(found.progress)); return true; }
   const empty = !forests.length && !figures.length && !sentences.length;
   const pictures = figures.map((figure) => picture(run, figure));
   fill(box, cautions(found.cautions || []),
     empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
-    found.headline ? h("p", { class: "lead" }, found.headline.text) : "",
+    found.headline ? findingView(run, found.headline) : "",
+    found.also?.length ? h("section", { class: "also", "aria-label": "Also shown" }, found.also.map((answer) => findingView(run, { ...answer, prefix: found.headline?.prefix }, "h3"))) : "",
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
       h("div", { class: "plots" }, forests.map((plot) => forestPlot(plot, (line) => unitParams(run, line))),
         !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),

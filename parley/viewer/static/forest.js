@@ -1,5 +1,5 @@
 // Forest plots: the estimates that answer one question on a shared axis, each a link to the units behind it.
-import { h, link, number, percent, pValue, signed, svg } from "./dom.js";
+import { h, link, number, percent, pValue, signed, svg, unique } from "./dom.js";
 
 const LEVEL = 0.05; // a corrected p-value that is not above it is marked by colour
 
@@ -40,8 +40,10 @@ export function forestPlot(plot, unitsOf) {
   const tested = plot.estimates.some((line) => line.p !== null);
   const withInterval = plot.estimates.some((line) => line.low !== null);
   let group = "";
-  const rows = plot.estimates.flatMap((line) => {
-    const heading = line.group && line.group !== group ? h("tr", { class: "group" }, h("th", { colspan: tested ? 5 : 4, scope: "rowgroup" }, h("bdi", {}, line.group))) : null;
+  // A group's lines stand together, below one heading.
+  const order = unique(plot.estimates.map((line) => line.group));
+  const rows = [...plot.estimates].sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group)).flatMap((line) => {
+    const heading = line.group && line.group !== group ? h("tr", { class: "group" }, h("th", { colspan: 5, scope: "rowgroup" }, h("bdi", {}, line.group))) : null;
     group = line.group;
     const sure = line.low !== null && line.high !== null;
     const apart = line.p !== null && line.p <= LEVEL;
@@ -54,12 +56,12 @@ export function forestPlot(plot, unitsOf) {
     return [heading, h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "wide" }, units ? link("/run", units, { class: "mark", tabindex: "-1", "aria-hidden": "true" }, bar) : bar),
       h("td", { class: "num" }, format.value(line.value)),
       h("td", { class: "num interval" }, sure ? `${format.value(line.low)} to ${format.value(line.high)}` : "no interval"),
-      tested ? h("td", { class: "num p" }, line.p === null ? "–" : pValue(line.p)) : null)];
+      h("td", { class: "num p" }, !tested ? "" : line.p === null ? "–" : pValue(line.p)))];
   });
   const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
   return h("figure", { class: "forest", "data-plot": plot.name },
     h("figcaption", {}, plot.question),
-    h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? "95% CI" : ""), tested ? h("th", { scope: "col", class: "num" }, "p") : null)),
-      h("tbody", {}, rows), h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: tested ? 3 : 2 })))),
+    h("table", {}, h("colgroup", {}, ["label", "wide", "estimate", "ci", "p"].map((name) => h("col", { class: name }))), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? "95% CI" : ""), h("th", { scope: "col", class: "num" }, tested ? "p" : ""))),
+      h("tbody", {}, rows), h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: 3 })))),
     plot.note ? h("p", { class: "muted" }, plot.note) : "");
 }

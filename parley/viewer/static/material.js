@@ -1,6 +1,6 @@
 // What a unit is about, without the instructions: the situation and the answers, a question with its options, drafts.
 import { h, orNone } from "./dom.js";
-import { markDifferences, sideBySide } from "./diff.js";
+import { markDifferences, markLegend, sideBySide } from "./diff.js";
 
 const LEADS = [["scenario", "Situation"], ["topic", "Topic"], ["prompt", "Beginning of the sentence"], ["context", "Context"], ["question", "Question"]];
 
@@ -30,7 +30,7 @@ export function materialView(unit) {
     const [a, b] = [withoutFence(fields.response_a), withoutFence(fields.response_b)];
     const name = (side) => [`Answer ${side}`, orNone(facets[`identity_${side.toLowerCase()}`] ?? "no label"), facets[`response_${side.toLowerCase()}`] && `text ${facets[`response_${side.toLowerCase()}`]}`].filter(Boolean).join(" · ");
     parts.push(h("div", { class: "sides" }, part(name("A"), markDifferences(a, b, "A"), { "data-side": "A" }), part(name("B"), markDifferences(a, b, "B"), { "data-side": "B" })),
-      h("p", { class: "muted" }, a === b ? "The two texts are identical." : "Marked words are in one answer only."));
+      markLegend(a, b, "in one answer"));
   } else if (fields.response) parts.push(part(["Answer", facets.identity].filter(Boolean).join(" · "), withoutFence(fields.response)));
   return parts.length ? h("section", { class: "material", "aria-label": "What was judged" }, parts) : "";
 }

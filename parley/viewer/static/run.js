@@ -3,16 +3,19 @@ import { get } from "./api.js";
 import { progress } from "./charts.js";
 import { showConfig } from "./config.js";
 import { drawerRows } from "./drawer.js";
-import { announce, dateTime, embedded, facetName, fill, go, h, integer, link, money, number, orNone, plural, signed, unique } from "./dom.js";
+import { dateTime, embedded, fill, go, h, integer, link, money, number, plural, signed, unique } from "./dom.js";
+import { facetName, facetValue, TECHNICAL } from "./facets.js";
 import { showFindings } from "./findings.js";
+import { showNotes } from "./notes.js";
 import { TITLE_FACETS, unitTitle } from "./title.js";
-import { breadcrumbs, button, errorBox, highlight, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
+import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
-const TABS = ["findings", "units", "config"];
+const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "notes", "config"];
+const NARROW = "(max-width: 52rem)"; // where filters stand above the units, as in the style sheet
 
 // Filters, a search or an order are about units; without any, what was found comes first.
 function tabOf(params) {
@@ -27,13 +30,13 @@ export function runPage(main, params) {
   const about = h("section", { class: "about" }, loading());
   const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the run" });
   const findings = h("section", { class: "tab" }, loading("The report is being computed…"));
-  const config = h("section", { class: "tab" });
-  const filters = h("aside", { class: "filters", "aria-label": "Filters" });
+  const [notes, config] = [h("section", { class: "tab" }), h("section", { class: "tab" })];
+  const filters = h("details", { class: "filters", "aria-label": "Filters", open: !matchMedia(NARROW).matches });
   const toolbar = h("div", { class: "toolbar" });
   const list = h("div", { class: "list" }, loading());
   const state = { params, page: null, focused: -1, openFilters: new Set(), expandedFilters: new Set(), shown: null, stopped: false };
   const units = h("div", { class: "split" }, filters, h("section", { class: "units" }, toolbar, list));
-  fill(main, h("div", { class: "page" }, about, tabs, findings, units, config));
+  fill(main, h("div", { class: "page" }, about, tabs, findings, units, notes, config));
 
   const change = (edit, replace = false) => {
     const next = new URLSearchParams(state.params);
@@ -75,15 +78,15 @@ export function runPage(main, params) {
 
   async function showAbout() {
     const summary = await get("run", { run });
-    state.measure = (summary.measures || []).find(({ kind }) => kind !== "choice") || null;
+    state.measure = mainMeasure(summary);
+    state.choices = (summary.measures || []).some(({ kind }) => kind === "choice");
     if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
     const { done, failed, planned } = summary.units;
     fill(about,
       h("div", { class: "row spread" }, h("h1", {}, run, h("span", { class: `pill ${summary.state}` }, summary.state)),
         embedded ? h("p", { class: "muted" }, "exported part of a run") : h("div", { class: "row actions" },
           link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
-          h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "the units that match, as one HTML file" }, "Export"),
-          h("a", { class: "button", href: "/api/notes?" + new URLSearchParams({ run, format: "csv" }), download: "", title: "all notes, as CSV" }, "Notes"))),
+          h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "the units that match, as one HTML file" }, "Export"))),
       h("p", { class: "facts" }, h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
       progress(summary.units),
       h("p", { class: "muted" }, [`${integer(done)} of ${plural(done + failed + planned, "unit")} done`, failed ? `${integer(failed)} failed` : null,
@@ -107,9 +110,10 @@ export function runPage(main, params) {
     const tab = tabOf(state.params);
     const name = (key) => key.charAt(0).toUpperCase() + key.slice(1);
     fill(tabs, ...TABS.map((key) => link("/run", tabParams(key), { "aria-current": key === tab ? "page" : null }, name(key))));
-    for (const [key, node] of Object.entries({ findings, units, config })) node.hidden = key !== tab;
+    for (const [key, node] of Object.entries({ findings, units, notes, config })) node.hidden = key !== tab;
     if (tab === "findings" && !findingsShown) refreshFindings();
     if (tab === "units") showUnits();
+    if (tab === "notes") showNotes(notes, run);
     if (tab === "config" && !config.childElementCount) showConfig(config, run);
   }
 
@@ -119,30 +123,33 @@ export function runPage(main, params) {
   function showFilters() {
     const groups = state.page.filters.map(({ key, values }) => {
       const chosen = state.params.getAll(key);
-      const name = FILTER_NAMES[key] || facetName(key.slice(2));
-      const open = chosen.length || state.openFilters.has(key) || values.length <= 5;
+      const name = FILTER_NAMES[key] || facetName(key.slice(2)); // "d.…" are figures, "f.…" facets
+      const facet = key.startsWith("f.") ? key.slice(2) : "";
+      const open = chosen.length || state.openFilters.has(key) || (values.length <= 5 && !TECHNICAL.has(facet));
       const shown = state.expandedFilters.has(key) ? values
         : values.filter(([value, n], index) => chosen.includes(value) || index < VALUES_SHOWN || (n && values.length <= VALUES_SHOWN + 3));
       const options = shown.map(([value, n]) => h("label", { class: n || chosen.includes(value) ? "" : "empty" },
-        h("input", { type: "checkbox", checked: chosen.includes(value), onchange: () => toggleFilter(key, value) }), h("bdi", {}, orNone(value)), h("span", { class: "n" }, integer(n))));
+        h("input", { type: "checkbox", checked: chosen.includes(value), onchange: () => toggleFilter(key, value) }), h("bdi", {}, facetValue(facet, value)), h("span", { class: "n" }, integer(n))));
       return h("details", { open: Boolean(open), "data-filter": key, ontoggle: (event) => (event.target.open ? state.openFilters.add(key) : state.openFilters.delete(key)) },
         h("summary", {}, name.charAt(0).toUpperCase() + name.slice(1), chosen.length ? h("span", { class: "pill" }, String(chosen.length)) : ""), options,
         values.length > shown.length ? button(`${values.length - shown.length} more…`, () => { state.expandedFilters.add(key); showFilters(); }, { class: "plain" }) : "");
     });
     const active = [...state.params].filter(([key]) => /^[fd]\./.test(key));
     const focusedLabel = document.activeElement?.closest?.(".filters label")?.textContent;
-    fill(filters, h("div", { class: "row spread" }, h("h2", {}, "Filters"), active.length ? button("clear", () => change((next) => { for (const [key] of active) next.delete(key); }), { class: "plain" }) : ""), ...groups);
+    fill(filters, h("summary", {}, h("h2", {}, "Filters"), active.length ? h("span", { class: "pill" }, String(active.length)) : ""), active.length ? button("clear the filters", () => change((next) => { for (const [key] of active) next.delete(key); }), { class: "plain" }) : "", ...groups);
     if (focusedLabel) [...filters.querySelectorAll("label")].find((label) => label.textContent === focusedLabel)?.querySelector("input").focus();
   }
 
   function columns(rows) {
-    const has = (key) => rows.some((row) => row[key] !== null && row[key] !== undefined);
+    // While the figures are being read, their columns are there already, so that none jumps.
+    const expected = { score: state.measure, choice: state.choices, tokens: true };
+    const has = (key) => (state.page.loading && expected[key]) || rows.some((row) => row[key] !== null && row[key] !== undefined);
     const facets = unique(rows.flatMap((row) => Object.keys(row.facets)))
       .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && !TITLE_FACETS.has(name));
     return [
-      ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, row.facets[name] ?? "") })),
+      ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, name in row.facets ? facetValue(name, row.facets[name]) : "") })),
       rows.some((row) => row.answers?.length) && { key: "choice", label: "answer", show: (row) => h("span", {}, h("bdi", {}, row.choice ?? "–"), row.answers.filter((kind) => kind !== "unparsed").map((kind) => h("span", { class: `pill ${kind}` }, kind))) },
-      has("score") && !rows.some((row) => row.answers?.length) && { key: "score", label: state.measure?.label || "score", show: scoreOf(state.measure), numeric: true },
+      has("score") && !rows.some((row) => row.answers?.length) && { key: "score", label: state.measure?.label || "score", show: scoreColumn(state.measure), numeric: true },
       has("margin") && { key: "margin", label: "A − B", show: (row) => signed(row.margin), numeric: true },
       has("choice") && !rows.some((row) => row.answers?.length) && { key: "choice", label: "verdict", show: verdict },
       has("flip") && { key: "flip", label: "other order", show: (row) => (row.flip === "flipped" ? h("span", { class: "pill warn" }, "flipped") : row.flip || "–") },
@@ -168,7 +175,7 @@ export function runPage(main, params) {
       const pills = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "planned") : null,
         ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
-      return [h("tr", { "data-unit": row.id },
+      return [h("tr", { "data-unit": row.id, class: row.status === "planned" ? "planned" : "" },
         h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit", title: row.id }, h("bdi", {}, unitTitle(row.facets, row.id))), " ", pills,
           row.error ? h("div", { class: "error" }, row.error) : ""),
         shownColumns.map((column) => h("td", { class: column.numeric ? "num" : "", "data-label": column.label }, column.show(row)))),
@@ -225,20 +232,19 @@ export function runPage(main, params) {
     "/": { what: "search", run: () => search.focus() }, j: { what: "next unit", run: () => moveFocus(1) }, k: { what: "previous unit", run: () => moveFocus(-1) },
     Enter: { what: "open the unit", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.focused)]?.querySelector("a").click() },
     n: { what: "next page", run: () => turnPage(1) }, p: { what: "previous page", run: () => turnPage(-1) },
-    c: { what: "clear all filters", run: clearAll }, v: drawerRows(list, run, () => state.params), Escape: { what: "clear search and filters", run: clearAll },
-    1: { what: "findings", run: () => go("/run", tabParams("findings")) }, 2: { what: "units", run: () => go("/run", tabParams("units")) }, 3: { what: "config", run: () => go("/run", tabParams("config")) },
+    c: { what: "clear all filters", run: clearAll }, v: drawerRows(list, run, () => state.params, () => state.measure), Escape: { what: "clear search and filters", run: clearAll },
+    ...Object.fromEntries(TABS.map((tab, index) => [index + 1, { what: tab, run: () => go("/run", tabParams(tab)) }])),
   });
   const described = showAbout().catch((error) => { state.stopped = true; stopWatching(); fill(main, h("div", { class: "page" }, h("h1", {}, run), errorBox(error))); });
   showTab();
   const stopWatching = watchRun(run, async () => {
     await Promise.all([showAbout(), tabOf(state.params) === "units" ? showUnits() : null, findingsShown ? refreshFindings() : null]);
-    announce("updated");
   });
   return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showTab(); return true; } };
 }
 
 // A right or wrong answer in words, where one judge or rule says so; otherwise the number.
-function scoreOf(measure) {
+function scoreColumn(measure) {
   if (measure?.kind === "correct") return (row) => (row.score === 1 ? h("span", { class: "right" }, "right") : row.score === 0 ? h("span", { class: "wrong" }, "wrong") : number(row.score));
   return (row) => number(row.score);
 }

@@ -1,6 +1,7 @@
 // Ctrl-K: go to any page, run or unit by typing a part of its name.
 import { get } from "./api.js";
 import { currentPage, embedded, fill, go, h } from "./dom.js";
+import { unitTitle } from "./title.js";
 
 const SHOWN = 12;
 
@@ -17,7 +18,8 @@ function pagesOf(run) {
 }
 
 export async function openSwitcher() {
-  if (document.querySelector("dialog[open]")) return;
+  if (document.querySelector("dialog.switcher[open]")) return;
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   const run = currentPage().params.get("run") || (embedded ? embedded.name : "");
   const state = { items: pagesOf(run), units: [], shown: [], at: 0, loading: !embedded, entered: false };
   const input = h("input", { type: "search", placeholder: "Go to a page, run or unit…", "aria-label": "Go to a page, run or unit", role: "combobox", "aria-expanded": "true", "aria-controls": "switcher-list", autocomplete: "off", oninput: () => find() });
@@ -49,7 +51,7 @@ export async function openSwitcher() {
     try {
       const { units } = await get("find", { run, text });
       if (input.value.trim() !== text) return;
-      state.units = units.map((unit) => ({ kind: "unit", name: unit, detail: "", path: "/unit", params: { run, unit } }));
+      state.units = units.map(({ id, facets }) => ({ kind: "unit", name: unitTitle(facets, id), detail: id, path: "/unit", params: { run, unit: id } }));
       draw();
     } catch { /* the run cannot be read: pages and runs are still offered */ }
   }

@@ -1,13 +1,15 @@
 // One unit: what was judged, the scores, who repeated whom, and the conversation by round.
 import { get } from "./api.js";
 import { badge, sparkline } from "./charts.js";
-import { address, announce, currentPage, dateTime, embedded, facetName, fill, go, h, integer, link, orNone, plural, unique } from "./dom.js";
+import { address, announce, currentPage, dateTime, embedded, fill, go, h, integer, link, orNone, plural, unique } from "./dom.js";
 import { echoInWords, findEchoes } from "./echo.js";
+import { facetName, facetValue } from "./facets.js";
 import { draftComparisons, materialView } from "./material.js";
 import { messageView, noteForm, noteList } from "./message.js";
 import { scoreMatrix } from "./scores.js";
 import { unitTitle } from "./title.js";
-import { breadcrumbs, button, copy, download, errorBox, loading, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
+import { verdictLine } from "./verdict.js";
+import { breadcrumbs, button, copy, download, errorBox, loading, mainMeasure, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
 
 export function unitPage(main, params) {
   const [run, id] = [params.get("run") || (embedded ? embedded.name : ""), params.get("unit")];
@@ -18,13 +20,14 @@ export function unitPage(main, params) {
   setTitle(id);
   const page = h("div", { class: "page reading" }, loading());
   fill(main, page);
-  let unit = null;
+  let [unit, measure] = [null, null];
 
   async function show(keepScroll) {
     try {
       const query = new URLSearchParams(params);
       query.set("run", run);
-      unit = await get("unit", query);
+      const [found, summary] = await Promise.all([get("unit", query), get("run", { run })]);
+      [unit, measure] = [found, mainMeasure(summary)];
     } catch (error) { return fill(page, errorBox(error)); }
     const top = window.scrollY;
     draw();
@@ -60,8 +63,9 @@ export function unitPage(main, params) {
       h("div", { class: "row spread" },
         h("h1", { class: "unit-title" }, h("bdi", {}, title)),
         h("div", { class: "row actions" }, neighbour(neighbours.previous, "← previous", "["), neighbours.total ? h("span", { class: "muted" }, `${integer(neighbours.index + 1)} of ${integer(neighbours.total)}`) : "", neighbour(neighbours.next, "next →", "]"))),
+      h("p", { class: "verdict" }, h("bdi", {}, verdictLine(unit, measure))),
       h("p", { class: "muted" }, h("bdi", { class: "unit-id" }, unit.id), [unit.status, unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).map((fact) => ` · ${fact}`).join("")),
-      h("details", { class: "folded" }, h("summary", {}, plural(facets.length, "facet")), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, orNone(value))))))),
+      h("details", { class: "folded" }, h("summary", {}, plural(facets.length, "facet")), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, facetValue(key, value))))))),
       unit.error ? h("p", { class: "error" }, unit.error) : "",
       h("div", { class: "row actions" },
         button("JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),

@@ -16,7 +16,12 @@ export function errorBox(error) {
   return h("div", { class: "notice bad", role: "alert" }, h("strong", {}, "Error: "), String(error.message || error));
 }
 
-export function cautions(lines) { return lines.map((line) => h("p", { class: "notice caution" }, h("strong", {}, "Caution: "), line)); }
+// In one box, the severest first.
+export function cautions(lines) {
+  if (!lines.length) return "";
+  const many = lines.length > 1;
+  return h("div", { class: "notice caution" }, h("strong", {}, many ? `${lines.length} cautions` : "Caution: "), many ? h("ol", {}, lines.map((line) => h("li", {}, line))) : lines[0]);
+}
 
 export function loading(text = "loading…") { return h("p", { class: "muted loading" }, text); }
 
@@ -35,6 +40,9 @@ export function button(label, onclick, props = {}) { return h("button", { type: 
 
 export function permalink(path, params, anchor) { return embedded ? location.href.split("#")[0] + address(path, params, anchor) : location.origin + address(path, params, anchor); }
 
+// What a study's units are compared by, beside the choice of a pair.
+export function mainMeasure(summary) { return (summary.measures || []).find(({ kind }) => kind !== "choice") || null; }
+
 // A function from a speaker to the number of its colour and shape: the same everywhere in a unit.
 export function speakerIndex(names) {
   const order = [...names];
@@ -51,13 +59,14 @@ export function listenForKeys() {
     if (event.key === "Escape" && input && !["checkbox", "radio"].includes(input.type)) return input.blur();
     if ((input && !["checkbox", "radio"].includes(input.type)) || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
-    const action = event.key === "?" ? { run: showHelp } : keys[event.key];
+    const action = event.key === "?" ? { run: () => showHelp() } : keys[event.key];
     if (action) { event.preventDefault(); action.run(); }
   });
 }
 
-export function showHelp() {
-  const rows = Object.entries({ ...keys, "Ctrl-K": { what: "go to a page, run or unit" }, "?": { what: "this help" } }).map(([key, { what }]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
+// The shortcuts of the page, or of a dialog that has its own.
+export function showHelp(own = keys) {
+  const rows = Object.entries({ ...own, "Ctrl-K": { what: "go to a page, run or unit, or do something" }, "?": { what: "this help" } }).map(([key, { what }]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
   const dialog = h("dialog", { class: "help", "aria-label": "Keyboard shortcuts" }, h("h2", {}, "Keyboard shortcuts"), h("table", {}, rows), button("Close", () => dialog.close()));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
