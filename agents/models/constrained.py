@@ -8,7 +8,7 @@ from typing import Any
 
 import llguidance
 import llguidance.hf
-import llguidance.torch
+import llguidance.numpy
 import torch
 from pydantic import BaseModel
 
@@ -74,7 +74,8 @@ class ConstrainedBatch:
         allowed = torch.full((self.batch_size, -(-width // BITS)), -1, dtype=torch.int32)
         active = [(matcher, row) for matcher, row in self.matchers if not matcher.is_stopped()]
         if active:
-            llguidance.torch.fill_next_token_bitmask_par(self.executor, active, allowed)
+            # llguidance's module for torch does the same, but takes seconds to import: it compiles.
+            llguidance.numpy.fill_next_token_bitmask_par(self.executor, active, allowed.numpy())
         if complete := [row for matcher, row in self.matchers if matcher.is_stopped()]:
             allowed[complete] = self.end_mask
         bits = allowed.to(scores.device)[:, :, None] >> torch.arange(BITS, device=scores.device, dtype=torch.int32)

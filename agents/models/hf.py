@@ -9,6 +9,8 @@ generated, but read (`parley.agents.models.next_token`).
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,7 +24,7 @@ from pydantic import BaseModel, Field
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
-from parley.agents.models.next_token import next_token_logits
+from parley.agents.models.next_token import next_token_logits, reads_trees
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.seeded_sampler import SeededSampler
@@ -33,7 +35,11 @@ from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from parley.base.text import plural
 
 GATHER_SECONDS = 0.01
-"""A batch that is not full starts when no further call has come for this long."""
+"""A batch that is not full starts when no further call has come for this long, and none was being prepared."""
+MAX_GATHER_SECONDS = 2.0
+SWITCH_SECONDS = 1e-4
+"""How long Python's other threads run before the one that feeds the GPU does: it asks for its turn after each of some
+2,000 operations a pass, and Python's default of 5 ms each would leave the GPU idle."""
 MAX_BATCH = 256
 """Calls in a batch; half of the calls under way, so that the others are prepared and recorded meanwhile."""
 
@@ -144,6 +150,8 @@ class HfClient(Client):
         dtype = self.options.dtype
         if dtype == "auto" and device == "cpu":
             dtype = "float32"  # 16 bits are about a hundred times slower on a CPU
+        if device != "cpu":
+            sys.setswitchinterval(SWITCH_SECONDS)
         if self.model in catalogue():
             self.source = str(transformers_folder(self.model))
         try:
@@ -157,6 +165,7 @@ class HfClient(Client):
         self._grammars = Grammars(tokenizer, self._ends, model.config.vocab_size)
         max_positions = getattr(model.config, "max_position_embeddings", None)
         self.context_tokens = self.options.context or max_positions or self.context_tokens
+        self._reads_trees = reads_trees(model)
         self._tokenizer = tokenizer
 
     async def send(self, request: Request) -> Reply:
@@ -231,10 +240,7 @@ class HfClient(Client):
     async def _run_batches(self) -> None:
         loop = asyncio.get_running_loop()
         while self._pending:
-            count = 0
-            while len(self._pending) < self._max_batch and (self._encodes or count < len(self._pending)):
-                count = len(self._pending)
-                await asyncio.sleep(GATHER_SECONDS)
+            await self._gather()
             batch = self._next_batch()
             try:
                 completions = await loop.run_in_executor(self._pool, self._generate, batch)
@@ -250,25 +256,36 @@ class HfClient(Client):
                     if not call.completion.done():
                         call.completion.set_result(completion)
 
+    async def _gather(self) -> None:
+        """Wait until a batch is full, or nobody prepares a call. What shares a batch then depends on the calls and not
+        on how fast they came: a GPU rounds differently in another batch, and the same run must give the same scores."""
+        count, busy, end = 0, False, time.monotonic() + MAX_GATHER_SECONDS
+        while len(self._pending) < self._max_batch and (self._encodes or busy or count < len(self._pending)):
+            count, before = len(self._pending), time.thread_time()
+            await asyncio.sleep(GATHER_SECONDS)
+            # A loop that never rests may be busy with other things than calls of this model.
+            busy = time.thread_time() - before > GATHER_SECONDS / 2 and time.monotonic() < end
+
     def _error(self, error: Exception) -> ParleyError:
         text = str(error) if isinstance(error, ParleyError) else " ".join(str(error).split())[:200]
         return ParleyError(f"{self.name}: {text}")
 
     def _next_batch(self) -> list[PendingCall]:
         """The oldest pending call, and as many of its group as fit into its batch: those nearest in length, or the
-        oldest if they are read (`next_token` sorts them itself, and neighbours have much in common)."""
+        oldest if they are read as prefix trees (neighbours have much in common)."""
         self._pending = [call for call in self._pending if not call.completion.done()]  # drops cancelled calls
         if not self._pending:
             return []
         first = self._pending[0]
+        as_trees = first.read and self._reads_trees
         group = [call for call in self._pending if call.group == first.group]
-        if not first.read:
+        if not as_trees:
             group.sort(key=lambda call: (call is not first, abs(len(call.prompt) - len(first.prompt))))
         batch: list[PendingCall] = []
         longest = 0
         for call in group[: self._max_batch]:
             longest = max(longest, len(call.prompt) + call.max_tokens)
-            if batch and not first.read and longest * (len(batch) + 1) > self.options.batch_tokens:
+            if batch and not as_trees and longest * (len(batch) + 1) > self.options.batch_tokens:
                 break
             batch.append(call)
         chosen = set(map(id, batch))
@@ -283,8 +300,8 @@ class HfClient(Client):
         pad = self._tokenizer.pad_token_id if self._tokenizer.pad_token_id is not None else min(self._ends)
         schemas = [call.schema for call in batch]
         constraints = ConstrainedBatch(self._grammars, schemas) if any(schemas) else None
-        if batch[0].read:
-            logits = next_token_logits(self._model, [call.prompt for call in batch], pad, self.options.batch_tokens)
+        if batch[0].read and self._reads_trees:
+            logits = next_token_logits(self._model, [call.prompt for call in batch], self.options.batch_tokens)
             sampler = self._sampler(batch, 0, constraints)
             chosen = sampler(torch.empty((len(batch), 0), device=device), logits).argmax(-1, keepdim=True)
             return self._completions(batch, chosen, sampler)

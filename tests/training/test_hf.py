@@ -204,14 +204,14 @@ def test_one_token_is_read_with_the_probabilities_of_a_plain_forward_pass(tiny: 
 
 
 def test_one_sampled_token_is_the_one_that_would_be_generated(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from parley.agents.models.hf import PendingCall
+    from parley.agents.models import hf
 
     calls = [
         (messages, {"max_tokens": 1, "logprobs": True, "temperature": 1.0, "seed": n})
         for n, messages in enumerate(ballots([f"Case {n}?" for n in range(6)]))
     ]
     read = replies(tiny, calls)
-    monkeypatch.setattr(PendingCall, "read", False)
+    monkeypatch.setattr(hf, "reads_trees", lambda model: False)  # as of a model with layers of another kind
     generated = replies(tiny, calls)
     assert [reply.content for reply in read] == [reply.content for reply in generated]
     assert len({reply.content for reply in read}) > 1, "seeds differ"
@@ -232,33 +232,3 @@ def test_a_reply_that_would_end_at_once_still_has_its_probabilities(
     (reply,) = replies(tiny, [(prompt("Are parks good?"), {"max_tokens": 1, "logprobs": True, "temperature": 0.0})])
     assert (reply.content, reply.finish_reason) == ("", "stop")
     assert len(reply.logprobs[0].top_logprobs) == 20
-
-
-def test_what_prompts_share_is_read_once() -> None:
-    from parley.agents.models.next_token import LEAST_SHARED, SharedPrefix, shared_prefixes
-
-    long, longer = [*range(LEAST_SHARED)], [*range(3 * LEAST_SHARED)]
-    prompts = [[*longer, 7], [*long, 900], [*longer, 8, 9], [5], [*longer, 7], [*long, 901]]
-    groups = {(tuple(sorted(group.rows)), group.length) for group in shared_prefixes(prompts)}
-    # The three long prompts save 2 · 96 tokens and the two others 32; all five together would save 4 · 32.
-    assert groups == {((0, 2, 4), 96), ((1, 5), 32), ((3,), 0)}
-    assert shared_prefixes([longer, longer]) == [SharedPrefix([0, 1], len(longer) - 1)], "a token is left to read"
-
-
-def test_batches_keep_within_their_limits() -> None:
-    from parley.agents.models.next_token import batches, shared_prefixes
-
-    prompts = [
-        [situation] * (40 + situation) + [label] * (1 + label % 3) for situation in range(9) for label in range(8)
-    ]
-    groups = shared_prefixes(prompts)
-    together = list(batches(prompts, groups, 10**6, 10**6))
-    assert len(together) == 1
-    for max_read, max_kept in ((100, 10**6), (10**6, 500), (60, 60)):
-        found = list(batches(prompts, groups, max_read, max_kept))
-        assert sorted(row for batch in found for group in batch for row in group.rows) == list(range(len(prompts)))
-        for batch in found:
-            prefix = max(group.length for group in batch)
-            rests = [len(prompts[row]) - group.length for group in batch for row in group.rows]
-            assert len(rests) == 1 or len(batch) * prefix + len(rests) * max(rests) <= max_read
-            assert len(rests) == 1 or len(rests) * (prefix + max(rests)) <= max_kept
