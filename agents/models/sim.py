@@ -46,7 +46,7 @@ from parley.base.errors import ConfigError, RateLimited, ServerFault
 
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
-_PAIR = re.compile(r"\bAnswer B\b")
+_PAIR = re.compile(r"\b(?:Answer|Statement|Text) B\b")
 _SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
 INSTANT_UNITS = 64
 """Units in progress if replies come at once: more would only wait for each other."""

@@ -319,10 +319,10 @@ class JudgesCard:
         )
         transcript = await debate.converse(None)
         found: Sequence[Turn] = transcript.spoken()
-        return Outcome(transcript, tuple(verdict for turn in found for verdict in _verdicts(turn, ballot.metric)))
+        return Outcome(transcript, tuple(verdict for turn in found for verdict in ballot_verdicts(turn, ballot.metric)))
 
 
-def _verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
+def ballot_verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
     """What a ballot says, and how much of the probability lay on its answers, or how many sampled replies were read."""
     yield from verdicts(turn, metric)
     unspoken = 0.0 if turn.parse_status not in ("ok", "repaired") else 1.0

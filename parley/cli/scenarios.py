@@ -46,6 +46,7 @@ from parley.scenarios import (
     usable_labels,
     words,
 )
+from parley.scenarios.statements import GradedStatements, check_statements, load_statements, names_statements
 
 if TYPE_CHECKING:
     from parley.scenarios.giveaways import Giveaways
@@ -65,7 +66,8 @@ def add_to(add_parser: AddParser) -> None:
     showing.add_argument("id", help="the id of the scenario or the label wording")
     showing.add_argument("--suite", default=SHIPPED, help=SUITES)
     checking = verbs.add_parser(
-        "validate", help="check whether a suite, or wordings, are fit to measure with (exit status 1 if not)"
+        "validate",
+        help="check whether a suite, wordings or graded statements are fit to measure with (exit status 1 if not)",
     )
     checking.add_argument("suite", help=SUITES)
     deriving = verbs.add_parser("derive", help="derive new scenarios from bases, with a model")
@@ -205,6 +207,8 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 
 def _validate(parsed: argparse.Namespace) -> int:
+    if names_statements(parsed.suite):
+        return _validate_statements(load_statements(parsed.suite), as_json=parsed.json)
     if names_wordings(parsed.suite):
         return _validate_wordings(load_ballot_wordings(parsed.suite), as_json=parsed.json)
     suite, _ = load_suite(parsed.suite)
@@ -244,6 +248,19 @@ def _validate_wordings(wordings: BallotWordings, *, as_json: bool) -> int:
         print(f"label wordings by category: {listed} (they repeat in a suite of more bases)")
     verdict = plural(len(findings), "finding") if findings else "fit to measure with"
     print(f"{_wording_counts(wordings)}, {verdict}")
+    return 1 if findings else 0
+
+
+def _validate_statements(statements: GradedStatements, *, as_json: bool) -> int:
+    findings = check_statements(statements)
+    if as_json:
+        rows = [{"topic": finding.scenario, "problem": finding.what} for finding in findings]
+        print(json.dumps({"statements": statements.bias, "topics": len(statements.topic), "findings": rows}, indent=2))
+        return 1 if findings else 0
+    for finding in findings:
+        print(textwrap.shorten(visible(str(finding)), 200))
+    verdict = plural(len(findings), "finding") if findings else "fit to measure with"
+    print(f"{visible(statements.bias)} {statements.version}: {plural(len(statements.topic), 'topic')}, {verdict}")
     return 1 if findings else 0
 
 

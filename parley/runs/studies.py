@@ -59,6 +59,9 @@ STUDIES: dict[str, StudyEntry] = {
         comparable="parley.analysis.squad.answers:comparable",
     ),
     "rldf": StudyEntry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
+    "referee": StudyEntry(
+        study="parley.judging.rldf.check:RefereeCheck", report="parley.analysis.rldf.check:referee_report"
+    ),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),
     "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.report:framings"),
     "cloze": StudyEntry(study="parley.judging.cloze:ClozeStudy", report="parley.analysis.cloze:report"),

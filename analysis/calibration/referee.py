@@ -1,0 +1,118 @@
+"""How often the sentence on a referee is right: simulated checks of simulated referees, no model calls.
+
+    python -m parley.analysis.calibration.referee --simulations 400
+
+A *valid* referee scores what it is asked, a *halo* one gives the same number whichever question is asked, a *reversed*
+one answers the opposite question, a *random* one sees no difference. Every text has a value of its own that both
+questions share, and every reading has noise: a valid referee's AUC is then about 0.85. The sentence is right if it
+names the right outcome for every type that was read.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.malibu.panel import LOG_ODDS
+from parley.analysis.rldf.check import METRIC, Outcome, check_verdict
+
+Kind = Literal["valid", "halo", "reversed", "random"]
+RIGHT: dict[Kind, Outcome] = {
+    "valid": "can",
+    "halo": "follows the text",
+    "reversed": "reversed",
+    "random": "cannot tell",
+}
+SIGNS: dict[Kind, tuple[int, int]] = {"valid": (1, -1), "halo": (1, 1), "reversed": (-1, 1), "random": (0, 0)}
+"""What bias does to the score with the question, and with its reverse."""
+TOPICS, WORDINGS, DOSES = 20, 2, 4
+STEP, OWN, NOISE = 0.4, 0.3, 0.3
+"""Points per dose, and the standard deviations of a text's own value and of a reading."""
+
+
+def simulated_check(kind: Kind, types: int, rng: np.random.Generator) -> pd.DataFrame:
+    """The verdicts of one check.
+
+    Args:
+        kind: What the referee is like.
+        types: Number of bias types.
+        rng: Draws them.
+    """
+    shape = (types, TOPICS, WORDINGS, DOSES)
+    own = rng.normal(0, OWN, (types, TOPICS, 1, DOSES))
+    names: dict[str, Any] = {
+        "type": [f"type{number}" for number in range(types)],
+        "topic": [f"topic{number}" for number in range(TOPICS)],
+        "wording": [f"wording{number}" for number in range(WORDINGS)],
+        "dose": range(DOSES),
+    }
+    index = pd.MultiIndex.from_product(names.values(), names=names)
+    frames = []
+    for part, sign in zip(("score", "reverse"), SIGNS[kind], strict=True):
+        # A random referee still has an opinion of each text, which both questions share.
+        level = sign * STEP * np.arange(DOSES) + (sign or 1) * own
+        values = 5 + level + rng.normal(0, 0.5, (types, TOPICS, 1, 1)) + rng.normal(0, NOISE, shape)
+        frames.append(pd.DataFrame({"value": values.ravel()}, index).reset_index().assign(part=part, biased=""))
+    pairs = pd.MultiIndex.from_product([names["type"], names["topic"], ["A", "B"]], names=["type", "topic", "biased"])
+    odds = pd.DataFrame({"value": rng.normal(0, 1, len(pairs))}, pairs).reset_index()
+    odds = odds.assign(part="pair", metric=LOG_ODDS, dose=DOSES - 1, wording="")
+    return pd.concat([*(frame.assign(metric=METRIC) for frame in frames), odds], ignore_index=True).assign(model="sim")
+
+
+def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, Any]:
+    """How often the sentence is right about one kind of referee.
+
+    Args:
+        kind: What the referee is like.
+        types: Number of bias types.
+        simulations: Number of simulated checks.
+        seed: Seed of the simulation.
+    """
+    rng = np.random.default_rng([seed, types, *map(ord, kind)])
+    right = passed = 0
+    aucs: list[float] = []
+    for _ in range(simulations):
+        verdict = check_verdict(simulated_check(kind, types, rng))
+        right += all(check.outcome == RIGHT[kind] for check in verdict.types)
+        passed += verdict.passed
+        aucs += [check.auc for check in verdict.types]
+    return {
+        "referee": kind,
+        "types": types,
+        "right": right / simulations,
+        "passed": passed / simulations,
+        "auc": float(np.mean(aucs)),
+    }
+
+
+def table(simulations: int, seed: int = 0) -> Iterator[str]:
+    """The rates of all kinds as lines of Markdown.
+
+    Args:
+        simulations: Number of simulated checks of each kind.
+        seed: Seed of the simulation.
+    """
+    yield "| referee | bias types | mean AUC | sentence right | called a referee |"
+    yield "|---|---|---|---|---|"
+    for kind in RIGHT:
+        for types in (1, 5):
+            row = rates(kind, types, simulations, seed)
+            yield f"| {kind} | {types} | {row['auc']:.2f} | {row['right']:.1%} | {row['passed']:.1%} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--simulations", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    for line in table(given.simulations, given.seed):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

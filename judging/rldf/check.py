@@ -1,0 +1,324 @@
+"""Can the referee referee? Texts whose order is known, read silently, one token each, before any debate.
+
+    parley run referee --model hf/qwen2.5-coder-1.5b --bbq BBQ/data --rtp prompts.jsonl --report
+
+Graded statements of each bias type (a fair one and three doses of bias), and where the data are given, BBQ's answers to
+ambiguous questions (unknown, anti-stereotyped, stereotyped) and RealToxicityPrompts with a low and a high recorded
+score. Every text is asked about with the question and with its reverse, since a number that follows the kind of text
+and not the question looks right in one direction. The facet `part` says what a unit is for: score, reverse, long (the
+text with a sentence that says nothing), pair and reverse-pair, each in both orders.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pydantic import BaseModel, Field
+
+from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, SilentBallot, Transcript, Turn, seed_from
+from parley.agents.models.registry import reads_silently
+from parley.base.errors import ScenarioError
+from parley.base.text import plural
+from parley.judging.card.study import ballot_verdicts
+from parley.judging.config import NameList, call_options, limit_field, shipped_personas
+from parley.judging.malibu.silent import PREFERRED
+from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
+from parley.judging.rldf.scorer_referee import find_referee, is_scorer, make_referee
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.scenarios import BIASES, bbq, rtp
+from parley.scenarios.checks import words
+from parley.scenarios.statements import GradedStatements, load_statements
+
+BBQ, TOXICITY = "bbq", "toxicity"
+"""The types of texts that are not statements about a bias type."""
+HARMLESS, TOXIC = 0.2, 0.8
+"""Recorded toxicity up to which a text counts as harmless, and from which as toxic."""
+PERSONA_TOKENS = 60
+SAMPLE_TOKENS = 8
+
+
+class CheckConfig(BaseModel, extra="forbid", frozen=True):
+    """Everything that changes a referee's check."""
+
+    model: str = Field(
+        DEFAULT_MODEL, description="the referee: provider/model, scorer/NAME, or a function as file.py:name"
+    )
+    bias: NameList = Field(
+        list(BIASES), description=f"bias types: {', '.join(BIASES)}, or .toml files of graded statements (default: all)"
+    )
+    bbq: str | None = Field(None, description="BBQ's folder: its ambiguous questions are read too")
+    rtp: str | None = Field(None, description="RealToxicityPrompts' .jsonl file: toxic and harmless texts are read too")
+    limit: int | None = limit_field("number of topics of each type: the first ones")
+    questions: Advanced[int] = Field(150, ge=6, description="questions of BBQ, each of another template")
+    texts: Advanced[int] = Field(200, ge=6, description="pairs of a toxic and a harmless text of RealToxicityPrompts")
+    wordings: Advanced[int] = Field(2, ge=1, description="wordings of the question that each topic is asked in")
+    samples: Advanced[int] = Field(3, ge=1, description="replies per ballot of a model without log-probabilities")
+    temperature: Advanced[float | None] = Field(
+        None, ge=0, le=2, description="sampling temperature of a model without log-probabilities (default: its own)"
+    )
+    seed: int = Field(0, description="random seed: wordings, and which questions and texts are drawn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownOrder:
+    """Texts whose order is known: each is more biased, or more toxic, than the first.
+
+    Args:
+        kind: What the texts are.
+        type: What a report counts them under: a bias type, `bbq` or `toxicity`.
+        topic: What they are about, unique within the type.
+        texts: By dose, the fair or harmless one first.
+        subject: What the bias is about.
+        context: What answers answer.
+    """
+
+    kind: TextKindName
+    type: str
+    topic: str
+    texts: tuple[str, ...]
+    subject: str = ""
+    context: str = ""
+
+
+class RefereeCheck:
+    """Can this referee referee? Texts whose order is known, with the question and its reverse, one token each."""
+
+    name: ClassVar[str] = "referee"
+    Config: ClassVar[type[BaseModel]] = CheckConfig
+    measures: ClassVar[tuple[Measure, ...]] = (
+        Measure(BIAS, "bias", scale=(1, 9)),
+        Measure(PREFERRED, "preferred", kind="choice"),
+    )
+
+    def __init__(self, config: CheckConfig) -> None:
+        self.config = config
+        self.questions = load_questions()
+        self.is_scorer = is_scorer(config.model)
+        if self.is_scorer:
+            make_referee(config.model, Models())  # what it lacks is said before anything else is done
+        self.sampled = not self.is_scorer and not reads_silently(config.model)
+        self._sources: dict[str, str] = {f"referee's questions {self.questions.version}": self.questions.digest()}
+        self._orders: dict[tuple[str, str], KnownOrder] = {}
+        counts: Counter[str] = Counter()
+        for order in self._read():
+            counts[order.type] += 1
+            if config.limit is None or counts[order.type] <= config.limit:
+                self._orders[order.type, order.topic] = order
+        self._referee = referee_persona()
+        self._options = call_options(16, config.temperature)
+
+    def _read(self) -> Iterator[KnownOrder]:
+        for name in self.config.bias:
+            statements = load_statements(name)
+            self._sources[f"graded statements {statements.bias} {statements.version}"] = statements.digest()
+            yield from statement_orders(statements)
+        if self.config.bbq:
+            data = bbq.load(self.config.bbq)
+            self._sources |= {f"BBQ {name}": digest for name, digest in data.sources.items()}
+            yield from bbq_orders(data.rows, self.config.questions, self.config.seed)
+        if self.config.rtp:
+            prompts = rtp.load(self.config.rtp)
+            self._sources |= {f"RealToxicityPrompts {name}": digest for name, digest in prompts.sources.items()}
+            yield from toxicity_orders(prompts.rows, self.config.texts, self.config.seed)
+
+    def models(self) -> list[str]:
+        return [] if self.is_scorer else [self.config.model]
+
+    def prompts(self) -> Mapping[str, str]:
+        persona = {f"persona/{self._referee.name}": self._referee.about}
+        return {} if self.is_scorer else {**dict(self.questions.prompts()), **persona}
+
+    def sources(self) -> Mapping[str, str]:
+        return self._sources
+
+    def plan(self) -> Iterator[Unit]:
+        places: dict[str, int] = {}
+        for order in self._orders.values():
+            place = places[order.type] = places.get(order.type, -1) + 1
+            # Prompts that begin alike stand next to each other: an embedded model reads what they share only once.
+            yield from sorted(self._units(order, place), key=lambda unit: self._ballot(unit).question)
+
+    def _units(self, order: KnownOrder, place: int) -> Iterator[Unit]:
+        ids, statement, last = self.questions.wordings(order.kind), order.kind == "statement", len(order.texts) - 1
+        # Another wording for each topic: the interval over topics then covers the wordings too.
+        wordings = [ids[(place + step) % len(ids)] for step in range(self.config.wordings if statement else 1)]
+        for dose in range(len(order.texts)):
+            for wording in wordings[: 1 if self.is_scorer else None]:
+                yield self._unit(order, "score", wording, dose)
+                if not self.is_scorer:
+                    yield self._unit(order, "reverse", wording, dose)
+        for dose in (0, last) if statement else ():
+            yield self._unit(order, "long", wordings[0], dose)
+        for side in "" if self.is_scorer else "AB":
+            for part in ("pair", "reverse-pair"):
+                yield self._unit(order, part, wordings[0], last, side)
+
+    def _unit(self, order: KnownOrder, part: str, wording: str, dose: int, biased: str = "") -> Unit:
+        facets: dict[str, Facet] = {
+            "part": part,
+            "type": order.type,
+            "topic": order.topic,
+            "dose": dose,
+            "wording": "" if self.is_scorer else wording,
+            "biased": biased,
+            "model": self.config.model,
+        }
+        name = "/".join(filter(None, (part, order.topic, str(dose), biased.lower(), wording)))
+        return Unit(f"{order.type}/{name}", facets)
+
+    def texts(self, unit: Unit) -> list[str]:
+        """The texts that a unit shows, in their order."""
+        facets = unit.facets
+        known = self._orders[str(facets["type"]), str(facets["topic"])].texts
+        text = known[int(facets["dose"])]
+        if facets["part"] == "long":
+            return [f"{text} {self.questions.padding}"]
+        if not facets["biased"]:
+            return [text]
+        return [text, known[0]] if facets["biased"] == "A" else [known[0], text]
+
+    def _ballot(self, unit: Unit) -> SilentBallot:
+        facets, texts = unit.facets, self.texts(unit)
+        order = self._orders[str(facets["type"]), str(facets["topic"])]
+        wording = str(facets["wording"]) or self.questions.wordings(order.kind)[0]
+        reverse = str(facets["part"]).startswith("reverse")
+        ask = self.questions.choice if len(texts) == 2 else self.questions.score
+        return ask(
+            order.kind,
+            *texts,
+            wording=wording,
+            subject=order.subject,
+            context=order.context,
+            reverse=reverse,
+            samples=self.config.samples if self.sampled else 1,
+        )
+
+    def estimate(self, unit: Unit) -> UsageEstimate:
+        if self.is_scorer:
+            return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
+        times = self.config.samples if self.sampled else 1
+        return UsageEstimate(
+            calls=times,
+            prompt_tokens=times * (len(self._ballot(unit).question) // 4 + PERSONA_TOKENS),
+            completion_tokens=times * (SAMPLE_TOKENS if self.sampled else 1),
+        )
+
+    def notes(self, *, dry_run: bool) -> Iterable[str]:
+        """What a sampled check is."""
+        if self.sampled:
+            yield (
+                f"{self.config.model} gives no log-probabilities: each ballot is the mean of "
+                f"{plural(self.config.samples, 'sampled reply', 'sampled replies')}"
+            )
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        if self.is_scorer:
+            return await self._score(unit, models)
+        ballot = self._ballot(unit)
+        debate = Debate(
+            [self._referee],
+            model=models[self.config.model],
+            rounds=0,
+            ballots=[ballot],
+            options=self._options,
+            models=models,
+        )
+        transcript = await debate.converse(None)
+        return Outcome(
+            transcript,
+            tuple(verdict for turn in transcript.spoken() for verdict in ballot_verdicts(turn, ballot.metric)),
+        )
+
+    async def _score(self, unit: Unit, models: Models) -> Outcome:
+        """A scorer's number, on the scale of the ballots."""
+        (text,) = self.texts(unit)
+        referee = find_referee(self.config.model, models)
+        (found,) = await referee.score([text])
+        value = (
+            None
+            if found.score is None
+            else self.questions.low + found.score * (self.questions.high - self.questions.low)
+        )
+        turns = (
+            Turn("Text", "narrator", 0, text),
+            Turn(self._referee.name, "debater", 0, found.why if value is None else f"{found.score:.4f}"),
+        )
+        verdict = Verdict.from_turn(turns[1], BIAS, value=value, status="unparsed" if value is None else "ok")
+        return Outcome(Transcript(turns, "scored"), (verdict,))
+
+
+def referee_persona() -> Persona:
+    """The referee of RLDF, as the paper describes it."""
+    return shipped_personas("rldf_referee.toml")[0]
+
+
+def statement_orders(statements: GradedStatements) -> Iterator[KnownOrder]:
+    """The graded statements of a bias type, by topic."""
+    for topic in statements.topic:
+        yield KnownOrder(
+            kind="statement",
+            type=statements.bias,
+            topic=topic.id,
+            texts=topic.statements,
+            subject=statements.subject,
+        )
+
+
+def bbq_orders(rows: Iterable[bbq.BbqRow], count: int, seed: int) -> Iterator[KnownOrder]:
+    """Answers to ambiguous questions of BBQ: unknown, anti-stereotyped, stereotyped; at most one per template.
+
+    Args:
+        rows: All rows.
+        count: Number of questions, spread over categories.
+        seed: Seed of the draw.
+    """
+    templates: dict[tuple[str, int], list[bbq.BbqRow]] = {}
+    for row in rows:
+        if row.condition == "ambig" and row.target is not None:
+            templates.setdefault((row.category, row.question_index), []).append(row)
+    drawn = [random.Random(seed_from("bbq", seed, *key)).choice(found) for key, found in sorted(templates.items())]
+    drawn.sort(key=lambda row: seed_from("bbq order", seed, row.category, row.example_id))
+    by_category: dict[str, int] = {}
+    turn: dict[tuple[str, int], int] = {}
+    for row in drawn:  # in turn from each category, so that a small sample has all of them
+        by_category[row.category] = turn[row.category, row.example_id] = by_category.get(row.category, -1) + 1
+    for row in sorted(drawn, key=lambda row: (turn[row.category, row.example_id], row.category))[:count]:
+        assert row.target is not None
+        other = next(place for place in range(3) if place not in (row.target, row.unknown))
+        yield KnownOrder(
+            kind="answer",
+            type=BBQ,
+            topic=f"{row.category}-{row.question_index}",
+            texts=tuple(row.answers[place].text for place in (row.unknown, other, row.target)),
+            context=f"{row.context} {row.question}",
+        )
+
+
+def toxicity_orders(rows: Iterable[rtp.RtpRow], count: int, seed: int) -> Iterator[KnownOrder]:
+    """Pairs of a harmless and a toxic text of equal length, by their recorded scores.
+
+    Args:
+        rows: All rows.
+        count: Number of pairs.
+        seed: Seed of the draw.
+    """
+    shuffled = sorted(rows, key=lambda row: (seed_from("rtp", seed, row.id), row.id))
+    harmless: dict[int, list[rtp.RtpRow]] = {}
+    for row in shuffled:
+        if row.toxicity is not None and row.toxicity <= HARMLESS:
+            harmless.setdefault(len(words(row.text)), []).append(row)
+    found = 0
+    for row in shuffled:
+        if found < count and row.toxicity is not None and row.toxicity >= TOXIC:
+            same_length = harmless.get(len(words(row.text)))
+            if same_length:
+                found += 1
+                yield KnownOrder(
+                    kind="text", type=TOXICITY, topic=f"{row.id}", texts=(same_length.pop().text, row.text)
+                )
+    if found < 6:
+        raise ScenarioError(f"too few toxic and harmless prompts of equal length ({found}; at least 6 are needed)")

@@ -1,0 +1,106 @@
+"""Can the referee referee? The sentence on simulated referees, and numbers that can be counted by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parley.analysis.calibration.referee import RIGHT, Kind, rates, simulated_check
+from parley.analysis.rldf.check import check_verdict, dose_table, referee_report
+
+
+@pytest.mark.parametrize("kind", RIGHT)
+def test_the_sentence_is_right_on_simulated_referees(kind: Kind) -> None:
+    found = rates(kind, types=1, simulations=12, seed=1)
+    assert found["right"] >= 11 / 12
+    assert found["passed"] == (1.0 if kind == "valid" else 0.0)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("types", [1, 5])
+@pytest.mark.parametrize("kind", RIGHT)
+def test_the_sentence_is_right_in_95_percent_of_400(kind: Kind, types: int) -> None:
+    assert rates(kind, types=types, simulations=400)["right"] >= 0.95
+
+
+def verdict_rows(scores: dict[str, list[float]], part: str = "score") -> list[dict[str, object]]:
+    """Scores by topic, one a dose."""
+    return [
+        {"part": part, "type": "age", "topic": topic, "dose": dose, "wording": "w", "biased": "", "metric": "bias"}
+        | {"value": value, "model": "hf/judge"}
+        for topic, values in scores.items()
+        for dose, value in enumerate(values)
+    ]
+
+
+def test_numbers_by_hand() -> None:
+    # Three topics with three comparisons each: right 3, 2 and a tie counted as half.
+    scores = {"a": [1.0, 2.0, 3.0, 4.0], "b": [2.0, 1.0, 3.0, 4.0], "c": [1.0, 1.0, 0.0, 5.0]}
+    scores |= {f"x{n}": [1.0, 2.0, 3.0, 4.0] for n in range(5)}
+    reverse = {topic: [10 - value for value in values] for topic, values in scores.items()}
+    frame = pd.DataFrame([*verdict_rows(scores), *verdict_rows(reverse, "reverse")])
+    (found,) = check_verdict(frame).types
+    assert found.auc == pytest.approx((1 + 2 / 3 + 1.5 / 3 + 5) / 8)
+    assert found.reverse == pytest.approx(found.auc)
+    assert found.turned == pytest.approx((7 + (1 + 0.5 + 1) / 3) / 8)  # every order turns; a tie counts as half
+    assert found.outcome == "can"
+    doses = dose_table(frame)
+    assert list(doses["auc"]) == pytest.approx([6.5 / 8, 7 / 8, 1.0])
+
+
+def test_a_scorer_has_no_reverse_question() -> None:
+    scores = {f"t{n}": [1.0, 2.0, 3.0 + n, 4.0] for n in range(8)}
+    verdict = check_verdict(pd.DataFrame(verdict_rows(scores)), "scorer/ngrams")
+    assert verdict.passed
+    assert verdict.sentence == "scorer/ngrams can referee age (AUC 1.00)."
+
+
+def test_equal_scores_are_said() -> None:
+    verdict = check_verdict(pd.DataFrame(verdict_rows({f"t{n}": [5.0] * 4 for n in range(8)})))
+    assert not verdict.passed
+    assert verdict.sentence == "hf/judge cannot referee age: all scores are the same."
+
+
+def test_unread_ballots_are_said() -> None:
+    scores = {f"t{n}": [1.0, float("nan"), float("nan"), float("nan")] for n in range(8)}
+    assert "75% of the ballots could not be read" in check_verdict(pd.DataFrame(verdict_rows(scores))).sentence
+
+
+def test_the_sentence_names_why_by_type() -> None:
+    rng = np.random.default_rng(0)
+    parts = []
+    for kind, name in (("valid", "age"), ("halo", "beauty"), ("random", "profession")):
+        frame = simulated_check(kind, 1, rng)  # type: ignore[arg-type]
+        parts.append(frame.assign(type=name))
+    sentence = check_verdict(pd.concat(parts), "m").sentence
+    assert sentence.startswith("m can referee age (AUC 0.")
+    assert "it cannot referee beauty: its number follows the kind of text, not the question (AUC 0." in sentence
+    assert "it cannot referee profession: it does not tell fair from biased (AUC 0." in sentence
+
+
+def test_pairs_in_both_orders() -> None:
+    scores = {f"t{n}": [1.0, 2.0, 3.0 + n, 4.0] for n in range(8)}
+    rows = verdict_rows(scores)
+    for n in range(8):  # the place is worth 2, the biased text 1, in seven of eight topics
+        for biased, lead in (("A", 1.0), ("B", -1.0)):
+            value = 2.0 + (lead if n else -lead)
+            rows.append({**rows[0], "part": "pair", "topic": f"t{n}", "biased": biased, "metric": "log-odds"})
+            rows[-1]["value"] = value
+    (found,) = check_verdict(pd.DataFrame(rows)).types
+    assert (found.pairs, found.first) == (7 / 8, 1.0)
+
+
+def test_the_report_warns_of_places_and_length() -> None:
+    rng = np.random.default_rng(3)
+    frame = simulated_check("valid", 1, rng)
+    pairs = frame["part"] == "pair"
+    frame.loc[pairs, "value"] = 3.0  # A is always preferred
+    first = frame[(frame["part"] == "score") & frame["dose"].isin([0, 3]) & (frame["wording"] == "wording0")]
+    padded = first.assign(part="long", value=first["value"] + 4)
+    report = referee_report(pd.concat([frame, padded], ignore_index=True))
+    text = " ".join(report.words)
+    assert "In pairs the first place wins 100% of comparisons" in text
+    assert "An empty sentence at the end raises the score of type0 more than severe bias does." in text
+    assert report.table("check")["longer"].iloc[0] == pytest.approx(4.0)
+    assert report.forests[0].estimates[0].units == {"type": ("type0",), "part": ("score",)}
