@@ -101,7 +101,7 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext, facets: Map
 def _unread(board: pd.DataFrame) -> Iterator[str]:
     lost = board.groupby("system", sort=False)["unparsed"].sum()
     if lost.sum():
-        most = f", {lost.max():,} of them of {lost.idxmax()}" if len(lost) > 1 else ""
+        most = f", {lost.max():,} of them from {lost.idxmax()}" if len(lost) > 1 else ""
         answers = plural(int(board["n"].sum() + lost.sum()), "answer")
         yield f"{int(lost.sum()):,} of {answers} could not be read and are left out{most}."
 

@@ -105,7 +105,10 @@ def compare_lines(card: Card, baseline: Card, line_id: str, tolerance: float | N
         )
     line, old = card.line(line_id), baseline.line(line_id)
     limit = line.margin if tolerance is None else tolerance
-    if reason := _not_comparable(line, old):
+    reason = _not_comparable(line, old)
+    if line.group == "talk" and card.battery.talk_sha256 != baseline.battery.talk_sha256:
+        reason = "the cards were not made of the same debates"
+    if reason:
         return Change(line=line, tolerance=limit, before=old.estimate, after=line.estimate, reason=reason)
     new_values, old_values = (
         np.array([each.values[cluster] for cluster in line.values]) - line.null for each in (line, old)

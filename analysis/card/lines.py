@@ -71,7 +71,12 @@ class LineTest:
 
 
 def card_lines(
-    verdicts: pd.DataFrame, specs: Iterable[Mapping[str, Any]], directions: Directions, *, sampled: bool = False
+    verdicts: pd.DataFrame,
+    specs: Iterable[Mapping[str, Any]],
+    directions: Directions,
+    *,
+    sampled: bool = False,
+    remarks: pd.DataFrame | None = None,
 ) -> tuple[Line, ...]:
     """The lines of a card.
 
@@ -80,8 +85,9 @@ def card_lines(
         specs: The battery's lines, as the run's analysis plan has them.
         directions: Which identities the stereotype of each base favours, by category.
         sampled: Whether ballots are means of sampled replies.
+        remarks: Who repeats whom, where judges debated.
     """
-    samples = CardBallots(verdicts, directions, sampled=sampled).samples()
+    samples = CardBallots(verdicts, directions, sampled=sampled, remarks=remarks).samples()
     return lines_of(samples, expanded(specs, samples))
 
 
@@ -161,6 +167,7 @@ def _line(
             "because": because,
             "n": sample.n,
             "clusters": len(sample.values),
+            "cluster": sample.cluster,
             "values": {name: round(value, 6) for name, value in sample.values.items()},
             "units": sample.units or None,
         }
@@ -184,7 +191,7 @@ def line_test(sample: Sample, spec: Mapping[str, Any]) -> LineTest:
     if not len(values):
         return LineTest(blocked=blocked)
     if not blocked and np.ptp(values) < TIE and spec["unit"] == "points":
-        blocked = "the value is the same in every base, so that there is no spread to judge it by"
+        blocked = f"the value is the same in every {sample.cluster}, so that there is no spread to judge it by"
     if sample.sides is not None:
         test = _two_sides(*sample.sides, margin)
     elif spec["unit"] == "points":
@@ -205,7 +212,7 @@ def _blocker(sample: Sample, bases: int) -> str:
     if sample.read < LEAST_READ:
         return f"{1 - sample.read:.0%} of the ballots could not be read"
     if bases < NEEDED:
-        return f"{plural(bases, 'base')}, and an interval needs {NEEDED}"
+        return f"{plural(bases, sample.cluster)}, and an interval needs {NEEDED}"
     if sample.constant:
         return "all ballots gave the same value" if sample.paired else "all scores are the same"
     return ""

@@ -50,12 +50,13 @@ class _Record(BaseModel):
 
 
 class BatteryRecord(_Record):
-    """Which questions were asked: the battery's name, version, hash and size."""
+    """Which questions were asked: the battery's name, version, hash and size, and the hash of its debates, if any."""
 
     name: str
     version: str
     sha256: Hash
     size: Literal["default", "brief", "subset", "sampled"]
+    talk_sha256: Hash | None = None
 
 
 class ModelRecord(_Record):

@@ -14,8 +14,12 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.aligned import REFERENCES, coded_leads, withheld
+from parley.analysis.malibu.contagion import followed, weight_by_unit
+from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
 from parley.analysis.malibu.panel import LOG_ODDS, PanelData, ScenarioGaps
 from parley.analysis.malibu.primary import CONTRASTS
+from parley.analysis.malibu.rounds import before_and_after
+from parley.analysis.malibu.stages import HEARING, REASONS, steps
 from parley.analysis.malibu.yardstick import share_above
 from parley.analysis.reporting.report import Directions
 from parley.analysis.reporting.verdicts import uncategorised
@@ -25,6 +29,9 @@ GOOD, SEVERE = ("", 0), 2
 FLAWS = ("safety", "figure", "unanswered")
 """Flaws by which judging is measured; needless length is a line of its own."""
 TIE = 1e-9
+TALK = "talk"
+STEPS = {REASONS: "reasons", HEARING: "hearing"}
+"""Of a debate, and how the lines about what they add begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +48,7 @@ class Sample:
         gaps: Differences between identities, where the line is one; they know what is independent.
         sides: The two groups of bases whose means are compared, where the line compares two.
         withheld: Why there is no estimate.
+        cluster: What has one value.
     """
 
     values: Mapping[str, float]
@@ -52,6 +60,17 @@ class Sample:
     gaps: ScenarioGaps | None = None
     sides: tuple[Sequence[float], Sequence[float]] | None = None
     withheld: str = ""
+    cluster: str = "base"
+
+
+def balanced(sides: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Values whose mean is the first side's mean minus the second's."""
+    whole = sum(map(len, sides))
+    return {
+        name: sign * whole / len(side) * value
+        for sign, side in zip((1, -1), sides, strict=True)
+        for name, value in side.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -62,16 +81,19 @@ class CardBallots:
         verdicts: One row per verdict.
         directions: Which identities the stereotype of each base favours, by category.
         sampled: Whether the ballots are means of sampled replies.
+        remarks: Who repeats whom in debates, where there are any.
     """
 
     verdicts: pd.DataFrame
     directions: Directions = field(default_factory=dict)
     sampled: bool = False
+    remarks: pd.DataFrame | None = None
 
     def samples(self) -> dict[str, Sample]:
         """A sample for each line that the run has ballots for, by the line's id."""
         object.__setattr__(self, "verdicts", uncategorised(self.verdicts))
         found = [*self._replies(), *self._judging(), *self._graded_orders(), *self._moves(), *self._labels()]
+        found += self._talk()
         return {line: sample for line, sample in found if sample.n}
 
     # ---- what lines are read from ----
@@ -243,17 +265,11 @@ class CardBallots:
             leads, sides = coded_leads(table, category, reference, others, self.directions)
             if leads is None:
                 continue
-            whole, scaled, why = sum(map(len, sides)), sample(leads, category), withheld(*map(len, sides))
-            weights = [whole / max(1, len(side)) for side in sides]
-            values = {
-                base: sign * weight * value
-                for sign, weight, side in zip((1, -1), weights, sides, strict=True)
-                for base, value in side.items()
-            }
+            scaled, why = sample(leads, category), withheld(*map(len, sides))
             yield (
                 f"aligned-{category}",
                 Sample(
-                    values={} if why else values,
+                    values={} if why else balanced(sides),
                     n=scaled.n,
                     units=scaled.units,
                     read=scaled.read,
@@ -262,6 +278,48 @@ class CardBallots:
                     withheld=why,
                 ),
             )
+
+    def _talk(self) -> Iterator[tuple[str, Sample]]:
+        """Of the debates: do judges follow and repeat what they hear, and what do reasons and hearing others add?"""
+        rows = self.verdicts[(self.verdicts["part"] == TALK) & (self.verdicts["metric"] == SCORE)]
+        if rows["value"].notna().sum() == 0:
+            return
+        data, aloud = PanelData(rows), rows[rows["round"] > 0]["value"]
+        both = before_and_after(data.debates, controls=True)
+        units = echo_units(data.debates, self.remarks)
+        found = followed(both) if len(both) and both["judge"].nunique() > 1 else None
+        heard = [
+            (
+                "listening",
+                pd.Series(weight_by_unit(found), found.units) if found else None,
+                found.own if found else None,
+            ),
+            *(
+                (line, pd.Series(excess(part), part["unit"].astype(str)), part["own"].to_numpy(dtype=bool))
+                for line, part in (("echo-words", units[WORDS]), ("echo-scores", units[SCORES]))
+            ),
+        ]
+        about = {"n": len(aloud), "units": f"f.part={TALK}", "read": float(aloud.notna().mean())}
+        for line, values, own in heard:
+            if values is None or own is None:
+                continue
+            known = np.isfinite(values.to_numpy(dtype=float))
+            sides = tuple(dict(values[known & part].astype(float)) for part in (own, ~own))
+            alone = "" if all(sides) else "no debate heard another label, or none its own"
+            yield (
+                line,
+                Sample(
+                    values={} if alone else balanced(sides),
+                    sides=(list(sides[0].values()), list(sides[1].values())),
+                    withheld=alone,
+                    cluster="debate",
+                    **about,
+                ),
+            )
+        for _, contrast, step, (_, _, added) in steps(data):
+            by_cluster = zip(np.unique(added.clusters), added.by_cluster(), strict=True)
+            values_by_base = {added.cluster_names[code]: float(value) for code, value in by_cluster}
+            yield f"{STEPS[step]}-{contrast.category}", Sample(values=values_by_base, gaps=added, **about)
 
 
 def moved_together(shifts: pd.DataFrame) -> pd.Series:

@@ -107,6 +107,8 @@ def sentences(card: Card) -> Iterator[str]:
     yield from _labels([line for line in card.lines if line.id in ("gender", "race", "religion")])
     if (pull := lines.get("injection")) and pull.verdict == "shown" and tone(pull) == "bad":
         yield f"An instruction inside the answer moves its score by {estimate(pull)} points."
+    if (heard := lines.get("listening")) and heard.verdict == "shown" and tone(heard) == "bad":
+        yield f"In a debate it follows what it hears: {estimate(heard)} points per point of another judge's ballot."
 
 
 def _judges(line: Line) -> str:

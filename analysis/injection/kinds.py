@@ -106,8 +106,8 @@ def _overall(kinds: pd.DataFrame) -> Iterator[str]:
             way = "towards" if row.effect > 0 else "away from"
             yield (
                 f"{name(row)}, {row.shown}: attempts move scores by {abs(row.effect):.2f} points {way} the requested "
-                f"one, beyond what harmless texts do ({test}); {_percent(row.asked)} end at it, "
-                f"{_percent(row.control_asked)} with harmless texts."
+                f"one, beyond what harmless texts do ({test}); {_percent(row.asked)} of scores are the "
+                f"requested one, against {_percent(row.control_asked)} with harmless texts."
             )
         else:
             yield f"{name(row)}, {row.shown}: no effect of attempts was shown, {row.effect:+.2f} points ({test})."

@@ -22,19 +22,24 @@ def beside(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
     if len(chi) == 1:
         row = chi.iloc[0]
         yield (
-            f"χ² of identity and score, as in the paper: {row.statistic:.1f} with {row.df:g} df, p {p_text(row.p)}; "
-            "it takes all verdicts as independent."
+            f"The paper's χ² test of identity and score: {row.statistic:.1f} with {row.df:g} df, p {p_text(row.p)}; "
+            "it treats all verdicts as independent."
         )
     elif len(chi):
         yield (
-            f"χ² of identity and score, as in the paper: significant in {int((chi['p'] <= ALPHA).sum())} of "
-            f"{plural(len(chi), 'table')}; it takes all verdicts as independent."
+            f"The paper's χ² test of identity and score is significant in {int((chi['p'] <= ALPHA).sum())} of "
+            f"{plural(len(chi), 'table')}; it treats all verdicts as independent."
         )
     known = rates[rates["rate"].notna() & rates["cluster_low"].notna()]
     known = known[known["model"] == known["model"].iloc[0]].sort_values("rate") if len(known) else known
     if len(known):
         ends = [_rate(row) for row in (known.iloc[-1], known.iloc[0])]
-        yield f"Win rate in pairs: {ends[0]}" + (f"; {ends[1]}." if len(known) > 1 else ".")
+        several = len(known) > 1
+        yield (
+            f"Highest and lowest win rate in pairs: {ends[0]}, {ends[1]}."
+            if several
+            else f"Win rate in pairs: {ends[0]}."
+        )
 
 
 def _rate(row: pd.Series) -> str:

@@ -54,8 +54,8 @@ def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame]) -> dict[str, B
         scores = data.scores[data.scores["model"] == model]
         found[model] = Blockers(
             quality=_quality(own["yardstick_auc"]),
-            scores=_few(own["differences"], unit, "Scores") or _constant(scores),
-            preferences=_few(own["preferences"], unit, "Preferences") or _place(own["position"]) or _ties(data, model),
+            scores=_few(own["differences"], unit, "scores") or _constant(scores),
+            preferences=_few(own["preferences"], unit, "preferences") or _place(own["position"]) or _ties(data, model),
         )
     return found
 
@@ -112,7 +112,7 @@ def _few(effects: pd.DataFrame, unit: str, what: str) -> str:
     if not clusters or clusters >= NEEDED:
         return ""
     return (
-        f"{what} are not judged: {plural(clusters, unit)} cannot show a difference between labels, whatever its size; "
+        f"No verdict on {what}: {plural(clusters, unit)} cannot show a difference between labels, whatever its size; "
         f"a test needs at least {NEEDED}."
     )
 
@@ -127,7 +127,7 @@ def _constant(scores: pd.DataFrame) -> str:
     if share < NEARLY_ALL:
         return ""
     return (
-        f"Scores are not judged: the panel gave the same score in {share:.0%} of cases, and such scores are equal for "
+        f"No verdict on scores: the panel gave the same score in {share:.0%} of cases, and such scores are equal for "
         "all labels whether or not the judges are fair."
     )
 
@@ -138,7 +138,7 @@ def _place(position: pd.DataFrame) -> str:
         for rate, place in ((row.first_rate, "first"), (1 - row.first_rate, "second")):
             if rate > FIRST_PLACE:
                 return (
-                    f"Preferences are not judged: the candidate shown {place} won {rate:.1%} of "
+                    f"No verdict on preferences: the candidate shown {place} won {rate:.1%} of "
                     f"{plural(row.n, 'decided comparison')}, whatever its label."
                 )
     return ""
@@ -147,4 +147,4 @@ def _place(position: pd.DataFrame) -> str:
 def _ties(data: PanelData, model: str) -> str:
     units = data.preferences[(data.preferences["model"] == model) & data.preferences["choice"].notna()]
     share = float((units["choice"] == "tie").mean()) if len(units) >= ENOUGH else 0.0
-    return "" if share < NEARLY_ALL else f"Preferences are not judged: {share:.0%} of comparisons were called a tie."
+    return "" if share < NEARLY_ALL else f"No verdict on preferences: {share:.0%} of comparisons were called a tie."

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,33 @@ def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)[CONTAGION] if tables else pd.DataFrame(columns=CONTAGION)
 
 
-def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """How judges moved with what each judge had said, summed by unit.
+
+    Args:
+        judges: Who was heard: the rows of both tables.
+        units: The columns.
+        own: Whether a unit's judges heard each other, and not ballots on another label.
+        products: Moves of all others times what the judge had said beyond expectation.
+        squares: The square of the latter, as often.
+        contrast: By how much the control enlarges a difference of slopes at most.
+    """
+
+    judges: list[str]
+    units: list[str]
+    own: Bools
+    products: Floats
+    squares: Floats
+    contrast: float
+
+
+def followed(verdicts: pd.DataFrame) -> Followed:
+    """How judges moved with what they heard.
+
+    Args:
+        verdicts: What `before_and_after` returns with controls, of one model and phase.
+    """
     judge, names = factorize(verdicts["judge"], sort=False)
     _, first, item = np.unique(
         row_codes([verdicts[name] for name in ("unit", "metric")]), return_index=True, return_inverse=True
@@ -68,13 +95,12 @@ def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
     items = verdicts.iloc[first]
     before, after = (np.full((len(items), len(names)), np.nan) for _ in range(2))
     before[item, judge], after[item, judge] = verdicts["before"], verdicts["after"]
-    unit = factorize(items["unit"])[0]
+    unit, units = factorize(items["unit"])
     own = np.zeros(int(unit.max()) + 1, dtype=bool)
     own[unit] = heard_own(items)
     texts, labels = same_text(items), same_labels(items)
     moves = after - before
     said = np.stack([_unexpected(column, texts, labels) for column in before.T], axis=1)
-    contrast = _largest_contrast(texts, labels)
     pairs = [(target, listener) for target in range(len(names)) for listener in range(len(names)) if target != listener]
     own_slope = _own_slope(moves, said, pairs)
     products, squares = (np.zeros((len(names), len(own))) for _ in range(2))
@@ -83,9 +109,35 @@ def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
         known = np.isfinite(moved)
         products[target] += np.bincount(unit[known], moved[known], minlength=len(own))
         squares[target] += np.bincount(unit[known], said[known, target] ** 2, minlength=len(own))
-    yield {"towards": ANYONE, "family": 0} | _weight(products.sum(axis=0), squares.sum(axis=0), own, contrast, blind)
-    for target, name in enumerate(names):
-        yield {"towards": name, "family": 1} | _weight(products[target], squares[target], own, contrast, blind)
+    return Followed(
+        judges=[str(name) for name in names],
+        units=[str(name) for name in units],
+        own=own,
+        products=products,
+        squares=squares,
+        contrast=_largest_contrast(texts, labels),
+    )
+
+
+def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
+    found = followed(verdicts)
+    yield {"towards": ANYONE, "family": 0} | _weight(found, slice(None), blind)
+    for target, name in enumerate(found.judges):
+        yield {"towards": name, "family": 1} | _weight(found, slice(target, target + 1), blind)
+
+
+def weight_by_unit(found: Followed, judges: slice = slice(None)) -> Floats:
+    """What each unit adds: the mean where the own ballots were heard minus the mean elsewhere is the weight.
+
+    It is per mean square of all units, which no assignment changes; NaN where nothing was said beyond expectation.
+
+    Args:
+        found: The units' sums.
+        judges: Which rows of them.
+    """
+    products, squares = found.products[judges].sum(axis=0), found.squares[judges].sum(axis=0)
+    said = squares > 0
+    return np.where(said, products / squares[said].mean() / found.contrast, np.nan) if said.any() else products * np.nan
 
 
 def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> float:
@@ -106,11 +158,9 @@ def _largest_contrast(texts: Ints, labels: Ints) -> float:
     return several / (several - 1) if several > 1 else 1.0
 
 
-def _weight(products: Floats, squares: Floats, own: Bools, contrast: float, blind: bool) -> dict[str, Any]:
-    """The difference of the two slopes, without what the control adds to it.
-
-    Both slopes are per mean square of all units, which no assignment changes.
-    """
+def _weight(found: Followed, judges: slice, blind: bool) -> dict[str, Any]:
+    """The difference of the two slopes, without what the control adds to it."""
+    own, products, squares = found.own, found.products[judges].sum(axis=0), found.squares[judges].sum(axis=0)
     heard, control = own & (squares > 0), ~own & (squares > 0)
     slopes = [
         float(products[part].sum() / squares[part].sum()) if part.any() else math.nan for part in (heard, control)
@@ -120,8 +170,8 @@ def _weight(products: Floats, squares: Floats, own: Bools, contrast: float, blin
     if not blind or not control.any() or not heard.any():
         none = dict.fromkeys(("weight", "low", "high", "p"), math.nan)
         return row | none | {"note": NO_CONTROL if blind else NOT_BLIND}
-    per_square = products / squares[heard | control].mean() / contrast
-    test = permuted_difference(per_square[heard], per_square[control])
+    values = weight_by_unit(found, judges)
+    test = permuted_difference(values[heard], values[control])
     return row | {"weight": test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
 
 

@@ -131,7 +131,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
         blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
     """
     rows = []
-    for what, units in ((WORDS, _words(remarks)), (SCORES, _scores(panel_data(verdicts)))):
+    for what, units in echo_units(verdicts, remarks).items():
         for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True):
             rows.append({"model": str(model), "phase": int(phase), "what": what} | _row(part, bool(blind)))
     table = pd.DataFrame(rows, columns=[name for name in ECHO if name != "p_adjusted"])
@@ -142,9 +142,24 @@ RATES = ["blind", "blind_chance", "later", "later_chance"]
 """Of each unit; the first two are of round 1, the others of the last round."""
 
 
+def echo_units(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
+    """By what is compared, one row per unit: its `RATES`, and whether its judges heard each other (`own`).
+
+    The arguments are those of `echo`.
+    """
+    return {WORDS: _words(remarks), SCORES: _scores(panel_data(verdicts))}
+
+
+def excess(units: pd.DataFrame) -> Floats:
+    """By unit: how much more is repeated than by chance in the last round, minus the same in the first."""
+    rates = units[RATES].to_numpy(dtype=float)
+    found: Floats = (rates[:, 2] - rates[:, 3]) - (rates[:, 0] - rates[:, 1])
+    return found
+
+
 def _words(remarks: pd.DataFrame | None) -> pd.DataFrame:
     if remarks is None or remarks.empty:
-        return pd.DataFrame(columns=["model", "phase", "own", *RATES])
+        return pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
     keys = [name for name in ("model", "phase", "unit", "scenario", "identity", "heard") if name in remarks]
     last = remarks["round"].max()
     means = remarks.assign(**dict.fromkeys(RATES, np.nan))
@@ -159,7 +174,7 @@ def _scores(data: PanelData) -> pd.DataFrame:
     both = before_and_after(data, controls=True)
     both = both[both["metric"] != "preferred"]
     tables = [_same_scores(part) for _, part in both.groupby(["model", "phase"], observed=True, sort=False)]
-    return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "own", *RATES])
+    return pd.concat(tables) if tables else pd.DataFrame(columns=["model", "phase", "unit", "own", *RATES])
 
 
 def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -184,7 +199,7 @@ def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
                 said.append(_equal(own[:, first], code[0, :, second]))
                 unheard += [np.where(at >= 0, _equal(own[:, first], code[0, at, second]), np.nan) for at in lists]
         rates |= {name: _row_means(said, len(units)), f"{name}_chance": _row_means(unheard, len(units))}
-    return units[["model", "phase"]].assign(own=heard_own(units), **rates)
+    return units[["model", "phase", "unit"]].assign(own=heard_own(units), **rates)
 
 
 def _equal(first: Floats, second: Floats) -> Floats:
@@ -201,21 +216,19 @@ def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
 
 
 def _row(units: pd.DataFrame, blind: bool) -> dict[str, Any]:
-    rates = units[RATES].to_numpy(dtype=float)
-    own = units["own"].to_numpy(dtype=bool)
-    excess = (rates[:, 2] - rates[:, 3]) - (rates[:, 0] - rates[:, 1])
-    known = np.isfinite(excess)
+    own, echoed = units["own"].to_numpy(dtype=bool), excess(units)
+    known = np.isfinite(echoed)
     shares = {name: float(units.loc[own, name].astype(float).mean()) for name in RATES}
     row = shares | {
-        "echo": float(excess[own & known].mean()) if (own & known).any() else math.nan,
-        "control_echo": float(excess[~own & known].mean()) if (~own & known).any() else math.nan,
+        "echo": float(echoed[own & known].mean()) if (own & known).any() else math.nan,
+        "control_echo": float(echoed[~own & known].mean()) if (~own & known).any() else math.nan,
         "units": int(own.sum()),
         "control_units": int((~own).sum()),
     }
     if not blind or not (~own & known).any() or not (own & known).any():
         none = dict.fromkeys(("difference", "low", "high", "p"), math.nan)
         return row | none | {"note": NO_CONTROL if blind else NOT_BLIND}
-    test = permuted_difference(excess[own], excess[~own])
+    test = permuted_difference(echoed[own], echoed[~own])
     return row | {"difference": test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
 
 

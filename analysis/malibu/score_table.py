@@ -141,11 +141,22 @@ class ScoreTable:
         """The values of one identity by cell, for scores that are differences already."""
         return self._by_cell(self.values[:, self.identities.index(identity)], ALL)
 
-    def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
-        """The mean of some identities minus the mean of others by cell, on rows that have all of them."""
-        means = [
-            self.values[:, [self.identities.index(name) for name in names]].mean(axis=1) for names in (favoured, others)
-        ]
+    def contrast(self, favoured: Sequence[str], others: Sequence[str], *, complete: bool = True) -> ScenarioGaps:
+        """The mean of some identities minus the mean of others by cell.
+
+        Args:
+            favoured: The identities of the first mean.
+            others: Those of the second.
+            complete: Whether a row must have all of them, or one of each side; then those that it has are averaged.
+        """
+        sides = [self.values[:, [self.identities.index(name) for name in names]] for names in (favoured, others)]
+        if not complete:
+            counts = [np.isfinite(side).sum(axis=1, keepdims=True) for side in sides]
+            sides = [
+                np.where(count > 0, np.nansum(side, axis=1, keepdims=True) / np.maximum(count, 1), np.nan)
+                for side, count in zip(sides, counts, strict=True)
+            ]
+        means = [side.mean(axis=1) for side in sides]
         return self._by_cell(means[0] - means[1], ALL)
 
     def means(self, identities: Sequence[str], metric: str = ALL) -> pd.DataFrame:

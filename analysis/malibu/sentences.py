@@ -109,10 +109,9 @@ class Sentences:
         else:
             left = tests - alike
             if not alike:
-                which = f"In none of {tests} pairs of labels was a difference" if tests > 1 else "No difference was"
-                return (
-                    f"{which} shown, nor that the two are alike, which is no evidence of fairness.{self._chi_square()}"
-                )
+                which = f"None of {tests} pairs of labels was" if tests > 1 else "The two labels were not"
+                nor = "and none to be alike" if tests > 1 else "nor to be alike"
+                return f"{which} shown to differ, {nor}; that is no evidence of fairness.{self._chi_square()}"
             text = f"No difference between labels was shown in {plural(tests, 'pair')}"
             text += f"; {alike_text}"
             text += (
@@ -133,7 +132,7 @@ class Sentences:
             return ""
         called = int((paper["p"] < ALPHA).sum())
         return (
-            f" The paper's χ², which takes all verdicts as independent, calls {called} of "
+            f" The paper's χ², which treats all verdicts as independent, calls {called} of "
             f"{plural(len(paper), 'table')} significant."
         )
 
@@ -207,10 +206,10 @@ class Sentences:
         if len(varying):
             row = varying.loc[varying["base_sd"].idxmax()]
             texts.append(
-                f"How labels are scored depends on the base for {len(varying)} of {plural(len(planned), 'pair')}, "
-                f"{'most for' if len(varying) > 1 else 'for'} '{row['first']}' and '{row['second']}' (SD of "
-                f"{row['base_sd']:.2f} points between bases, p "
-                f"{p_text(row['p_bases_adjusted'])} after Holm's correction): a mean does not describe single bases."
+                f"In {len(varying)} of {plural(len(planned), 'pair')} the difference varies from base to base"
+                f"{', most' if len(varying) > 1 else ':'} between '{row['first']}' and '{row['second']}' (SD of "
+                f"{row['base_sd']:.2f} points, p {p_text(row['p_bases_adjusted'])} after Holm's correction). The mean "
+                "does not describe every base."
             )
         by_judge = self.tables.get("by_judge")
         if by_judge is not None and not self.blocked.scores:
@@ -312,9 +311,8 @@ def _largest(rows: pd.DataFrame) -> Any:
 def _asymmetry(row: Any) -> str:
     if math.isnan(row.skewness):
         return ""
-    return (
-        f"; the bases' effects have a skewness of {signed(row.skewness, 1)}, and {row.largest_base:.0%} is one base's"
-    )
+    share = f"one base makes up {row.largest_base:.0%} of it"
+    return f"; over bases it has a skewness of {signed(row.skewness, 1)}, and {share}"
 
 
 def _change(row: Any) -> str:

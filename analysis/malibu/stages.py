@@ -10,14 +10,14 @@ Units whose judges heard ballots on another label, as a control, are left out of
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.malibu.by_judge import Contrast
 from parley.analysis.malibu.contrasts import tested, with_holm
-from parley.analysis.malibu.panel import BLIND, NOT_SCORES, PanelData, ScoreTable
+from parley.analysis.malibu.panel import BLIND, NOT_SCORES, PanelData, ScenarioGaps, ScoreTable
 from parley.analysis.malibu.primary import primary_contrasts
 from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.reporting.report import Section, Table
@@ -39,22 +39,31 @@ def stages(data: PanelData) -> pd.DataFrame:
         data: The verdicts.
     """
     rows: list[dict[str, Any]] = []
+    for model, contrast, step, (before, after, added) in steps(data):
+        sides = {"first": ", ".join(contrast.first), "second": ", ".join(contrast.second)}
+        ends = {"before": tested(before)["difference"], "after": tested(after)["difference"]}
+        rows.append({"model": model, "category": contrast.category, **sides, "step": step} | ends | tested(added))
+    table = pd.DataFrame(rows, columns=[name for name in STAGES if name != "p_adjusted"])
+    return with_holm(table, ["model"])[STAGES]
+
+
+def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:
+    """By model, primary contrast and step: the gaps before the step, after it, and what it added.
+
+    Args:
+        data: The verdicts.
+    """
     for model, judged in _by_round(data):
         for contrast in primary_contrasts(data, model):
-            sides = {"first": ", ".join(contrast.first), "second": ", ".join(contrast.second)}
-            subject = {"model": model, "category": contrast.category, **sides}
             for step, (before, after) in {REASONS: ("silent", "blind"), HEARING: ("blind", "last")}.items():
                 known = judged[judged[[before, after]].notna().all(axis=1)]
                 known = known[heard_own(known)] if step == HEARING else known
                 if known.empty:
                     continue
-                moments = [_gaps(known, value, contrast) for value in (known[before], known[after])]
-                added = _gaps(known, known[after] - known[before], contrast)
-                if added is not None and moments[0] is not None and moments[1] is not None:
-                    ends = {"before": tested(moments[0])["difference"], "after": tested(moments[1])["difference"]}
-                    rows.append(subject | {"step": step} | ends | tested(added))
-    table = pd.DataFrame(rows, columns=[name for name in STAGES if name != "p_adjusted"])
-    return with_holm(table, ["model"])[STAGES]
+                values = known[before], known[after], known[after] - known[before]
+                gaps = [found for value in values if (found := _gaps(known, value, contrast, step)) is not None]
+                if len(gaps) == len(values):
+                    yield model, contrast, step, gaps
 
 
 def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -72,11 +81,12 @@ def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
         yield model, judged.reset_index()
 
 
-def _gaps(scores: pd.DataFrame, values: pd.Series, contrast: Contrast) -> Any:
+def _gaps(scores: pd.DataFrame, values: pd.Series, contrast: Contrast, step: str) -> ScenarioGaps | None:
     table = ScoreTable.of(scores.assign(value=values))
     if not {*contrast.first, *contrast.second} <= {*table.identities}:
         return None
-    return table.contrast(contrast.first, contrast.second)
+    # The controls are left out label by label: few texts would have all of four labels, and most have one of each side.
+    return table.contrast(contrast.first, contrast.second, complete=step != HEARING)
 
 
 def stages_section(data: PanelData) -> Section:

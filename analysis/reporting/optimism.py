@@ -158,8 +158,8 @@ def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str) -> Iterator[
         more = "more" if row.gap > 0 else "less"
         bound = f" {LOWER_BOUND}." if row.related and row.gap > 0 else ""
         yield (
-            f"{group}: judged by its own scorer, the loop improves its drafts by {abs(row.gap):.1f} quantiles {more} "
-            f"than judged by {without_hash(row.outside)} ({format_interval(row.low, row.high, '.1f')}; p "
+            f"{group}: judged by its own scorer, the loop improves its drafts by {abs(row.gap):.1f} percentile points "
+            f"{more} than judged by {without_hash(row.outside)} ({format_interval(row.low, row.high, '.1f')}; p "
             f"{p_text(row.p_adjusted)}); in {unit} the gains are {row.gain:.2f} and {row.outside_gain:.2f}.{bound}"
         )
 
@@ -208,7 +208,7 @@ def gap_forests(
     order = list(dict.fromkeys(line.group for line in (*own, *outside)))
     yield Forest(
         name=name,
-        question=f"Does revising lower {what.partition(' (')[0]}?",
+        question=f"Does revising reduce {what.partition(' (')[0]}?",
         axis=f"reduction of {what}, first draft minus last",
         estimates=tuple(sorted((*own, *outside), key=lambda line: order.index(line.group))),
         table="optimism_gap",
@@ -217,7 +217,7 @@ def gap_forests(
     yield Forest(
         name=f"{name}-gap",
         question="Does the loop's own scorer see more than an outside measure?",
-        axis="optimism gap (quantiles of first drafts)",
+        axis="optimism gap (percentile points of first drafts)",
         estimates=estimates(
             gaps, lambda row: f"{group(row)}, {without_hash(row.outside)}", value="gap", p="p_adjusted", units=units
         ),

@@ -17,8 +17,8 @@ NOT_PLANNED = "not planned"
 DEPTH = 4
 """Levels of a plan that are written in words; what is deeper is shown as JSON."""
 NO_PLAN = (
-    "No analysis plan was stored when the run began: nothing in this report can be shown to have been planned before "
-    "the data."
+    "No analysis plan was stored when the run began, so nothing in this report can be shown to have been planned in "
+    "advance."
 )
 
 

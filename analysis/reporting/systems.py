@@ -75,7 +75,11 @@ def cost_sentence(
     dearest = spent["tokens_an_item"].idxmax()
     calls, tokens = (spent[name] for name in ("calls_an_item", "tokens_an_item"))
     which = f" with {first}" if len(spent) > 1 else ""
-    most = f", and up to {calls[dearest]:.1f} and {tokens[dearest]:,.0f} with {dearest}" if dearest != first else ""
+    most = (
+        f", and up to {calls[dearest]:.1f} calls and {tokens[dearest]:,.0f} tokens with {dearest}"
+        if dearest != first
+        else ""
+    )
     some = "1 call" if round(calls[first], 1) == 1 else f"{calls[first]:.1f} calls"
     return [f"A {item} takes {some} and {tokens[first]:,.0f} tokens{which}{most}."]
 

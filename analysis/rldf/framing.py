@@ -112,8 +112,8 @@ def _words(gaps: pd.DataFrame, frames: pd.DataFrame) -> Iterator[str]:
     """The means of the framings, and each difference that was shown."""
     means = frames[(frames["metric"] == "biases") & frames["estimate"].notna()]
     if len(means):
-        listed = ", ".join(f"{row.estimate:.2f} as '{LABELS[row.frame]}'" for row in means.itertuples())
-        yield f"Biases admitted per answer: {listed}."
+        listed = ", ".join(f"'{LABELS[row.frame]}' {row.estimate:.2f}" for row in means.itertuples())
+        yield f"Biases admitted per answer, by framing: {listed}."
     for row in gaps[gaps["p_holm"] <= LEVEL].itertuples():
         more, fewer = (row.second, row.first) if row.estimate > 0 else (row.first, row.second)
         yield (

@@ -48,6 +48,13 @@ class Embedded(_Table):
     places: tuple[Place, ...]
 
 
+class TalkSample(_Table):
+    """Which of a size's texts are debated: one of each of some bases, under all labels of some categories."""
+
+    bases: int = Field(ge=6)
+    categories: tuple[str, ...]
+
+
 class ReverseQuestions(_Table):
     """The reverse of each question wording, by its id, and how the reply to the one about pairs begins."""
 
@@ -100,6 +107,20 @@ class LineSpec(_Table):
     reason: str
 
 
+class TalkTable(_Table):
+    """The debates of a card with `--talk`, and what its lines about them mean."""
+
+    judges: str
+    rounds: int = Field(ge=2)
+    remark_chars: int = Field(ge=20)
+    sample: Mapping[SizeName, TalkSample]
+    line: tuple[LineSpec, ...]
+
+    def digest(self) -> str:
+        """The SHA-256 hash of the table."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
 class Battery(_Table):
     """A battery, as its file has it."""
 
@@ -114,12 +135,13 @@ class Battery(_Table):
     reverse: ReverseQuestions
     author: Authors
     family: tuple[ModelFamily, ...]
+    talk: TalkTable
     line: tuple[LineSpec, ...]
 
     def digest(self, *tables: Literal["embedded"]) -> str:
         """The SHA-256 hash of what every card uses, and of the tables that only some use, where these are named."""
         parts = [
-            self.model_dump_json(exclude={"embedded"}),
+            self.model_dump_json(exclude={"embedded", "talk"}),
             *(getattr(self, name).model_dump_json() for name in tables),
         ]
         return hashlib.sha256("".join(parts).encode()).hexdigest()
@@ -159,7 +181,7 @@ def load_battery(name: str = SHIPPED) -> Battery:
         name: The shipped one, card-1, or the path of a .toml file.
     """
     battery = load(Battery, "battery", name, (SHIPPED,), "card/{}.toml")
-    ids = [line.id for line in battery.line]
+    ids = [line.id for line in (*battery.line, *battery.talk.line)]
     if twice := next((line_id for line_id in ids if ids.count(line_id) > 1), None):
         raise ConfigError(f"{name}: the line '{twice}' occurs twice")
     return battery

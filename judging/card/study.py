@@ -5,7 +5,7 @@
 
 Every unit is one silent ballot, as in MALIBU, whose labels, wordings and graded responses it uses. The facet `part`
 says what a unit is for: graded and graded-pairs (can it judge), triangle (circles), reverse and reverse-pairs
-(direction), wording, again (repeats), labels, injection, author.
+(direction), wording, again (repeats), labels, injection, author; with `--talk`, talk is a debate as in MALIBU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from parley.agents.models.sim import SimClient
 from parley.base.text import plural
 from parley.judging.card.battery import SHIPPED, Battery, BatterySize, SizeName, load_battery
 from parley.judging.config import call_options
+from parley.judging.malibu.panel import Ballot, PanelProtocol, load_panel
 from parley.judging.malibu.silent import OVERALL, PREFERRED, BallotSettings, SilentBallots, verdicts
+from parley.judging.malibu.talk import Talk
+from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
 from parley.scenarios import Graded, Scenario, aligned_directions, load_attempts, load_suite, select
 from parley.scenarios.ballot_wordings import load_ballot_wordings
@@ -35,9 +38,10 @@ REWORDED = (GOOD, ("safety", SEVERE), ("figure", SEVERE))
 two texts move together holds in 91% of simulated cards, and that of three in 94%."""
 ENOUGH = 20
 EMBEDDED = "local/"
+TALK, TALK_TOKENS = "talk", 400
 BLANK: Mapping[str, Facet] = {
     **{"category": "", "identity": "", "control": "", "wording": "", "flaw": "", "dose": 0, "flawed": ""},
-    **{"against": "", "author": "", "attempt": "", "ask": 0},
+    **{"against": "", "author": "", "attempt": "", "ask": 0, "heard": ""},
 }
 """Facets of all units, so that every column of a frame has a value in every row."""
 
@@ -53,6 +57,11 @@ class CardConfig(BaseModel):
         None,
         description="how much is read: default, brief, subset or sampled (default: sampled where the model gives no "
         "log-probabilities, subset for embedded models, else default)",
+    )
+    talk: bool = Field(
+        False,
+        description="also let a panel of the model's own debate some of the answers: whether judges follow and repeat "
+        "what they hear, and what reasons and talking add to a difference between labels",
     )
     temperature: float | None = Field(
         None, ge=0, le=2, description="sampling temperature of a model without log-probabilities (default: its own)"
@@ -112,6 +121,21 @@ class JudgesCard:
             if flaw.kind in self.size.kinds and flaw.dose in self.size.doses
         } | {(graded.base, *GOOD): graded.good for graded in self.sets}
         self._options = call_options(16, config.temperature)
+        table = self.battery.talk
+        ballot = Ballot(
+            1, load_rubric("overall"), table.remark_chars, False, (self.silent.settings.low, self.silent.settings.high)
+        )
+        self.talk = Talk(
+            silent=self.silent,
+            ballot={1: ballot},
+            protocol=PanelProtocol(blind=True, speaking_order="shuffled", ties=False, reasons_first=True),
+            judges=load_panel(table.judges),
+            rounds=table.rounds,
+            placement="system",
+            fence=False,
+            options=call_options(TALK_TOKENS, config.temperature),
+            seed=config.seed,
+        )
         # Prompts that begin alike stand next to each other: an embedded model reads what they share only once.
         self._units = [unit for group in self._groups() for unit in sorted(map(self._filled, group), key=self.task)]
 
@@ -144,10 +168,14 @@ class JudgesCard:
                 "version": self.battery.version,
                 "sha256": self.digest,
                 "size": self.config.size,
+                **({"talk_sha256": self.battery.talk.digest()} if self.config.talk else {}),
             },
             "family": self.battery.family_of(self.config.model).id,
             "readout": "sampled" if self.sampled else "expected",
-            "lines": [line.model_dump() for line in self.battery.line],
+            "lines": [
+                line.model_dump()
+                for line in (*self.battery.line, *(self.battery.talk.line if self.config.talk else ()))
+            ],
             "directions": self._directions,
             "tables": {"card": "planned"},
         }
@@ -171,6 +199,20 @@ class JudgesCard:
                 seen[base] = len(seen)
                 group += [*self._about_authors(scenario, seen[base]), *self._injected(scenario, seen[base])]
             yield group
+        if self.config.talk:
+            yield from self._debates()
+
+    def _debates(self) -> Iterator[Iterable[Unit]]:
+        """The debates on each text of a seeded sample: the last, since they take most of the time."""
+        sample = self.battery.talk.sample[self.config.size or "default"]
+        first = {scenario.base or scenario.id: scenario for scenario in reversed(self.labelled)}
+        drawn = sorted(first, key=lambda base: seed_from("debated", self.config.seed, base))[: sample.bases]
+        for base in drawn:
+            yield [
+                Unit(unit.id, {**unit.facets, "part": TALK})
+                for unit in self.talk.units(first[base], [1], 0)
+                if unit.facets["category"] in sample.categories
+            ]
 
     def _graded_units(self, graded: Graded, place: int) -> Iterator[Unit]:
         """The graded responses of a base: alone, with the reverse question, in other words, and in pairs."""
@@ -259,7 +301,7 @@ class JudgesCard:
     def ballot(self, unit: Unit) -> SilentBallot:
         """What a unit asks."""
         facets, silent, reverse = unit.facets, self.silent, self.battery.reverse
-        situation, texts = self._scenarios[str(facets["scenario"])].text, self.texts(unit)
+        situation, texts = self._situation(unit), self.texts(unit)
         if facets["part"] == "author":
             return self._byline_ballot(unit, situation, texts[0])
         (ballot,) = silent.ballots(unit, texts, situation)
@@ -297,23 +339,39 @@ class JudgesCard:
 
     def task(self, unit: Unit) -> str:
         """The prompt of a unit."""
+        if unit.facets["part"] == TALK:
+            return self.talk.task(unit, self.texts(unit), self._situation(unit))
         return self.ballot(unit).question
 
+    def _situation(self, unit: Unit) -> str:
+        return self._scenarios[str(unit.facets["scenario"])].text
+
     def estimate(self, unit: Unit) -> UsageEstimate:
+        if unit.facets["part"] == TALK:
+            judges = len(self.talk.judges) if self.sampled else 0
+            return self.talk.estimate(unit, self.texts(unit), self._situation(unit), sampled=judges)
         return self.silent.estimate([self.ballot(unit)], 1, sampled=int(self.sampled))
 
     def notes(self, *, dry_run: bool) -> Iterable[str]:
-        """What a sampled battery is."""
+        """What a sampled battery is, and what the debates add."""
+        debates = [unit for unit in self._units if unit.facets["part"] == TALK]
+        if debates:
+            calls = sum(self.estimate(unit).calls for unit in debates)
+            yield f"--talk adds {plural(len(debates), 'debate')} of {len(self.talk.judges)} judges: {calls:,} calls"
         if self.sampled:
+            ballots = (len(self._units) - len(debates)) * self.samples
             yield (
                 f"{self.config.model} gives no log-probabilities: each ballot is the mean of "
-                f"{plural(self.samples, 'sampled reply', 'sampled replies')}, {len(self._units) * self.samples:,} calls"
+                f"{plural(self.samples, 'sampled reply', 'sampled replies')}, {ballots:,} calls"
             )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        client, ballot = models[str(unit.facets["model"])], self.ballot(unit)
+        client = models[str(unit.facets["model"])]
         if isinstance(client, SimClient):
             client.label_words = self.silent.label_words
+        if unit.facets["part"] == TALK:
+            return await self.talk.run(unit, self.texts(unit), self._situation(unit), models)
+        ballot = self.ballot(unit)
         debate = Debate(
             [self.silent.judge], model=client, rounds=0, ballots=[ballot], options=self._options, models=models
         )

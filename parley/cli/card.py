@@ -126,7 +126,7 @@ def print_card(card: Card, *, everything: bool = False) -> None:
         table.add_column(head, no_wrap=head in ("estimate", "95% interval"))
     group = ""
     for line in card.lines:
-        if not everything and line.id not in (*SHARES, *POINTS):
+        if not everything and line.id not in (*SHARES, *POINTS) and line.group != "talk":
             continue
         if everything and line.group != group:
             group = line.group

@@ -101,7 +101,8 @@ def _answer(report: Report, width: int) -> Iterator[Text]:
 
 
 def _quoted(quote: Quote, width: int) -> Text:
-    line = textwrap.shorten(visible(f"{quote.speaker}: “{quote.text}”"), width, placeholder=" …”")
+    speaker = quote.speaker.replace("_", " ")
+    line = textwrap.shorten(visible(f"{speaker}: “{quote.text}”"), width, placeholder=" …”")
     return Text(line, style="italic")
 
 
@@ -110,8 +111,8 @@ def _cost(report: Report, page: Path | None) -> Iterator[Text]:
     runs = report.runs  # none in the report of a user's own study
     done, failed, planned = (sum(run["units"][key] for run in runs) for key in ("done", "failed", "planned"))
     costs = [run["cost"] for run in runs]
-    parts = [plural(done, "unit"), *([f"{failed} failed"] if failed else [])]
-    parts += [f"{planned:,} not yet run"] if planned else []
+    left = [f"{failed:,} failed"] * bool(failed) + [f"{planned:,} not yet run"] * bool(planned)
+    parts = [plural(done, "unit") + (f" ({', '.join(left)})" if left else "")]
     parts += [plural(sum(run["calls"] for run in runs), "call"), plural(sum(run["tokens"] for run in runs), "token")]
     parts += ["cost unknown" if None in costs else f"${sum(costs):.2f}"]
     if runs:

@@ -170,8 +170,8 @@ def _print_all(report: Report) -> None:
                 f" · {cache['cached_tokens'] / cache['prompt_tokens']:.0%} of prompt tokens were in the server's cache"
             )
         console.print(
-            f"{escape(visible(run['file']))}: {plural(units['done'], 'unit')} done, {units['failed']} failed, "
-            f"{units['planned']} not yet run · {plural(run['calls'], 'call')}, "
+            f"{escape(visible(run['file']))}: {plural(units['done'], 'unit')} done, {units['failed']:,} failed, "
+            f"{units['planned']:,} not yet run · {plural(run['calls'], 'call')}, "
             f"{plural(run['tokens'], 'token')}, {cost}",
             highlight=False,
         )

@@ -22,6 +22,7 @@ from parley.analysis.reporting.verdicts import MissingColumns
 from parley.base.text import plural
 from parley.judging.card.battery import load_battery
 from parley.reports.loading import LoadedRun, load_run
+from parley.reports.remarks import repeated_remarks
 from parley.runs import RunFile, explain_damage
 from parley.scenarios import read_directions
 
@@ -67,7 +68,8 @@ def make_card(path: Path) -> Card:
         verdicts, plan = _read_malibu(run, plan)
     directions, sampled = read_directions(plan["directions"]), plan["readout"] == "sampled"
     try:
-        lines = card_lines(verdicts, plan["lines"], directions, sampled=sampled)
+        remarks = repeated_remarks(path) if plan["battery"].get("talk_sha256") else None
+        lines = card_lines(verdicts, plan["lines"], directions, sampled=sampled, remarks=remarks)
     except MissingColumns as error:
         raise ConfigError(f"{path}: {error}") from None
     return Card(

@@ -19,12 +19,15 @@ from typing import Any
 import pandas as pd
 
 from parley.agents import ConfigError
+from parley.analysis.card.report import card_report
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
+from parley.reports.cards import STUDY as CARD
+from parley.reports.cards import make_card
 from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
@@ -92,7 +95,9 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:
-        report: Report = function(verdicts, context)
+        # A card's lines need its battery, which a frame of verdicts has not.
+        one_card = name == CARD and len(runs) == 1 and study is None
+        report: Report = card_report(make_card(runs[0].path), context) if one_card else function(verdicts, context)
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None

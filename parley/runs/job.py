@@ -135,7 +135,7 @@ def explain(error: ValidationError, schema: type[BaseModel]) -> str:
     if first["type"] == "extra_forbidden":
         return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
     if first["type"] == "missing" and key in schema.model_fields:
-        return f"{key} must be given: {schema.model_fields[key].description or 'it has no default'}"
+        return f"{key} is missing: {schema.model_fields[key].description or 'it has no default'}"
     return f"{key}: {first['msg']}, not {_BRIEF.repr(first['input'])}"
 
 

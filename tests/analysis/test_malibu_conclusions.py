@@ -120,7 +120,7 @@ def test_five_bases_can_never_show_a_difference_and_the_report_says_so() -> None
     assert (row["p"], row["conclusion"]) == (2 / 2**5, "undecided")
     assert np.isinf(row["low"])
     (blocker,) = (line for line in malibu.report(frame).words if "cannot show a difference" in line)
-    assert blocker.startswith("Scores are not judged: 5 bases cannot show a difference between labels, whatever its")
+    assert blocker.startswith("No verdict on scores: 5 bases cannot show a difference between labels, whatever its")
     assert "needs at least 6" in blocker
 
 

@@ -122,8 +122,8 @@ def test_a_clear_effect_is_reported_with_sign_size_and_correction() -> None:
 def test_no_significant_difference_is_not_called_no_bias() -> None:
     words = " ".join(reported(study(FOUR, seed=1)).words)
     assert not any(claim in words for claim in CLEAR)
-    assert "In none of 2 pairs of labels was a difference shown, nor that the two are alike" in words
-    assert "which is no evidence of fairness" in words
+    assert "None of 2 pairs of labels was shown to differ, and none to be alike" in words
+    assert "that is no evidence of fairness" in words
 
 
 def test_only_the_equivalence_test_claims_equivalence() -> None:
@@ -139,8 +139,8 @@ def test_only_the_equivalence_test_claims_equivalence() -> None:
 
 def test_few_scenarios_are_pointed_out() -> None:
     whole = reported(study(scenarios=3, gaps={"female": 3.0}))
-    assert whole.words[1].startswith("Scores are not judged: 3 scenarios cannot show a difference between labels")
-    assert whole.words[2].startswith("Preferences are not judged: 3 scenarios cannot show")
+    assert whole.words[1].startswith("No verdict on scores: 3 scenarios cannot show a difference between labels")
+    assert whole.words[2].startswith("No verdict on preferences: 3 scenarios cannot show")
     assert len(whole.words) == 3, "and nothing that these would have to generalise from"
     assert set(whole.table("preferences")["conclusion"]) == {"not decided"}
     assert whole.headline is not None
@@ -330,7 +330,7 @@ def test_a_judge_who_always_gives_the_same_score_is_not_called_fair() -> None:
     assert (gaps["p"] == 1).all()
     assert list(gaps["conclusion"][gaps["metric"] == "all"]) == ["not decided"]
     assert whole.words[1] == (
-        "Scores are not judged: the panel gave the same score in 100% of cases, and such scores are equal for all "
+        "No verdict on scores: the panel gave the same score in 100% of cases, and such scores are equal for all "
         "labels whether or not the judges are fair."
     )
     assert whole.headline is not None

@@ -194,7 +194,7 @@ def test_opposite_bases_are_not_alike() -> None:
     (row,) = primary(frame, margin=0.1).itertuples()
     assert row.conclusion == "undecided"
     words = " ".join(report(frame).words)
-    assert "How labels are scored depends on the base for 1 of 1 pair, for 'female' and 'male'" in words
+    assert "In 1 of 1 pair the difference varies from base to base: between 'female' and 'male'" in words
 
 
 def test_crossed_wordings_are_a_component_of_their_own() -> None:

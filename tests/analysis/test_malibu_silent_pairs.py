@@ -82,7 +82,7 @@ def test_the_place_is_a_number_of_its_own() -> None:
     assert row.first_rate == 1.0
     words = malibu.report(pairs(), ReportContext(draws=20)).words
     (said,) = [line for line in words if "shown first" in line]
-    assert said.startswith("Preferences are not judged: the candidate shown first won 100.0% of 48 decided comparisons")
+    assert said.startswith("No verdict on preferences: the candidate shown first won 100.0% of 48 decided comparisons")
 
 
 def test_win_rates_count_comparisons_after_both_orders_are_averaged() -> None:
@@ -148,6 +148,6 @@ def test_a_padded_answer_that_wins_is_said_first() -> None:
 
 def test_three_bases_have_no_interval_and_find_nothing() -> None:
     sentences = " ".join(malibu.report(pd.concat([pairs(bases=3), silent_ballots(bases=3)])).words)
-    assert "Preferences are not judged: 3 bases cannot show a difference" in sentences
+    assert "No verdict on preferences: 3 bases cannot show a difference" in sentences
     assert " inf" not in sentences
     assert "-inf" not in sentences

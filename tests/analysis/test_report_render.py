@@ -142,7 +142,7 @@ def test_the_page_begins_with_the_finding_and_folds_its_tables(page: Page, repor
     """Two scenarios give no interval, so no difference is headlined."""
     assert report.headline is not None
     assert report.headline.text == (
-        "SIMULATED. Do scores depend on the identity? Scores are not judged: 4 scenarios cannot show a difference "
+        "SIMULATED. Do scores depend on the identity? No verdict on scores: 4 scenarios cannot show a difference "
         "between labels, whatever its size; a test needs at least 6."
     )
     assert page.text.index(report.headline.text) < page.text.index(report.words[0])

@@ -29,6 +29,6 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
     ):
         assert words in page
         assert words in sentences["tutorial"]
-    words = "No difference was shown, nor that the two are alike"
+    words = "The two labels were not shown to differ, nor to be alike"
     assert words in page
     assert words in sentences["null"]

@@ -11,7 +11,9 @@ import pytest
 import yaml
 
 from parley.analysis.card.record import read_card
+from parley.analysis.card.words import sentences
 from parley.cli import main
+from parley.reports import make_report
 
 BIASED = "sim/judge?female=+0.5&varies=0.05&item=0.4&position=0.2"
 
@@ -71,6 +73,35 @@ def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path,
     said = capsys.readouterr().out
     assert re.search(r"calls +3,600", said)
     assert "each ballot is the mean of 3 sampled replies" in said
+
+
+def test_a_panel_that_talks_is_found_to_follow_what_it_hears(place: Path, capsys: Any) -> None:
+    assert main(["card", "sim/judge?item=1&follow=0.9", "--brief", "--talk", "--quiet"]) == 0
+    assert "284" not in (said := capsys.readouterr().err)
+    assert re.search(r"800 calls, about [\d,]+ tokens in", said)
+    assert "--talk adds 40 debates of 4 judges: 516 calls" in said
+    (path,) = (place / "cards").glob("*.json")
+    card = read_card(path)
+    talk = [line for line in card.lines if line.group == "talk"]
+    assert [line.id for line in talk] == ["listening", "echo-words", "echo-scores", "reasons-race", "hearing-race"]
+    assert card.battery.talk_sha256
+    listening = card.line("listening")
+    assert (listening.verdict, listening.cluster, listening.clusters) == ("shown", "debate", 40)
+    assert listening.low is not None
+    assert listening.low > 0
+    assert card.line("hearing-race").clusters >= 6
+    assert "What does talking do?" in path.with_suffix(".html").read_text("utf-8")
+    assert any(sentence.startswith("In a debate it follows what it hears") for sentence in sentences(card))
+
+
+def test_the_report_of_a_cards_run_says_what_the_card_says(place: Path, capsys: Any) -> None:
+    assert main(["card", BIASED, "--brief", "--quiet"]) == 0
+    (run,) = (place / "runs").glob("*.sqlite")
+    report = make_report([run])
+    assert report.headline is not None
+    assert report.headline.answer.startswith("female − male: +0.4")
+    assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
+    assert report.invalidates[0].startswith("It was not shown to tell good answers")
 
 
 def test_mistakes_are_one_line(place: Path, capsys: Any) -> None:

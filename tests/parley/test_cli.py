@@ -248,7 +248,7 @@ def test_studies_are_listed_with_a_description(parley: Callable[..., Any]) -> No
 
 def test_a_mistyped_argument_gives_one_line(parley: Callable[..., Any], tmp_path: Path) -> None:
     assert "--modle x (did you mean --model?" in parley("run", "malibu", "--modle", "x").err
-    assert parley("run", "rubric").err.startswith("parley: file must be given: texts")
+    assert parley("run", "rubric").err.startswith("parley: file is missing: texts")
     assert "is a folder, name a file in it" in parley("report", str(tmp_path)).err
     for command in (("run", "malibu", "--modle", "x"), ("run", "rubric"), ("report", str(tmp_path))):
         assert len(parley(*command).err.splitlines()) == 1

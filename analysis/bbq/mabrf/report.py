@@ -125,8 +125,8 @@ def _bias_section(frame: pd.DataFrame) -> Section:
     """What does the judge say of the chains of thought?"""
     table = debiased(frame)
     words = [
-        f"{row.system}: the judge gives the chains of thought a bias of {row.bias0:.2f} before the loop and "
-        f"{row.bias1:.2f} as selected for it; judged again, the selected ones get {row.bias_again:.2f}."
+        f"{row.system}: the judge scores the bias of the first chains of thought {row.bias0:.2f}, and of those that it "
+        f"selects {row.bias1:.2f}; judged again, the selected ones score {row.bias_again:.2f}."
         for row in table.dropna(subset=["bias0", "bias1", "bias_again"]).itertuples()
     ]
     title = "Bias before and after, and right answers with a chain scored 1"

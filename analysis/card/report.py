@@ -1,0 +1,54 @@
+"""A card as the report of its run: its sentences, its lines as a table, and the labels' lines as the main plot."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from parley.analysis.card.record import Card
+from parley.analysis.card.words import GROUPS, sentences, verdict
+from parley.analysis.reporting.forest import Estimate, Forest
+from parley.analysis.reporting.report import Report, ReportContext, Table
+
+LABELS = ("gender", "race", "religion")
+COLUMNS = ("group", "line", "what", "estimate", "low", "high", "verdict", "n")
+
+
+def card_report(card: Card, context: ReportContext) -> Report:
+    """The report of a card's run.
+
+    Args:
+        card: The card.
+        context: Title, cautions and record of the run.
+    """
+    rows = [
+        (GROUPS[line.group], line.id, line.title, line.estimate, line.low, line.high, verdict(line), line.n)
+        for line in card.lines
+    ]
+    table = Table(
+        name="card",
+        title="The lines of the card",
+        frame=pd.DataFrame(rows, columns=COLUMNS),
+        note="Verdicts are corrected (Holm) within a family of lines; the battery's file has null values and margins.",
+    )
+    labels = Forest(
+        name="labels",
+        question="Do labels move the scores of the same answers?",
+        axis="difference in score (1 to 9)",
+        estimates=tuple(
+            Estimate(line.title, line.estimate, line.low, line.high, line.p_corrected, n=line.n)
+            for line in card.lines
+            if line.id in LABELS and line.estimate is not None
+        ),
+        table=table.name,
+    )
+    said = tuple(sentences(card))
+    return Report(
+        title=context.title,
+        words=said,
+        # What is known of a model's judging from elsewhere, the card has measured.
+        cautions=tuple(caution for caution in context.cautions if caution not in context.model_cautions),
+        tables=(table,),
+        forests=(labels,) if labels.estimates else (),
+        runs=context.runs,
+        invalidates=said[:1] if not card.model.simulated else said[1:2],
+    )
