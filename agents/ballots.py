@@ -29,7 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.structured import StructuredReply, answer_in, looks_like_refusal
-from parley.base.errors import ConfigError
+from parley.base.errors import BadRequest, ConfigError
 from parley.base.tasks import gather_or_cancel
 
 ON_SCALE = "on scale"
@@ -184,9 +184,10 @@ async def _sample(
     """Score-only replies, averaged. The same prompt at the same time gets another seed at each call."""
     extra = {key: value for key, value in options.items() if key in ("temperature", "effort", "think_tokens")}
     extra["max_tokens"] = SAMPLE_TOKENS
-    replies: list[Reply] = await gather_or_cancel(
-        client.create(prompt, extra_create_args=extra, cancellation_token=token) for _ in range(ballot.samples)
-    )
+    most = min(client.at_once, ballot.samples)
+    counts = [min(most, ballot.samples - first) for first in range(0, ballot.samples, most)]
+    asked = await gather_or_cancel(_replies(client, prompt, extra, token, count) for count in counts)
+    replies = [reply for found in asked for reply in found]
     usage = RequestUsage(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)
     )
@@ -200,13 +201,34 @@ async def _sample(
     raw = ", ".join(text.strip() for text in texts)
     if not readable:
         return StructuredReply(None, "refused" if any(refused) else "unparsed", raw, usage)
-    counts = Counter(readable)
-    shares = {answer: counts[answer] / len(readable) for answer in ballot.answers}
+    votes = Counter(readable)
+    shares = {answer: votes[answer] / len(readable) for answer in ballot.answers}
     expected = {f"{ballot.metric}={answer}": share for answer, share in shares.items() if share}
     expected[f"{ballot.metric} {READ}"] = len(readable) / len(replies)
     if not ballot.choices:
         expected[ballot.metric] = sum(map(int, readable)) / len(readable)
     return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)
+
+
+async def _replies(
+    client: Client,
+    prompt: Sequence[LLMMessage],
+    extra: Mapping[str, Any],
+    token: CancellationToken | None,
+    count: int,
+) -> list[Reply]:
+    """This many replies, by one request where the vendor has that."""
+    replies: list[Reply] = []
+    if count > 1 and client.at_once > 1:
+        try:
+            several = await client.create(prompt, extra_create_args={**extra, "n": count}, cancellation_token=token)
+            replies = several.each()
+        except BadRequest:  # a model of the vendor may not have it; if it was something else, the next call says so
+            client.at_once = 1
+    missing = range(count - len(replies))
+    return replies + await gather_or_cancel(
+        client.create(prompt, extra_create_args=extra, cancellation_token=token) for _ in missing
+    )
 
 
 def _as_answer(text: str, answers: Sequence[str]) -> str | None:

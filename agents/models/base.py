@@ -104,6 +104,8 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     written_factor: ClassVar[float] = 1.0
     """Price of a prompt token that is written to the vendor's prompt cache, as a multiple of the normal price."""
 
+    at_once: int = 1
+    """How many replies one request may ask for, by the option `n`; the vendor then bills its prompt once."""
     searches_limit: ClassVar[bool] = True
     """Whether the number of concurrent calls is found during a run, unless the user sets it."""
 

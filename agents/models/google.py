@@ -58,6 +58,7 @@ class GoogleClient(SdkClient):
     default_url = "https://generativelanguage.googleapis.com"
     context_tokens = 1_048_576
     cache_minimum = 4096
+    at_once = 8
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         self.efforts = efforts_of(name)
@@ -89,6 +90,8 @@ class GoogleClient(SdkClient):
         fields = {key: value for key, value in request.options.items() if key != "logprobs"}
         if "max_tokens" in fields:
             fields["max_output_tokens"] = min(fields.pop("max_tokens"), MAX_OUTPUT)
+        if "n" in fields:
+            fields["candidate_count"] = fields.pop("n")
         fields.pop("effort", None)
         effort = self.effort_of(request)
         if self.efforts:

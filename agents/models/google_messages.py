@@ -185,7 +185,12 @@ def read_answer(where: str, answer: types.GenerateContentResponse) -> Reply:
     """The reply in an answer that is not streamed; `where` as messages begin."""
     arrived = ArrivingChunks(where)
     arrived.add(answer)
-    return arrived.whole()
+    reply = arrived.whole()
+    reply.others = tuple(
+        "".join(part.text or "" for part in (other.content.parts or ()) if not part.thought) if other.content else ""
+        for other in (answer.candidates or ())[1:]
+    )
+    return reply
 
 
 def picture_part(part: Mapping[str, Any]) -> types.Part:

@@ -76,6 +76,10 @@ class OpenAIOptions(ServerOptions):
     )
 
 
+MOST_CHOICES = 8
+"""Replies that one request asks for at most; the API allows 128."""
+
+
 class OpenAIClient(CompatibleClient):
     OptionsType: ClassVar[type[ClientOptions]] = OpenAIOptions
     options: OpenAIOptions
@@ -90,6 +94,7 @@ class OpenAIClient(CompatibleClient):
         super().__init__(name, options)
         self.thinks = self._effort != "none"
         self.batches = self.options.api != "responses"
+        self.at_once = 1 if self.options.api == "responses" else MOST_CHOICES
         self._thinking = Thinking()
 
     def _check_capabilities(self) -> None:

@@ -39,6 +39,8 @@ class Reply(CreateResult):
     thought_tokens: int | None = None
     """Completion tokens that were spent on thinking; None if the server does not say. They are part of `usage`."""
 
+    others: tuple[str, ...] = ()
+    """The texts of further replies, where the request asked for several."""
     unclosed: bool = False
     """Whether the model never stopped thinking: a mark opens its thoughts, and none closes them."""
 
@@ -57,6 +59,14 @@ class Reply(CreateResult):
         """Whether the model was seen to think."""
         return bool(self.thought or self.thought_tokens)
 
+    def each(self) -> list[Self]:
+        """This reply and the further ones, each as a reply of its own; the usage of all is that of the first."""
+        none = RequestUsage(0, 0)
+        return [
+            self,
+            *(type(self)(finish_reason="stop", content=text, usage=none, cached=False) for text in self.others),
+        ]
+
     @model_validator(mode="after")
     def _make_safe(self) -> Self:
         """One validator for all fields: every reply passes through it, and each one takes as long as the rest."""
@@ -68,6 +78,8 @@ class Reply(CreateResult):
             self.thought_tokens = _token_count(self.thought_tokens)
         if self.thought:
             self.thought = encodable(self.thought)
+        if self.others:
+            self.others = tuple(map(encodable, self.others))
         if isinstance(self.content, str):
             content = encodable(self.content)
             thought, answer, closed = split_thought(content, cut=self.finish_reason == "length")
@@ -105,6 +117,7 @@ def redact_reply(reply: Reply, key: str) -> Reply:
         ]
     if reply.thought:
         reply.thought = redact(reply.thought, key)
+    reply.others = tuple(redact(text, key) for text in reply.others)
     return reply
 
 

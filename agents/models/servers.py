@@ -138,6 +138,7 @@ class TemplateClient(OwnServerClient):
 class VLLMClient(TemplateClient):
     default_url, url_variable, key_variable = "http://localhost:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY"
     start = "vllm serve NAME --enable-prompt-tokens-details"
+    at_once = 8
     lengths = True  # in vLLM 0.24's own source, xgrammar is not said to lack it, unlike other keywords
 
     def context_in(self, entry: dict[str, Any]) -> int | None:

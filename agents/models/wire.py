@@ -169,7 +169,15 @@ def from_completion(data: dict[str, Any]) -> Reply:
         thought=thought or None,
         thought_tokens=thought_tokens(usage),
         refused=bool(refusal) or finish == "content_filter",
+        others=tuple(_text_of(other["message"]) for other in data["choices"][1:]),
     )
+
+
+def _text_of(message: dict[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, list):
+        content = read_parts(content)[1]
+    return content or message.get("refusal") or ""
 
 
 def without_prefill(reply: Reply, messages: Sequence[LLMMessage]) -> Reply:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 
 import pytest
-from autogen_core.models import ChatCompletionTokenLogprob, TopLogprob
+from autogen_core.models import ChatCompletionTokenLogprob, TopLogprob, UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot
-from parley.agents.ballots import read_answers
+from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot, model
+from parley.agents.ballots import cast, read_answers
 from parley.agents.models.sim_judge import spread
 
 JUDGE = Persona("Judge", "You are a fair judge.")
@@ -98,6 +99,42 @@ def test_a_model_without_log_probabilities_is_asked_several_times():
     assert len(turn.calls) == 20
     assert turn.parse_status in ("ok", "unparsed")
     assert "Overall on scale" not in turn.expected
+
+
+def choices(*texts):
+    listed = [{"index": nth, "message": {"content": text}, "finish_reason": "stop"} for nth, text in enumerate(texts)]
+    return json.dumps({"choices": listed, "usage": {"prompt_tokens": 12, "completion_tokens": 3}})
+
+
+async def sampled(server, count):
+    client = model(f"vllm/m?base_url={server.url}&silent=false&retries=0")
+    try:
+        return await cast(ballot(samples=count), client, [UserMessage(content="How good?", source="user")], {})
+    finally:
+        await client.close()
+
+
+async def test_one_request_asks_for_several_replies_where_the_vendor_has_that(server):
+    server.sends(choices("7", "<think>Hm, 9?</think>8", "I cannot say"))
+    found = await sampled(server, 3)
+    assert [body["n"] for body in server.asked] == [3]
+    assert found.expected["Overall"] == 7.5
+    assert found.expected["Overall read"] == pytest.approx(2 / 3)
+    assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (12, 3)
+
+
+async def test_a_server_that_refuses_several_is_asked_one_by_one(server):
+    server.fails(400, "n must be 1")
+    server.says("6")
+    assert (await sampled(server, 3)).expected["Overall"] == 6
+    assert [body.get("n") for body in server.asked] == [3, None, None, None]
+
+
+async def test_a_server_that_gives_fewer_is_asked_for_the_rest(server):
+    server.sends(choices("2", "4"))
+    server.says("6")
+    assert (await sampled(server, 3)).expected["Overall"] == 4
+    assert [body.get("n") for body in server.asked] == [3, None]
 
 
 def test_what_is_heard_of_a_blind_round_can_be_replaced():

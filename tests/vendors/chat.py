@@ -147,7 +147,8 @@ class ChatServer(StrictServer):
             "logprobs": None,
         }
         head = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": self.served}
-        return {**head, "choices": [choice], "usage": self.usage(answer)}
+        several = [{**choice, "index": nth} for nth in range(received.body.get("n") or 1)]
+        return {**head, "choices": several, "usage": self.usage(answer)}
 
     def events(self, answer: Answer, received: Received) -> Iterable[tuple[str | None, Any]]:
         head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": self.served}

@@ -29,7 +29,7 @@ NAMES = frozenset({"contents", "systemInstruction", "generationConfig", "tools",
 SETTINGS = frozenset(
     {
         *("temperature", "topP", "topK", "seed", "maxOutputTokens", "stopSequences", "thinkingConfig"),
-        *("responseMimeType", "responseJsonSchema", "responseSchema"),
+        *("responseMimeType", "responseJsonSchema", "responseSchema", "candidateCount"),
     }
 )
 LEVELS: dict[str, tuple[str, ...]] = {
