@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import TypedDict, TypeVar
@@ -96,6 +96,14 @@ NO_CONNECTION = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """What aiohttp raises before anything is sent."""
 
 
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what led to it: httpx has the operating system's four errors deep."""
+    while error is not None:
+        yield error
+        parts = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
+        error = next(iter(parts), None) or error.__cause__ or error.__context__
+
+
 def not_connected(name: str, url: str, error: BaseException) -> NotConnected:
     """The error for a connection that could not be opened, with what to do.
 
@@ -104,7 +112,7 @@ def not_connected(name: str, url: str, error: BaseException) -> NotConnected:
         url: the server's address.
         error: what the HTTP library raised.
     """
-    causes = [error, error.__cause__, error.__context__, getattr(error, "os_error", None)]
+    causes = [*_chain(error), getattr(error, "os_error", None)]
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return NotConnected(f"{name}: no connection to the proxy {error.host}: check HTTPS_PROXY and the network")
     if isinstance(error, aiohttp.ClientSSLError):  # aiohttp's own text repeats the address

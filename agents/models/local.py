@@ -21,7 +21,7 @@ import math
 import os
 import random
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,13 +30,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 # Set before llama.cpp starts its threads: threads that wait by spinning halve the speed of a machine with other work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import xllamacpp
-from autogen_core.models import RequestUsage
+from autogen_core.models import AssistantMessage, CreateResult, LLMMessage, RequestUsage
 from pydantic import BaseModel, Field
 
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
+from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
+from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.agents.models.weights import NumberType, converted, copy_path, fastest_type
 from parley.agents.models.wire import decoding_schema, from_completion, to_chat, without_prefill
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
@@ -89,7 +91,7 @@ class LocalOptions(ClientOptions):
     )
 
 
-class LocalClient(Client):
+class LocalClient(StreamingClient):
     """A model in this process, on llama.cpp."""
 
     OptionsType: ClassVar[type[ClientOptions]] = LocalOptions
@@ -195,6 +197,30 @@ class LocalClient(Client):
         _raise_error(self.name, data)
         return without_prefill(from_completion(data), request.messages)
 
+    async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
+        if self._server is None:
+            await self.prepare()
+        body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
+        loop, arriving = asyncio.get_running_loop(), asyncio.Queue[dict[str, Any] | None]()
+
+        def arrive(event: dict[str, Any] | None) -> None:
+            loop.call_soon_threadsafe(arriving.put_nowait, event)
+
+        def work() -> None:
+            try:
+                self._server.handle_chat_completions(body, arrive)
+            finally:
+                arrive(None)
+
+        generating = asyncio.ensure_future(self._in_thread(work))
+        while (event := await arriving.get()) is not None:
+            _raise_error(self.name, event)
+            yield event
+        await generating
+
+    def arriving(self) -> Arriving:
+        return Arrived(_chunk_text)
+
     async def _in_thread(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         try:
@@ -242,9 +268,27 @@ class LocalClient(Client):
             cached=False,
         )
 
+    async def create_stream(
+        self, messages: Sequence[LLMMessage], **arguments: Any
+    ) -> AsyncGenerator[str | CreateResult, None]:
+        # What begins a given text, or is debiased, is not a chat's reply: it comes as one chunk.
+        given = isinstance(messages[-1], AssistantMessage) or arguments.get("tools")
+        whole = given or "contrast_decay" in arguments.get("extra_create_args", {})
+        stream = Client.create_stream if whole else StreamingClient.create_stream
+        async for part in stream(self, messages, **arguments):
+            yield part
+
     async def close(self) -> None:
         self._server = None
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _chunk_text(event: Mapping[str, Any], arrived: Arrived) -> str:
+    """The text of one of llama.cpp's events."""
+    arrived.usage = dict(event.get("usage") or arrived.usage)
+    choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})
+    arrived.finish = choice.get("finish_reason") or arrived.finish
+    return str((choice.get("delta") or {}).get("content") or "")
 
 
 Distribution = Mapping[int, float]

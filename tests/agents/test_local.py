@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.error import HTTPError
 
 import pytest
-from autogen_core.models import AssistantMessage, UserMessage
+from autogen_core.models import AssistantMessage, CreateResult, UserMessage
 from pydantic import BaseModel
 
 from parley.agents import (
@@ -68,6 +68,18 @@ async def test_the_same_seed_gives_the_same_reply(client: Client, answer: Struct
     assert again.content == answer.raw
     assert again.usage.prompt_tokens > 0
     assert again.usage.completion_tokens > 0
+
+
+async def test_a_reply_arrives_token_by_token(client: Client) -> None:
+    messages = [UserMessage(content="Say hello.", source="user")]
+    extra = {"max_tokens": 6, "temperature": 0.0}
+    *chunks, reply = [part async for part in client.create_stream(messages, extra_create_args=extra)]
+    assert isinstance(reply, CreateResult)
+    assert len(chunks) > 2
+    assert "".join(map(str, chunks)) == reply.content
+    assert (reply.finish_reason, reply.usage.completion_tokens) == ("length", 6)
+    whole = await client.create(messages, extra_create_args=extra)
+    assert (whole.content, whole.usage.prompt_tokens) == (reply.content, reply.usage.prompt_tokens)
 
 
 async def test_a_reply_that_has_begun_is_continued_by_one_token(client: Client) -> None:
