@@ -49,6 +49,6 @@ def card_report(card: Card, context: ReportContext) -> Report:
         cautions=tuple(caution for caution in context.cautions if caution not in context.model_cautions),
         tables=(table,),
         forests=(labels,) if labels.estimates else (),
-        runs=context.runs,
+        runs=tuple(context.runs),
         invalidates=said[:1] if not card.model.simulated else said[1:2],
     )

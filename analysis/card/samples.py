@@ -7,7 +7,7 @@ score), "log-odds" (log P(A) - log P(B) of a pair) and "on scale" (the probabili
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -18,7 +18,7 @@ from parley.analysis.malibu.contagion import followed, weight_by_unit
 from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
 from parley.analysis.malibu.panel import LOG_ODDS, PanelData, ScenarioGaps
 from parley.analysis.malibu.primary import CONTRASTS
-from parley.analysis.malibu.rounds import before_and_after
+from parley.analysis.malibu.rounds import Bools, before_and_after
 from parley.analysis.malibu.stages import HEARING, REASONS, steps
 from parley.analysis.malibu.yardstick import share_above
 from parley.analysis.reporting.report import Directions
@@ -32,6 +32,8 @@ TIE = 1e-9
 TALK = "talk"
 STEPS = {REASONS: "reasons", HEARING: "hearing"}
 """Of a debate, and how the lines about what they add begin."""
+ECHOES = {WORDS: "echo-words", SCORES: "echo-scores"}
+"""The line about each kind of echo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,41 +287,38 @@ class CardBallots:
         if rows["value"].notna().sum() == 0:
             return
         data, aloud = PanelData(rows), rows[rows["round"] > 0]["value"]
-        both = before_and_after(data.debates, controls=True)
-        units = echo_units(data.debates, self.remarks)
-        found = followed(both) if len(both) and both["judge"].nunique() > 1 else None
-        heard = [
-            (
-                "listening",
-                pd.Series(weight_by_unit(found), found.units) if found else None,
-                found.own if found else None,
-            ),
-            *(
-                (line, pd.Series(excess(part), part["unit"].astype(str)), part["own"].to_numpy(dtype=bool))
-                for line, part in (("echo-words", units[WORDS]), ("echo-scores", units[SCORES]))
-            ),
-        ]
-        about = {"n": len(aloud), "units": f"f.part={TALK}", "read": float(aloud.notna().mean())}
-        for line, values, own in heard:
-            if values is None or own is None:
-                continue
+        whole = Sample(values={}, n=len(aloud), units=f"f.part={TALK}", read=float(aloud.notna().mean()))
+        for line, values, own in _by_debate(data, self.remarks):
             known = np.isfinite(values.to_numpy(dtype=float))
-            sides = tuple(dict(values[known & part].astype(float)) for part in (own, ~own))
-            alone = "" if all(sides) else "no debate heard another label, or none its own"
+            heard, control = (
+                {str(unit): float(value) for unit, value in values[known & part].items()} for part in (own, ~own)
+            )
+            why = "" if heard and control else "no debate heard another label, or none its own"
             yield (
                 line,
-                Sample(
-                    values={} if alone else balanced(sides),
-                    sides=(list(sides[0].values()), list(sides[1].values())),
-                    withheld=alone,
+                replace(
+                    whole,
+                    values={} if why else balanced((heard, control)),
+                    sides=(list(heard.values()), list(control.values())),
+                    withheld=why,
                     cluster="debate",
-                    **about,
                 ),
             )
         for _, contrast, step, (_, _, added) in steps(data):
-            by_cluster = zip(np.unique(added.clusters), added.by_cluster(), strict=True)
-            values_by_base = {added.cluster_names[code]: float(value) for code, value in by_cluster}
-            yield f"{STEPS[step]}-{contrast.category}", Sample(values=values_by_base, gaps=added, **about)
+            by_base = zip(np.unique(added.clusters), added.by_cluster(), strict=True)
+            values_by_base = {added.cluster_names[code]: float(value) for code, value in by_base}
+            yield f"{STEPS[step]}-{contrast.category}", replace(whole, values=values_by_base, gaps=added)
+
+
+def _by_debate(data: PanelData, remarks: pd.DataFrame | None) -> Iterator[tuple[str, pd.Series, Bools]]:
+    """By line: one value per debate, and whether its judges heard each other and not ballots on another label."""
+    both = before_and_after(data.debates, controls=True)
+    if len(both) and both["judge"].nunique() > 1:
+        found = followed(both)
+        yield "listening", pd.Series(weight_by_unit(found), found.units), found.own
+    for what, units in echo_units(data.debates, remarks).items():
+        values = pd.Series(excess(units), units["unit"].astype(str))
+        yield ECHOES[what], values, units["own"].to_numpy(dtype=bool)
 
 
 def moved_together(shifts: pd.DataFrame) -> pd.Series:

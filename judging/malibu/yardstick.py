@@ -67,7 +67,7 @@ class Yardstick:
         options: Mapping[str, Any],
     ) -> None:
         if mode not in (None, "off") and not suite.graded:
-            raise ConfigError(f"--yardstick {mode}: {suite.name} has no graded responses")
+            raise ConfigError(f"--yardstick {mode}: {suite.name} has no graded responses; it needs tables [[graded]]")
         mode = mode or default
         if bases is not None and mode == "off":
             raise ConfigError("--yardstick-bases needs a yardstick: --yardstick full or brief")
