@@ -245,7 +245,7 @@ def test_the_debate_of_the_readme_runs(tmp_path: Path) -> None:
     code = code.replace("rounds=1,", 'rounds=1, model="sim/any",')
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr
-    assert re.findall(r"^-+ TextMessage \((\w+)\) -+$", done.stdout, re.M) == ["user", "Ada", "Ben"]
+    assert re.findall(r"^-+ \w+ \((\w+)\) -+$", done.stdout, re.M) == ["user", "Ada", "Ben"]
 
 
 def test_the_readme_is_read_in_two_minutes() -> None:
