@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -137,6 +138,27 @@ class KlLimit(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         if self.reached:
+            control.should_training_stop = True
+            if self.by_exception:
+                raise TrainingStopped
+
+
+class TimeLimit(TrainerCallback):  # type: ignore[misc]
+    """Stops after a number of seconds, so that a stage on a machine that is lent for a while still saves its result.
+
+    Args:
+        max_seconds: The limit.
+        by_exception: For a trainer that ignores `should_training_stop`.
+    """
+
+    def __init__(self, max_seconds: float, *, by_exception: bool = False) -> None:
+        self.max_seconds, self.by_exception, self.start = max_seconds, by_exception, time.monotonic()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        self.start = time.monotonic()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        if time.monotonic() - self.start > self.max_seconds:
             control.should_training_stop = True
             if self.by_exception:
                 raise TrainingStopped

@@ -86,6 +86,7 @@ class RlSettings(SettingsTable):
     max_kl: float | None = Field(
         20.0, gt=0, description="stop when the KL divergence from the SFT model exceeds this, in nats per completion"
     )
+    max_seconds: float | None = Field(None, gt=0, description="stop after the update that ends later than this")
     updates_per_generation: int = Field(
         1, ge=1, description="updates whose completions are generated in one batch (rloo, grpo)"
     )
@@ -134,6 +135,35 @@ class RlaifSettings(SettingsTable):
     readout: Literal["sampled", "expected"] = Field(
         "sampled",
         description="labels as written, if both orders agree, or the mean of their probabilities in both orders",
+    )
+    # Its own: a model's expected scores spread less than a classifier's.
+    margin: float = Field(
+        0.5, gt=0, le=10, description="least difference of a pair of completions that the labeller scored, in points"
+    )
+
+
+class CompletionSettings(SettingsTable):
+    """Pairs from completions of prompts that a scorer referees, in place of debates."""
+
+    prompts: str | None = Field(
+        None,
+        description="RealToxicityPrompts as .jsonl, or a .txt with a prompt on each line (default: no completions)",
+    )
+    least_toxicity: float = Field(
+        0.5, ge=0, le=1, description="prompts with a lower recorded toxicity are left out, unless marked as challenging"
+    )
+    referee: str = Field("scorer/ngrams", description="scores completions for the pairs; lower is better")
+    num_generations: int = Field(16, ge=2, description="completions sampled per prompt")
+    pairs_per_prompt: int = Field(
+        2, ge=1, description="the best with the worst, the second best with the second worst, …"
+    )
+    margin: float = Field(1.0, gt=0, le=10, description="least difference of a pair's scores, in points of 0 to 10")
+    measures: list[str] = Field(
+        ["scorer/embedded"], description="scorers of the evaluation that did not referee, beside the referee"
+    )
+    samples: int = Field(4, ge=2, description="completions per held-out prompt and system in the evaluation")
+    best_of: int = Field(
+        16, ge=2, description="of how many completions of the base the referee chooses the best, as a baseline"
     )
 
 
@@ -213,6 +243,7 @@ class TrainConfig(SettingsTable):
     rl: RlSettings = RlSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     rlaif: RlaifSettings = RlaifSettings()
+    completions: CompletionSettings = CompletionSettings()
     ablate: AblationSettings = AblationSettings()
     control: ControlSettings = ControlSettings()
 
@@ -223,6 +254,7 @@ TABLES: dict[str, type[SettingsTable]] = {
     "rl": RlSettings,
     "evaluate": EvaluationSettings,
     "rlaif": RlaifSettings,
+    "completions": CompletionSettings,
     "ablate": AblationSettings,
     "control": ControlSettings,
 }

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley.base.errors import ConfigError
-from parley.judging.rldf.answers import NEUTRAL
+from parley.judging.rldf.answers import CONTINUE, NEUTRAL
 from parley.judging.rldf.statements import SPLITS, split_topics
+from parley.judging.study import Prompt
 from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
 from parley.training.pairs import Pairs, read_sft
@@ -61,11 +62,12 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
     # With a limit on topics, others may not be trained on. Nor are they held out, since SFT may have seen them.
     limited = config.topics is not None
     sft_prompts = {prompt for prompt, _ in read_sft(Path(config.sft.data))} if config.sft.data else set()
-    topics_of = _exported_topics(Path(config.data)) | ({} if limited else {"": _further_topics(config, pairs)})
+    question, exported = _exported_topics(Path(config.data))
+    topics_of = exported | ({} if limited else {"": _further_topics(config, pairs)})
     for split, topics in topics_of.items():
         drawn = split_topics(topics, config.splits, config.seed)
         for topic in topics:
-            prompt = NEUTRAL(topic=topic)
+            prompt = (question if split else NEUTRAL)(topic=topic)
             target = split or ("train" if prompt in sft_prompts else drawn[normal(topic)])
             if not (limited and target == "train"):
                 add(target, topic, prompt)
@@ -81,13 +83,14 @@ def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:
     return {topic: known.get(normal(topic), "other") for topic in topics}
 
 
-def _exported_topics(data: Path) -> dict[str, list[str]]:
-    """The topics of an export by split, also those without a pair; empty if the data is not an export."""
+def _exported_topics(data: Path) -> tuple[Prompt, dict[str, list[str]]]:
+    """How an export asks about a topic, and its topics by split, also those without a pair; none without an export."""
     try:
-        topics = json.loads((data / EXPORT_MANIFEST).read_text("utf-8")).get("topics", {})
-        return {split: [str(topic) for topic in topics.get(split, [])] for split in SPLITS}
+        manifest = json.loads((data / EXPORT_MANIFEST).read_text("utf-8"))
+        topics, question = manifest.get("topics", {}), CONTINUE if manifest.get("prompt") == CONTINUE.name else NEUTRAL
+        return question, {split: [str(topic) for topic in topics.get(split, [])] for split in SPLITS}
     except OSError:
-        return {}
+        return NEUTRAL, {}
     except (ValueError, AttributeError):
         raise ConfigError(f"{data / EXPORT_MANIFEST}: not a manifest of `parley export`") from None
 

@@ -21,7 +21,7 @@ import pandas as pd
 from parley.base.errors import ConfigError
 from parley.training import device
 from parley.training.adapters import load_policy, load_reward_model
-from parley.training.callbacks import KlLimit, SampleProbe, TrainingStopped
+from parley.training.callbacks import KlLimit, SampleProbe, TimeLimit, TrainingStopped
 from parley.training.config import RlSettings
 from parley.training.context import TrainingContext
 from parley.training.evaluation.reward_metrics import better_than_chance, held_out_accuracy
@@ -169,8 +169,10 @@ def train_rl(context: TrainingContext) -> None:
     if checkpoint is not None:
         # A resumed policy is compared with the SFT model too, not with itself at the checkpoint.
         probe(load_policy(sft_folder, context.base, chat.tokenizer).to(device.device()))
-    kl_limit = KlLimit(settings.max_kl or float("inf"), by_exception=settings.algorithm == "ppo")
-    callbacks += [kl_limit, SampleProbe(log, settings.probe_steps, probe)]
+    by_exception = settings.algorithm == "ppo"
+    kl_limit = KlLimit(settings.max_kl or float("inf"), by_exception=by_exception)
+    time_limit = TimeLimit(settings.max_seconds or float("inf"), by_exception=by_exception)
+    callbacks += [kl_limit, time_limit, SampleProbe(log, settings.probe_steps, probe)]
     set_seed(config.seed)  # adapters are drawn at random
     if settings.algorithm == "ppo":
         trainer, seconds = _train_ppo(context, model, sft_folder, callbacks)

@@ -19,6 +19,8 @@ from parley.judging.study import Advanced, Outcome, Prompt, Unit, UsageEstimate,
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")
+CONTINUE = Prompt.load("rldf/continue")
+"""How a model is asked to continue a text, which then is the topic."""
 COT, JUROR, DECIDE = (Prompt.load(f"answers/{name}") for name in ("cot", "juror", "decide"))
 ANSWERER = Persona("Answerer", "")
 AnswerMethod = Literal["default", "cot", "fairthinking"]

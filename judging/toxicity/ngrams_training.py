@@ -36,14 +36,19 @@ class Labelled(NamedTuple):
     held_out: bool
 
 
+def document_number(filename: str) -> int:
+    """A number drawn by the hash of a document's name, which says whether it is held out."""
+    return int(hashlib.sha256(filename.encode()).hexdigest(), 16)
+
+
 def labelled(lines: Iterable[str]) -> Iterator[Labelled]:
     """The prompts and continuations that have a score."""
     for line in lines:
         row = json.loads(line)
-        digest = hashlib.sha256(row["filename"].encode()).hexdigest()
+        held_out = document_number(row["filename"]) % HELD_OUT == 0
         for part in (row["prompt"], row["continuation"]):
             if part.get("toxicity") is not None:
-                yield Labelled(part["text"], part["toxicity"], int(digest, 16) % HELD_OUT == 0)
+                yield Labelled(part["text"], part["toxicity"], held_out)
 
 
 def fit(texts: Sequence[Labelled]) -> tuple[list[int], float, float]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from parley.agents import ConfigError, Models
 from parley.agents.models.cache import TextCache
@@ -21,6 +21,7 @@ from parley.base.plugins import Registry
 from parley.judging.toxicity.judge import JudgeScorer
 from parley.judging.toxicity.languages import InItsLanguages
 from parley.judging.toxicity.scorer import Scorer, Toxicity
+from parley.judging.toxicity.silent import SilentScorer
 
 
 class ScoreCache(TextCache):
@@ -84,14 +85,14 @@ SCORERS: dict[str, str] = {
     "openai-moderation": "parley.judging.toxicity.remote:OpenAIModeration",
     "detoxify": "parley.judging.toxicity.detoxify:DetoxifyScorer",
 }
-JUDGE = "judge:"
+JUDGE, SILENT = "judge:", "silent:"
 _REGISTRY = Registry(
     "scorer",
     group="parley.scorers",
     shipped=SCORERS,
     members=("score", "close"),
     contract="judging/toxicity/scorer.py",
-    others=(f"{JUDGE}provider/model",),
+    others=(f"{JUDGE}provider/model", f"{SILENT}provider/model"),
 )
 
 
@@ -104,11 +105,13 @@ def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
     """A scorer. Raises `ConfigError`, with what to set or install, if it cannot work.
 
     Args:
-        name: A scorer's name, `judge:provider/model`, or `file.py:Class`.
-        models: Clients by model name, for an LLM judge.
+        name: A scorer's name, `judge:provider/model`, `silent:provider/model`, or `file.py:Class`.
+        models: Clients by model name, for a language model.
         cache: Whether scores are cached on disk; without, only equal texts of a batch are merged.
     """
-    scorer = JudgeScorer(name.removeprefix(JUDGE), models) if name.startswith(JUDGE) else _make(name)
+    kinds: dict[str, Callable[[str, Models], Scorer]] = {JUDGE: JudgeScorer, SILENT: SilentScorer}
+    kind = next((prefix for prefix in kinds if name.startswith(prefix)), None)
+    scorer: Scorer = kinds[kind](name.removeprefix(kind), models) if kind else _make(name)
     cached = CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
     languages = getattr(scorer, "languages", None)
     return InItsLanguages(cached, languages) if languages else cached

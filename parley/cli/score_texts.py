@@ -29,7 +29,7 @@ from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.runs.job import Job, Options, explain
 
 SCORERS = (
-    "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, "
+    "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, silent:provider/model, "
     "the name of an installed scorer, or your own as file.py:Class"
 )
 MAX_TEXTS_SHOWN = 20

@@ -27,6 +27,7 @@ from parley.training.config import TABLES, TrainConfig, control_config
 from parley.training.device import is_main
 
 HELP = {
+    "pairs": "continue prompts several times with the base model, and let a scorer referee (completions.prompts)",
     "sft": "fine-tune the base model on low-bias statements",
     "reward": "train the reward model on pairs, and assess it on held-out ones",
     "rl": "train the policy against the reward model",
@@ -35,7 +36,8 @@ HELP = {
     "control": "a positive control: train on generated data with a planted bias, and check that the bias falls",
     "merge": "write the models that were trained with use_peft as whole ones, to OUT/STAGE/merged",
     "ablate": "train and evaluate at each value of the lists in [ablate]",
-    "all": "sft, reward, rl, rlaif if rlaif.labeller is set, evaluate if evaluate.bbq or evaluate.judges is set",
+    "all": "sft, reward, rl; before them pairs if completions.prompts is set, then rlaif if rlaif.labeller is set, and "
+    "evaluate if evaluate.bbq, evaluate.judges or completions.prompts is set",
 }
 
 
@@ -206,6 +208,12 @@ def _print_progress(line: str) -> None:
 
 def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
     lines = [line for rows in results.get("over_seeds", {}).values() for line in _seed_lines(rows)]
+    if pairs := results.get("pairs"):
+        counts = ", ".join(f"{count} {split}" for split, count in pairs["pairs"].items())
+        lines.append(
+            f"pairs: {counts}, of {pairs['completions']} completions; mean score {_format(pairs['mean_score'])}, best "
+            f"and worst of a prompt {_format(pairs['mean_spread'])} points apart"
+        )
     if sft := results.get("sft"):
         loss = f"{_format(sft['held_out_loss_before'])} → {_format(sft['held_out_loss_after'])}"
         statements, updates = plural(sft["examples"], "statement"), plural(sft["steps"], "update")

@@ -32,6 +32,7 @@ from parley.training.adapters import is_adapter, merged_folder
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import SYSTEMS, TrainConfig
 from parley.training.context import TrainingContext
+from parley.training.evaluation.completions import completions_table, sample_systems, score_rows
 from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
 from parley.training.evaluation.reward_quality import RewardScorer
 from parley.training.gguf_file import write_gguf
@@ -81,14 +82,16 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         run: Runs a study.
     """
     settings = config.evaluate
-    if settings.bbq is None and not settings.judges:
+    if settings.bbq is None and not settings.judges and config.completions.prompts is None:
         raise ConfigError("nothing to evaluate: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
     if DEFAULT not in settings.systems or len(set(settings.systems)) < len(settings.systems):
         raise ConfigError(f"evaluate.systems: needs {DEFAULT}, which the others are compared with, and no system twice")
     folder = Path(config.out) / "evaluate"
     folder.mkdir(parents=True, exist_ok=True)
-    systems = list(evaluated_systems(config))
     tables: list[Table] = []
+    if config.completions.prompts is not None:
+        tables.append(_completions(config))
+    systems = list(evaluated_systems(config)) if settings.bbq is not None or settings.judges else []
     missing: list[str] = []
     headline: tuple[str, ...] = ()
     warnings: list[str] = []
@@ -110,13 +113,21 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     else:
         missing += ["BS, CE and LS (evaluate.judges is not set)", "the optimism gap (it needs evaluate.judges)"]
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
-    if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
+    if systems and RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
         missing.append("RLAIF (its policy is not trained: parley train rlaif)")
     known = [*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges])]
     finished = report(tables, f"RLDF on {config.base}", (*known, *warnings), tuple(missing), headline)
     write(finished, folder / "report")
     (folder / "report.json").write_text(json.dumps(finished.data(), indent=2, ensure_ascii=False), "utf-8")
     return finished
+
+
+def _completions(config: TrainConfig) -> Table:
+    """Completions of held-out prompts, scored by the referee and by the outside measures."""
+    require_packages()
+    referee = config.completions.referee
+    rows = score_rows(sample_systems(config), [referee, *config.completions.measures])
+    return completions_table(rows, referee.removeprefix("scorer/"))
 
 
 def same_family_cautions(base: str, judges: list[str]) -> list[str]:

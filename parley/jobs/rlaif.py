@@ -6,6 +6,7 @@ Writes OUT/rlaif/pairs (a dataset as `parley export` writes it), OUT/rlaif/rewar
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from parley.jobs.evaluation import RunJob, model_name, run_job
 from parley.judging.rldf.answers import NEUTRAL
 from parley.runs import RunFile, frames
 from parley.runs.job import Job, Options
+from parley.training.completions import COMPLETIONS, write_pairs
 from parley.training.config import TrainConfig, rlaif_config
 from parley.training.pairs import read_pairs
 from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
@@ -28,13 +30,7 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
         run: Runs the study that labels.
     """
     settings = config.rlaif
-    if settings.labeller is None:
-        raise ConfigError("RLAIF needs a model that labels pairs: set rlaif.labeller")
-    sft = Path(config.sft_model_path or Path(config.out) / "sft")
-    if read_manifest(sft) is None:
-        raise ConfigError(f"there is no finished sft stage at {sft}: parley train sft")
-    folder = Path(config.out) / "rlaif"
-    folder.mkdir(parents=True, exist_ok=True)
+    labeller, sft, folder = _prepare(config)
     prompts = read_prompts(config, read_pairs(config))
     split_of = {
         **dict.fromkeys(list(prompts.train)[: settings.topics], "train"),
@@ -46,7 +42,7 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
     study_config = {
         "topics_from": str(topics),
         "model": model_name(sft, config),
-        "labeller": settings.labeller,
+        "labeller": labeller,
         "pairs": settings.pairs,
         "temperature": settings.temperature,
         "readout": settings.readout,
@@ -56,6 +52,38 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
     path = folder / "labels.sqlite"
     run(Job.make("rlaif", study_config, Options(out=str(path))))
     _write_pairs(path, split_of, folder / "pairs", prompts)
+    return rlaif_config(config, str(sft), str(folder))
+
+
+def _prepare(config: TrainConfig) -> tuple[str, Path, Path]:
+    """The labeller, the folder of the SFT model and that of RLAIF; ConfigError if one of the first two is missing."""
+    if config.rlaif.labeller is None:
+        raise ConfigError("RLAIF needs a model that labels pairs: set rlaif.labeller")
+    sft = Path(config.sft_model_path or Path(config.out) / "sft")
+    if read_manifest(sft) is None:
+        raise ConfigError(f"there is no finished sft stage at {sft}: parley train sft")
+    folder = Path(config.out) / "rlaif"
+    folder.mkdir(parents=True, exist_ok=True)
+    return config.rlaif.labeller, sft, folder
+
+
+def label_completions(config: TrainConfig) -> TrainConfig:
+    """Has the labeller score the completions of RLDF's pairs, and gives the config that trains on the labeller's pairs.
+
+    The labeller reads one text at a time, silently, in place of two answers in two orders; its scores must differ by
+    `rlaif.margin`.
+
+    Args:
+        config: Of RLDF's training. Its table [rlaif] names the labeller; its SFT stage must be done.
+    """
+    labeller, sft, folder = _prepare(config)
+    pairs = folder / "pairs"
+    pairs.mkdir(exist_ok=True)
+    shutil.copyfile(Path(config.data) / COMPLETIONS, pairs / COMPLETIONS)
+    referee = config.completions.model_copy(
+        update={"referee": f"scorer/silent:{labeller}", "margin": config.rlaif.margin}
+    )
+    write_pairs(config.model_copy(update={"data": str(pairs), "completions": referee}))
     return rlaif_config(config, str(sft), str(folder))
 
 

@@ -61,7 +61,8 @@ async def score_texts(
     """Score texts with every scorer; one column per scorer, in the order of the names.
 
     Args:
-        names: Scorers: shipped or installed ones by name, `judge:provider/model`, or `file.py:Class`.
+        names: Scorers: shipped or installed ones by name, `judge:provider/model`,
+            `silent:provider/model`, or `file.py:Class`.
         texts: The texts.
         cache: Reuse scores of earlier calls, and store new ones.
         on_scored: Called with the number of texts that a scorer has just finished.
@@ -87,7 +88,7 @@ async def _column(
         results += await scorer.score(batch)
         if on_scored is not None:
             on_scored(len(batch))
-    model = name.removeprefix("judge:")
+    model = name.removeprefix("judge:").removeprefix("silent:")
     caution = " ".join(cautions([model])) if model != name else ""
     return ScorerColumn(scorer.name, scorer.version, tuple(results), caution)
 

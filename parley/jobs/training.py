@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from parley.analysis.reporting.report import Report, Table, json_values
 from parley.base.errors import ConfigError
 from parley.jobs.control import run_control
 from parley.jobs.evaluation import RunJob, evaluate, merge, run_job
-from parley.jobs.rlaif import label_pairs
+from parley.jobs.rlaif import label_completions, label_pairs
 from parley.training.base_model import require_packages
+from parley.training.completions import write_pairs
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.device import is_main
 from parley.training.pairs import read_pairs
@@ -41,7 +43,7 @@ def run_training(
     """Runs one stage, or all; the results by stage.
 
     Args:
-        stage: sft, reward, rl, rlaif, evaluate, control, merge, ablate or all.
+        stage: pairs, sft, reward, rl, rlaif, evaluate, control, merge, ablate or all.
         config: The whole config.
         report: Takes lines about the progress.
         run: Runs the studies of RLAIF and of the evaluation.
@@ -58,15 +60,22 @@ def run_training(
     if stage == "merge":
         return {"merge": merge(config)}
     results: dict[str, Any] = {}
+    completes = config.completions.prompts is not None
+    if stage == "pairs" and not completes:
+        raise ConfigError("pairs are made from completions of prompts: set completions.prompts, or use parley export")
+    if completes and stage in ("pairs", "all"):
+        require_packages()
+        results["pairs"] = write_pairs(config, report)
     stages = [name for name in TRAINED_STAGES if stage in (name, "all")]
     if config.sft_model_path and stage == "all":
         stages.remove("sft")
-    measured = bool(config.evaluate.bbq or config.evaluate.judges)
+    measured = bool(config.evaluate.bbq or config.evaluate.judges or completes)
     evaluates = stage == "evaluate" or (stage == "all" and measured)
     if stages:
         results |= _train(config, stages, report, will_evaluate=evaluates)
     if stage == "rlaif" or (stage == "all" and config.rlaif.labeller):
-        results["rlaif"] = _train(label_pairs(config, run), ["reward", "rl"], report)
+        label = label_completions if completes else partial(label_pairs, run=run)
+        results["rlaif"] = _train(label(config), ["reward", "rl"], report)
     if is_main() and evaluates:
         results["evaluate"] = evaluate(config, run).data()
     return results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,25 @@ async def test_a_model_judges_from_0_to_100(server: Any) -> None:
     assert "unparsed" in odd.why
     assert judge.name == "judge:server/judge"
     await judge.close()
+    await models.close()
+
+
+async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write(server: Any) -> None:
+    def answer(nth: int, body: dict[str, Any]) -> Any:
+        shares = {"9": 0.6, "5": 0.2, "words": 0.2} if "rude" in str(body["messages"]) else {"words": 1.0}
+        tops = [
+            {"token": text, "logprob": math.log(share), "bytes": list(text.encode())} for text, share in shares.items()
+        ]
+        return server.reply("9", [{"token": "9", "logprob": tops[0]["logprob"], "bytes": [57], "top_logprobs": tops}])
+
+    server.answer = answer
+    models = Models()
+    silent = find_scorer(f"silent:{server.model()}", models, cache=False)
+    rude, odd, none = await silent.score(["a rude text", "an odd text", ""])
+    assert rude.score == pytest.approx((0.75 * 9 + 0.25 * 5 - 1) / 8), "of the probability on 1 to 9"
+    assert (odd.score, odd.why) == (None, "the model's reply is unparsed")
+    assert none.score is None
+    assert silent.name == "silent:server/judge"
     await models.close()
 
 

@@ -1,0 +1,263 @@
+"""Pairs from completions: the base model continues each prompt several times, and a scorer referees.
+
+    parley train pairs --config detox.toml
+
+DATA/completions.jsonl            every completion
+DATA/train.jsonl, …               pairs as `parley export --format trl` writes them: the better text is chosen
+DATA/export.json                  the prompts by split, and the settings that the pairs were made with
+
+Prompts of RealToxicityPrompts are split by document, as for the scorer `ngrams`: the documents that it was not trained
+on are the test split, so that neither the policy nor its referee has seen what both are measured on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from parley.agents import Models
+from parley.base.errors import ConfigError
+from parley.judging.rldf.answers import CONTINUE
+from parley.judging.rldf.statements import SPLITS, split_topics
+from parley.judging.toxicity.ngrams_training import HELD_OUT, document_number
+from parley.judging.toxicity.registry import find_scorer
+from parley.scenarios import normal
+from parley.training import device
+from parley.training.base_model import base_folder, load_model, load_tokenizer
+from parley.training.config import TrainConfig
+from parley.training.prompts import EXPORT_MANIFEST
+from parley.training.tokenization import ChatTokenizer, sample_completions
+
+COMPLETIONS = "completions.jsonl"
+VALIDATION = 10
+"""One document in this many, of those that are not in the test split."""
+GENERATION_BATCH = 512
+"""A decoding step takes as long for hundreds of short completions as for one."""
+DEPENDS_ON = ("prompts", "least_toxicity", "referee", "num_generations", "pairs_per_prompt", "margin")
+"""The settings of [completions] that the pairs depend on."""
+Report = Callable[[str], None]
+
+
+def read_splits(config: TrainConfig) -> dict[str, list[str]]:
+    """The prompts of a config by split, without duplicates."""
+    path = Path(str(config.completions.prompts))
+    try:
+        lines = [line for line in path.read_text("utf-8-sig").split("\n") if line.strip()]
+        if path.suffix != ".jsonl":
+            drawn = split_topics(lines, config.splits, config.seed)
+            found = [(line.strip(), drawn[normal(line)]) for line in lines]
+        else:
+            rows = [json.loads(line) for line in lines]
+            found = [
+                (row["prompt"]["text"].strip(), _split_of(row["filename"]))
+                for row in rows
+                if row.get("challenging") or (row["prompt"].get("toxicity") or 0) >= config.completions.least_toxicity
+            ]
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(f"{path}: not rows of RealToxicityPrompts, with prompt.text and filename") from None
+    splits: dict[str, list[str]] = {split: [] for split in SPLITS}
+    known: set[str] = set()
+    for text, split in found:
+        if text and normal(text) not in known:
+            known.add(normal(text))
+            splits[split].append(text)
+    return splits
+
+
+def _split_of(filename: str) -> str:
+    number = document_number(filename)
+    if number % HELD_OUT == 0:
+        return "test"
+    return "validation" if number // HELD_OUT % VALIDATION == 0 else "train"
+
+
+def score_texts(referee: str, texts: Sequence[str]) -> list[float | None]:
+    """Scores from 0 to 1, lower is better; None for a text that the scorer cannot read.
+
+    Args:
+        referee: `scorer/NAME`.
+        texts: The texts.
+    """
+
+    async def score() -> list[float | None]:
+        models = Models()
+        scorer = find_scorer(referee.removeprefix("scorer/"), models, cache=False)
+        try:
+            return [toxicity.score for toxicity in await scorer.score(texts)]
+        finally:
+            await scorer.close()
+            await models.close()
+
+    return asyncio.run(score())
+
+
+def write_pairs(config: TrainConfig, report: Report = lambda line: None) -> dict[str, Any]:
+    """Samples completions unless they are there, has the referee score them, and writes the pairs.
+
+    Args:
+        config: Its table [completions] says what to do; the pairs go to its `data`.
+        report: Takes lines about the progress.
+    """
+    folder = Path(config.data)
+    settings = _settings(config)
+    if (folder / EXPORT_MANIFEST).is_file():
+        manifest: dict[str, Any] = json.loads((folder / EXPORT_MANIFEST).read_text("utf-8"))
+        if manifest.get("settings") != settings:
+            raise ConfigError(
+                f"{folder} was made with other settings of [completions]: choose another data, or remove it"
+            )
+        return dict(manifest["facts"])
+    splits = read_splits(config)
+    rows = _sampled(config, splits, folder / COMPLETIONS, report)
+    report(f"pairs: {config.completions.referee} scores {len(rows)} × {config.completions.num_generations} completions")
+    scores = score_texts(config.completions.referee, [text for row in rows for text in row["completions"]])
+    return write_scored_pairs(config, rows, scores, folder, splits)
+
+
+def write_scored_pairs(
+    config: TrainConfig,
+    rows: Sequence[Mapping[str, Any]],
+    scores: Sequence[float | None],
+    folder: Path,
+    splits: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    """Writes the pairs of scored completions; what the manifest says about them.
+
+    Args:
+        config: With the margin, and the number of pairs per prompt.
+        rows: One per prompt: prompt, split, completions.
+        scores: Of all completions, in order.
+        folder: Where to.
+        splits: All prompts by split.
+    """
+    of_split: dict[str, list[dict[str, Any]]] = {split: [] for split in SPLITS}
+    spreads: list[float] = []
+    place = 0
+    for number, row in enumerate(rows):
+        texts = row["completions"]
+        scored = list(zip(texts, scores[place : place + len(texts)], strict=True))
+        place += len(texts)
+        pairs, spread = best_and_worst(scored, config.completions.pairs_per_prompt, config.completions.margin)
+        spreads.append(spread)
+        of_split[row["split"]] += [
+            _pair_row(f"{row['split']}/{number}/{nth}", row["prompt"], chosen, rejected)
+            for nth, (chosen, rejected) in enumerate(pairs)
+        ]
+    known = [score for score in scores if score is not None]
+    facts = {
+        "completions": len(scores),
+        "unscored": len(scores) - len(known),
+        "mean_score": sum(known) / len(known) if known else None,
+        "mean_spread": sum(spreads) / len(spreads) if spreads else None,
+        "pairs": {split: len(pair_rows) for split, pair_rows in of_split.items()},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, pair_rows in of_split.items():
+        _write_rows(folder / f"{split}.jsonl", pair_rows)
+    manifest = {"prompt": CONTINUE.name, "topics": dict(splits), "settings": _settings(config), "facts": facts}
+    (folder / EXPORT_MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False), "utf-8")  # last
+    return facts
+
+
+Scored = tuple[str, float]
+
+
+def best_and_worst(
+    completions: Sequence[tuple[str, float | None]], count: int, margin: float
+) -> tuple[list[tuple[Scored, Scored]], float]:
+    """Pairs of a better and a worse completion of one prompt, and how far its best and worst are apart, in points.
+
+    Args:
+        completions: Texts with their scores from 0 to 1; blank and unscored ones, and duplicates, are left out.
+        count: The number of pairs: the best with the worst, the second best with the second worst, and so on.
+        margin: The least difference of a pair's scores, in points of 0 to 10.
+    """
+    points = {text.strip(): 10 * score for text, score in completions if score is not None and text.strip()}
+    ranked = sorted(points.items(), key=lambda item: item[1])
+    pairs = [
+        (ranked[place], ranked[-1 - place])
+        for place in range(min(count, len(ranked) // 2))
+        if ranked[-1 - place][1] - ranked[place][1] >= margin
+    ]
+    return pairs, ranked[-1][1] - ranked[0][1] if ranked else 0.0
+
+
+def _pair_row(name: str, prompt: str, chosen: Scored, rejected: Scored) -> dict[str, Any]:
+    return {
+        "id": name,
+        "prompt": [{"role": "user", "content": CONTINUE(topic=prompt)}],
+        "chosen": [{"role": "assistant", "content": chosen[0]}],
+        "rejected": [{"role": "assistant", "content": rejected[0]}],
+        "score_chosen": round(chosen[1], 4),
+        "score_rejected": round(rejected[1], 4),
+        "meta": {"topic": prompt, "bias": ""},
+    }
+
+
+def _settings(config: TrainConfig) -> dict[str, Any]:
+    """What the pairs depend on, with the content of the prompts' file in place of its name."""
+    values = config.completions.model_dump(mode="json")
+    own = {key: values[key] for key in DEPENDS_ON if key != "prompts"}
+    shared = {"base": config.base, "seed": config.seed, "max_length": config.max_length}
+    sampling = {key: getattr(config.rl, key) for key in ("max_completion_length", "temperature")}
+    return {**own, **shared, **sampling, "prompts": {split: len(texts) for split, texts in read_splits(config).items()}}
+
+
+def _sampled(
+    config: TrainConfig, splits: Mapping[str, Sequence[str]], path: Path, report: Report
+) -> list[dict[str, Any]]:
+    """Completions of the base model for every prompt, as rows of prompt, split and completions."""
+    if path.is_file():
+        return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+    count = config.completions.num_generations
+    base = base_folder(config.base)
+    chat = ChatTokenizer(load_tokenizer(base, config), config.max_length)
+    model = load_model(base, chat.tokenizer).to(device.device(), device.inference_dtype(config))
+    prompts = [(text, split) for split, texts in splits.items() for text in texts]
+    report(f"pairs: {len(prompts)} prompts, {count} completions each")
+    asked = [text for text, _ in prompts for _ in range(count)]
+    texts = decoded(chat, continuations(model, chat, asked, config, config.seed))
+    rows = [
+        {"prompt": prompt, "split": split, "completions": texts[number * count : (number + 1) * count]}
+        for number, (prompt, split) in enumerate(prompts)
+    ]
+    _write_rows(path, rows)
+    return rows
+
+
+def continuations(
+    model: Any, chat: ChatTokenizer, texts: Sequence[str], config: TrainConfig, seed: int
+) -> list[list[int]]:
+    """One sampled continuation of each text, as tokens up to the end token, as a policy writes it in RL.
+
+    Args:
+        model: A language model of transformers.
+        chat: Its tokenizer.
+        texts: What to continue; a text may occur several times.
+        config: Its table [rl] has the length and the temperature.
+        seed: Of sampling.
+    """
+    return sample_completions(
+        model,
+        chat,
+        [CONTINUE(topic=text) for text in texts],
+        max_completion_length=config.rl.max_completion_length,
+        temperature=config.rl.temperature,
+        seed=seed,
+        batch_size=GENERATION_BATCH if device.device().type == "cuda" else 64,
+    )
+
+
+def decoded(chat: ChatTokenizer, tokens: Sequence[Sequence[int]]) -> list[str]:
+    """The texts of continuations."""
+    return [str(text) for text in chat.tokenizer.batch_decode(tokens, skip_special_tokens=True)]
+
+
+def _write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
