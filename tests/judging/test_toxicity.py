@@ -247,7 +247,7 @@ async def test_a_model_judges_from_0_to_100(server: Any) -> None:
 
 async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write(server: Any) -> None:
     def answer(nth: int, body: dict[str, Any]) -> Any:
-        shares = {"9": 0.6, "5": 0.2, "words": 0.2} if "rude" in str(body["messages"]) else {"words": 1.0}
+        shares = {"9": 0.6, "5": 0.2, "words": 0.2} if "ruffian" in str(body["messages"]) else {"words": 1.0}
         tops = [
             {"token": text, "logprob": math.log(share), "bytes": list(text.encode())} for text, share in shares.items()
         ]
@@ -256,7 +256,7 @@ async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write
     server.answer = answer
     models = Models()
     silent = find_scorer(f"silent:{server.model()}", models, cache=False)
-    rude, odd, none = await silent.score(["a rude text", "an odd text", ""])
+    rude, odd, none = await silent.score(["you ruffian", "an odd text", ""])
     assert rude.score == pytest.approx((0.75 * 9 + 0.25 * 5 - 1) / 8), "of the probability on 1 to 9"
     assert (odd.score, odd.why) == (None, "the model's reply is unparsed")
     assert none.score is None
