@@ -21,6 +21,7 @@ from typing import Any
 from parley.agents import Models
 from parley.base.errors import ConfigError
 from parley.judging.rldf.answers import CONTINUE
+from parley.judging.rldf.scorer_referee import PREFIX, make_referee
 from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.judging.toxicity.ngrams_training import HELD_OUT, document_number
 from parley.judging.toxicity.registry import find_scorer
@@ -80,13 +81,15 @@ def score_texts(referee: str, texts: Sequence[str]) -> list[float | None]:
     """Scores from 0 to 1, lower is better; None for a text that the scorer cannot read.
 
     Args:
-        referee: `scorer/NAME`.
+        referee: `scorer/NAME`, or a function as `file.py:name`.
         texts: The texts.
     """
 
     async def score() -> list[float | None]:
         models = Models()
-        scorer = find_scorer(referee.removeprefix("scorer/"), models, cache=False)
+        # Not cached: seeds that train at the same time would wait for each other's writing.
+        name = referee.removeprefix(PREFIX)
+        scorer = find_scorer(name, models, cache=False) if name != referee else make_referee(referee, models)
         try:
             return [toxicity.score for toxicity in await scorer.score(texts)]
         finally:

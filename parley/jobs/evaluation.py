@@ -24,6 +24,7 @@ from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.rldf.rubrics import severity_warning
 from parley.base.errors import ConfigError, ParleyError
+from parley.judging.rldf.scorer_referee import PREFIX
 from parley.reports import cautions
 from parley.runs import RunFile, frames
 from parley.runs.job import Job, Options
@@ -127,7 +128,7 @@ def _completions(config: TrainConfig) -> Table:
     require_packages()
     referee = config.completions.referee
     rows = score_rows(sample_systems(config), [referee, *config.completions.measures])
-    return completions_table(rows, referee.removeprefix("scorer/"))
+    return completions_table(rows, referee.removeprefix(PREFIX))
 
 
 def same_family_cautions(base: str, judges: list[str]) -> list[str]:

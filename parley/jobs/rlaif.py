@@ -13,6 +13,7 @@ from typing import Any
 from parley.base.errors import ConfigError, ParleyError
 from parley.jobs.evaluation import RunJob, model_name, run_job
 from parley.judging.rldf.answers import NEUTRAL
+from parley.judging.rldf.scorer_referee import PREFIX
 from parley.runs import RunFile, frames
 from parley.runs.job import Job, Options
 from parley.training.completions import COMPLETIONS, write_pairs
@@ -81,7 +82,7 @@ def label_completions(config: TrainConfig) -> TrainConfig:
     pairs.mkdir(exist_ok=True)
     shutil.copyfile(Path(config.data) / COMPLETIONS, pairs / COMPLETIONS)
     referee = config.completions.model_copy(
-        update={"referee": f"scorer/silent:{labeller}", "margin": config.rlaif.margin}
+        update={"referee": f"{PREFIX}silent:{labeller}", "margin": config.rlaif.margin}
     )
     write_pairs(config.model_copy(update={"data": str(pairs), "completions": referee}))
     return rlaif_config(config, str(sft), str(folder))

@@ -13,7 +13,7 @@ import pytest
 
 from parley.base.errors import ConfigError
 from parley.judging.rldf.answers import CONTINUE
-from parley.training.completions import COMPLETIONS, best_and_worst, read_splits, write_scored_pairs
+from parley.training.completions import COMPLETIONS, best_and_worst, read_splits, score_texts, write_scored_pairs
 from parley.training.config import TrainConfig
 from parley.training.evaluation.completions import best_places, by_prompt, completions_table, distinct_pairs, read_rows
 from parley.training.pairs import read_pairs
@@ -89,6 +89,13 @@ def test_the_written_pairs_are_read_with_every_prompt_of_their_splits(tmp_path: 
     assert set(prompts.train) == set(splits["train"])
     assert prompts.train[without] == CONTINUE(topic=without)
     assert set(prompts.held_out()) == set(splits["test"])
+
+
+def test_a_function_of_ones_own_can_referee(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def badness(text):\n    return 0.25 * len(text.split())\n")
+    assert score_texts(f"{tmp_path}/mine.py:badness", ["one", "two words"]) == [0.25, 0.5]
+    good, bad = score_texts("scorer/ngrams", ["The garden is lovely today.", "You are a stupid idiot."])
+    assert good is not None and bad is not None and good < bad
 
 
 def test_best_of_n_takes_the_lowest_score_of_each_group() -> None:

@@ -19,6 +19,7 @@ import pandas as pd
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
+from parley.judging.rldf.scorer_referee import PREFIX
 from parley.training.evaluation.completions import DEFAULT, NOTE, completions_table, score_rows
 from parley.training.figures import differences_figure
 from parley.training.repeats import mean_over_seeds
@@ -63,7 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--referee", default="ngrams", help="the scorer that chose the pairs (default: ngrams)")
     parser.add_argument("--scorer", action="append", default=[], help="an outside measure; may be repeated")
     parsed = parser.parse_args(arguments)
-    rows = [score_rows(path, [parsed.referee, *parsed.scorer]) for path in parsed.files]
+    names = [f"{PREFIX}{name}" for name in (parsed.referee, *parsed.scorer)]
+    rows = [score_rows(path, names) for path in parsed.files]
     by_seed, over_seeds = seed_tables(rows, parsed.referee)
     title = "Toxicity of completions, before and after training"
     write(Report(title=title, tables=(over_seeds, by_seed)), parsed.to)

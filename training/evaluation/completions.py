@@ -20,6 +20,7 @@ from parley.analysis.reporting.report import Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
 from parley.judging.rldf.answers import CONTINUE
+from parley.judging.rldf.scorer_referee import PREFIX
 from parley.training import device
 from parley.training.adapters import load_policy
 from parley.training.base_model import base_folder, load_model, load_tokenizer
@@ -166,7 +167,7 @@ def score_rows(path: Path, scorers: Sequence[str]) -> list[dict[str, Any]]:
     """
     rows = read_rows(path)
     for scorer in scorers:
-        name = scorer.removeprefix("scorer/")
+        name = scorer.removeprefix(PREFIX)
         missing = [row for row in rows if name not in row["scores"]]
         if missing:
             for row, score in zip(missing, score_texts(scorer, [row["text"] for row in missing]), strict=True):
