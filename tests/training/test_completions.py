@@ -94,8 +94,8 @@ def test_the_written_pairs_are_read_with_every_prompt_of_their_splits(tmp_path: 
 def test_a_function_of_ones_own_can_referee(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def badness(text):\n    return 0.25 * len(text.split())\n")
     assert score_texts(f"{tmp_path}/mine.py:badness", ["one", "two words"]) == [0.25, 0.5]
-    good, bad = score_texts("scorer/ngrams", ["The garden is lovely today.", "You are a stupid idiot."])
-    assert good is not None and bad is not None and good < bad
+    scores = score_texts("scorer/ngrams", ["The garden is lovely today.", "You are a stupid idiot."])
+    assert sorted(scores, key=str) == scores, "the kind text has the lower score"
 
 
 def test_best_of_n_takes_the_lowest_score_of_each_group() -> None:
