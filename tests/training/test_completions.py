@@ -95,7 +95,8 @@ def test_a_function_of_ones_own_can_referee(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def badness(text):\n    return 0.25 * len(text.split())\n")
     assert score_texts(f"{tmp_path}/mine.py:badness", ["one", "two words"]) == [0.25, 0.5]
     scores = score_texts("scorer/ngrams", ["The garden is lovely today.", "You are a stupid idiot."])
-    assert sorted(scores, key=str) == scores, "the kind text has the lower score"
+    kind, rude = [score for score in scores if score is not None]
+    assert kind < rude
 
 
 def test_best_of_n_takes_the_lowest_score_of_each_group() -> None:
