@@ -69,10 +69,10 @@ def run_training(
     stages = [name for name in TRAINED_STAGES if stage in (name, "all")]
     if config.sft_model_path and stage == "all":
         stages.remove("sft")
-    measured = bool(config.evaluate.bbq or config.evaluate.judges or completes)
-    evaluates = stage == "evaluate" or (stage == "all" and measured)
+    runs_studies = bool(config.evaluate.bbq or config.evaluate.judges)
+    evaluates = stage == "evaluate" or (stage == "all" and (runs_studies or completes))
     if stages:
-        results |= _train(config, stages, report, will_evaluate=evaluates)
+        results |= _train(config, stages, report, will_evaluate=evaluates and runs_studies)
     if stage == "rlaif" or (stage == "all" and config.rlaif.labeller):
         label = label_completions if completes else partial(label_pairs, run=run)
         results["rlaif"] = _train(label(config), ["reward", "rl"], report)
