@@ -19,15 +19,12 @@ from typing import Any
 import pandas as pd
 
 from parley.agents import ConfigError
-from parley.analysis.card.report import card_report
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
-from parley.reports.cards import STUDY as CARD
-from parley.reports.cards import make_card
 from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
@@ -35,6 +32,8 @@ from parley.runs import explain_damage
 from parley.runs.example import is_example
 from parley.runs.studies import STUDIES, find_comparable, find_report, find_study
 from parley.scenarios import Directions, read_directions
+
+CARD = "card"
 
 
 def make_report(
@@ -95,9 +94,8 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:
-        # A card's lines need its battery, which a frame of verdicts has not.
         one_card = name == CARD and len(runs) == 1 and study is None
-        report: Report = card_report(make_card(runs[0].path), context) if one_card else function(verdicts, context)
+        report: Report = _card_report(runs[0], context) if one_card else function(verdicts, context)
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
@@ -105,6 +103,14 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
     report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
+
+
+def _card_report(run: LoadedRun, context: ReportContext) -> Report:
+    """The report of a card, whose lines need its battery, which a frame of verdicts has not."""
+    from parley.analysis.card.report import card_report
+    from parley.reports.cards import make_card  # it loads AutoGen, which no other report needs
+
+    return card_report(make_card(run.path), context)
 
 
 def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
