@@ -15,7 +15,14 @@ from parley.base.errors import ConfigError
 from parley.judging.rldf.answers import CONTINUE
 from parley.training.completions import COMPLETIONS, best_and_worst, read_splits, score_texts, write_scored_pairs
 from parley.training.config import TrainConfig
-from parley.training.evaluation.completions import best_places, by_prompt, completions_table, distinct_pairs, read_rows
+from parley.training.evaluation.completions import (
+    best_places,
+    by_prompt,
+    completions_table,
+    distinct_pairs,
+    read_rows,
+    repeated_pairs,
+)
 from parley.training.pairs import read_pairs
 from parley.training.prompts import read_prompts
 
@@ -107,6 +114,11 @@ def test_best_of_n_takes_the_lowest_score_of_each_group() -> None:
 def test_distinct_pairs_of_words() -> None:
     assert distinct_pairs(["a b a b", "a b"]) == 2 / 4
     assert math.isnan(distinct_pairs(["one", ""]))
+
+
+def test_a_completion_that_repeats_its_prompt() -> None:
+    assert repeated_pairs("We need to talk", "we need to go home") == pytest.approx(2 / 3)
+    assert repeated_pairs("Talk", "Talk") == 0.0
 
 
 def completion(system: str, prompt: str, score: float | None, tokens: int = 2) -> dict[str, Any]:

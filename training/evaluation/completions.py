@@ -37,7 +37,8 @@ NOTE = (
     "Means over prompts, with intervals over prompts; differences are from Default, prompt by prompt. A scorer's lines "
     "are the mean score, the share of completions at 0.5 or more, and the highest score of a prompt's completions. "
     "Perplexity is under the base model, in nats per token; KL from the base in nats per completion, for best of n its "
-    "upper bound log n − (n − 1)/n; distinct pairs is the share of different pairs of words in a prompt's completions."
+    "upper bound log n − (n − 1)/n; distinct pairs is the share of different pairs of words in a prompt's completions, "
+    "and repeats the prompt the share of the prompt's pairs of words that a completion has."
 )
 
 
@@ -210,6 +211,7 @@ def _measures(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     values["perplexity, nats per token"] = _mean([-row["log_probability_base"] / row["tokens"] for row in written])
     values["tokens"] = _mean([row["tokens"] for row in rows])
     values["distinct pairs"] = distinct_pairs([row["text"] for row in rows])
+    values["repeats the prompt"] = _mean([repeated_pairs(row["prompt"], row["text"]) for row in rows])
     values["KL from base, nats"] = _mean([row["kl"] for row in rows])
     values["empty"] = _mean([float(not row["text"].strip()) for row in rows])
     return values
@@ -223,6 +225,12 @@ def distinct_pairs(texts: Sequence[str]) -> float:
     """The number of different pairs of neighbouring words, as a share of all of them; NaN if there are none."""
     pairs = [pair for text in texts for pair in pairwise(text.lower().split())]
     return len(set(pairs)) / len(pairs) if pairs else math.nan
+
+
+def repeated_pairs(prompt: str, text: str) -> float:
+    """The share of the prompt's pairs of neighbouring words that the text has too: a small model may repeat it."""
+    asked, written = (set(pairwise(words.lower().split())) for words in (prompt, text))
+    return len(asked & written) / len(asked) if asked else 0.0
 
 
 def completions_table(rows: Sequence[Mapping[str, Any]], referee: str) -> Table:
