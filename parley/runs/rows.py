@@ -294,11 +294,12 @@ class Progress(Tally):
     def seconds_left(self) -> float | None:
         """Seconds until the end, at the rate of calls so far; None before the first few calls and when all is done.
 
-        Repairs make units longer than planned, so that the expected calls are made before all is done: each unfinished
-        unit then counts as half of a finished one.
+        Replies from the cache take no time: they are not counted in the rate, else a run that resumes is always nearly
+        done. Repairs make units longer than planned, so that the expected calls are made before all is done: each
+        unfinished unit then counts as half of a finished one.
         """
-        unfinished = self.total - self.done - self.failed
-        if self.calls < FIRST_CALLS or unfinished <= 0:
+        unfinished, sent = self.total - self.done - self.failed, self.calls - self.cached
+        if sent < FIRST_CALLS or unfinished <= 0:
             return None
         under_way = unfinished * self.stored.calls / self.done / 2 if self.done else 0.0
-        return self.elapsed / self.calls * max(self.expected_calls - self.calls, under_way, 1.0)
+        return self.elapsed / sent * max(self.expected_calls - self.calls, under_way, 1.0)

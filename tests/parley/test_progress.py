@@ -34,3 +34,12 @@ def test_what_is_loaded_is_said_at_once() -> None:
     for waiting in ("converting", "converting", "loading"):
         view.update(Progress(total=10, waiting=waiting))
     assert told.getvalue().splitlines() == ["0/10 units · converting", "0/10 units · loading"]
+
+
+def test_replies_from_the_cache_do_not_make_a_run_look_nearly_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module.time, "monotonic", lambda: 20.0)
+    progress = Progress(total=324, done=284, expected_calls=800.0, started=0.0)
+    progress.calls = progress.cached = 284
+    assert progress.seconds_left is None
+    progress.calls += 10
+    assert progress.seconds_left == pytest.approx(20.0 / 10 * (800 - 294))
