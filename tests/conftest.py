@@ -29,8 +29,9 @@ settings.load_profile("parley")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than cores, for `-n auto`: some tests wait for servers and processes."""
-    return (os.cpu_count() or 1) + 1
+    """More than cores, for `-n auto`: some tests wait for servers and processes, which few cores feel most."""
+    cores = os.cpu_count() or 1
+    return cores + (2 if cores <= 2 else 1)
 
 
 LONGEST = (

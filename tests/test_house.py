@@ -144,8 +144,10 @@ def test_everything_is_imported_as_parley() -> None:
     assert wrong == []
 
 
+@pytest.mark.nightly
 def test_no_module_is_loaded_under_two_names() -> None:
-    """All of them, imported in a process that has the repository's root on its path."""
+    """All of them, imported in a process that has the repository's root on its path. `import agents` in the source,
+    the usual way to get there, is found above."""
     names = sorted(module_name(path) for room in ROOMS for path in modules(room))
     names = [name for name in names if not name.endswith("__main__")]
     code = """

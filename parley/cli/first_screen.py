@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ WIDEST = 110
 """Longer lines are hard to read."""
 REAL_MODEL = "openai/gpt-6-luna"
 """What the last command runs on: the cheapest model of the price list that many people have a key for."""
+EVERY_BASE = {"suite": "wide", "model": REAL_MODEL}
 SMALL = ("sim/", "local/", "hf/")
 """Providers of models that are for trying things out."""
 
@@ -150,11 +152,16 @@ def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
     if study not in STUDIES or not all(str(name).startswith(SMALL) for name in run["models"]):
         return None
     schema = find_study(study).Config
-    config = {"suite": "wide"} if study == "malibu" else changed_settings(schema, run["config"])
-    config["model"] = REAL_MODEL
+    config = EVERY_BASE if study == "malibu" else {**changed_settings(schema, run["config"]), "model": REAL_MODEL}
     try:
-        cost = estimated_cost(Job.make(study, config, Options()))
+        cost = _every_base_cost() if study == "malibu" else estimated_cost(Job.make(study, config, Options()))
     except (ParleyError, ValueError, OSError):  # the data were moved, or are not what they were
         return None
     about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a model that people use"
     return ["parley", "run", study, *as_flags(config)], about
+
+
+@cache  # to plan it takes longer than all the rest of the screen
+def _every_base_cost() -> float | None:
+    """What MALIBU on every base costs; its data are shipped, so it costs the same after every run."""
+    return estimated_cost(Job.make("malibu", EVERY_BASE, Options()))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from parley.agents.fencing import break_tokens, clean, fence, instruction_kinds, is_invisible
 from parley.agents.search import SearchResult, quote
 
-CALM = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+CALM = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 TOKENS = (
     *("<s>", "</s>", "<unk>", "<bos>", "<pad>", "<0x0A>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[inst]"),

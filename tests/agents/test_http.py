@@ -217,7 +217,7 @@ async def test_a_name_that_cannot_be_resolved_is_not_tried_for_long() -> None:
 
 
 async def test_a_server_that_answered_before_is_waited_for() -> None:
-    async with serving(Scripted(OK)) as url:
+    async with serving(Scripted([OK, Scripted.CLOSE])) as url:  # a connection that is kept would be waited for too
         client = model(f"server/m?base_url={url}/v1", retries=1)
         assert await ask(client) == "Yes."
     with pytest.raises(NotConnected, match="no connection to"):  # which fails a unit, and does not stop a run

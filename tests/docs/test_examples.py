@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from parley.reports import make_report
 from parley.runs import frames
 
 PAGE = Path(__file__).parents[2] / "docs" / "examples.md"
@@ -16,13 +15,15 @@ EXAMPLES = dict(re.findall(r"^```python\n# example: (\w+)\n(.*?)^```", PAGE.read
 
 
 def run(name: str, models: dict[str, str]) -> Any:
-    """Run an example with these models in place of the vendors', and make its report again."""
+    """The table that an example prints, with these models in place of the vendors'."""
     code = EXAMPLES[name]
     for written, simulated in models.items():
         assert written in code
         code = code.replace(written, simulated)
-    exec(compile(code, f"{PAGE.name}: {name}", "exec", dont_inherit=True), {"__name__": "example"})
-    return make_report([Path(f"{name}.sqlite")])
+    printed: list[Any] = []
+    scope = {"__name__": "example", "print": printed.append}
+    exec(compile(code, f"{PAGE.name}: {name}", "exec", dont_inherit=True), scope)
+    return printed[-1]
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def test_each_has_at_most_forty_lines() -> None:
 
 
 def test_a_label_that_was_mentioned_once_and_early() -> None:
-    (row,) = run("turns", {"openai/gpt-6-luna": "sim/judge?female=+1.5&noise=0.5"}).table("differences").itertuples()
+    (row,) = run("turns", {"openai/gpt-6-luna": "sim/judge?female=+1.5&noise=0.5"}).itertuples()
     assert (row.first, row.second, row.clusters) == ("female", "male", 6)
     assert row.low > 0.5
     assert row.p_adjusted < 0.05
@@ -47,7 +48,7 @@ def test_a_label_that_was_mentioned_once_and_early() -> None:
 
 
 def test_who_is_said_to_have_written_it() -> None:
-    table = run("authors", {"openai/gpt-6-luna": "sim/judge?gpt=+0.5"}).table("differences")
+    table = run("authors", {"openai/gpt-6-luna": "sim/judge?gpt=+0.5"})
     found = {(row.first, row.second): row for row in table.itertuples()}
     assert len(found) == 3
     for (first, second), row in found.items():
@@ -62,6 +63,6 @@ def test_differences_by_vendor() -> None:
         "anthropic/claude-haiku-5-5": "sim/haiku",
         "google/gemini-3.8-flash": "sim/flash",
     }
-    table = run("vendors", models).table("by_judge").set_index("name")
+    table = run("vendors", models).set_index("name")
     assert table["difference"].round(1).to_dict() == {"sim/luna": 0.6, "sim/haiku": 0.0, "sim/flash": 0.0}
     assert (table["p_differ"] < 0.001).all()

@@ -29,6 +29,7 @@ def files(place: Path) -> Path:
         (["--require", "position < 0.6"], 0),
         (["--require", "gender.abs < 0.1"], 1),
         (["--require", "gender.abs < 0.2"], 3),
+        (["--require", "gender.abs < 0.3"], 0),
         (["--require", "gender.abs < 0.2", "--undecided", "fail"], 1),
         (["--require", "gender.abs < 0.2", "--undecided", "pass"], 0),
         (["--baseline", "old.json", "--tolerance", "gender=0.3"], 0),
@@ -48,8 +49,7 @@ def test_exit_statuses(parley: Callable[..., Any], files: Path, flags: list[str]
 
 
 def test_a_process_ends_with_them(start: Callable[..., Any], files: Path) -> None:
-    for limit, status in (("0.1", 1), ("0.2", 3), ("0.3", 0)):
-        assert start("check", "card.json", "--require", f"gender.abs < {limit}").end().status == status
+    assert start("check", "card.json", "--require", "gender.abs < 0.2").end().status == 3
 
 
 def test_requirements_of_a_file_and_reports_for_ci(

@@ -134,7 +134,7 @@ def test_the_words_for_not_knowing_point_to_the_tagged_answer_only() -> None:
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
 def test_every_published_answer_is_matched_to_itself_alone_and_in_a_sentence() -> None:
-    for row in load(DATA).rows[::7]:
+    for row in load(DATA).rows[::29]:
         answers = [answer.text for answer in row.answers]
         for place, text in enumerate(answers):
             assert match(text, answers, row.unknown, row.question).place == place

@@ -6,12 +6,13 @@ import csv
 import json
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from parley.scenarios.bbq import COUNTS, BbqRow, Template, load, read_row, stereotyped, target_of
+from parley.scenarios.bbq import COUNTS, Bbq, BbqRow, Template, load, read_row, stereotyped, target_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
@@ -160,9 +161,14 @@ def test_an_african_american_tagged_african_is_read_from_the_answer() -> None:
 # The real data
 
 
+@cache
+def real_data() -> Bbq:
+    return load(DATA)
+
+
 @real
 def test_all_published_rows_but_sixteen_have_a_target() -> None:
-    bbq = load(DATA)
+    bbq = real_data()
     assert Counter(item.category for item in bbq.rows) == COUNTS
     assert bbq.targets == {"derived": 58_476, "none": 16}
     without = [item for item in bbq.rows if item.target is None]
@@ -194,7 +200,7 @@ def _by_the_authors_script(category: str, row: dict[str, Any], race: str, trait:
 @real
 def test_targets_differ_from_the_authors_script_in_52_rows_all_of_africans() -> None:
     """The script finds "African" inside "African American", and "rican" inside "Native American"."""
-    ours = {(item.category, item.example_id): item for item in load(DATA).rows}
+    ours = {(item.category, item.example_id): item for item in real_data().rows}
     different = Counter[str]()
     for category in ("Race_x_gender", "Race_x_SES"):
         with (DATA / "templates" / f"new_templates - {category}.csv").open(encoding="utf-8-sig", newline="") as file:
@@ -217,7 +223,7 @@ def test_targets_differ_from_the_authors_script_in_52_rows_all_of_africans() -> 
 @real
 def test_in_real_rows_the_two_questions_of_a_scenario_have_opposite_targets() -> None:
     """Consecutive rows differ by polarity only: flipped never, or twice, they would agree."""
-    rows = {(one.category, one.example_id): one for one in load(DATA).rows}
+    rows = {(one.category, one.example_id): one for one in real_data().rows}
     checked = 0
     for (category, number), one in rows.items():
         other = rows.get((category, number + 2))
@@ -247,5 +253,5 @@ def test_without_templates_a_third_of_the_intersectional_rows_is_left_unscored()
 
 @real
 def test_name_templates_are_recognised_by_the_authors_rule() -> None:
-    names = Counter(item.category for item in load(DATA).rows if item.names)
+    names = Counter(item.category for item in real_data().rows if item.names)
     assert names == {"Gender_identity": 5000, "Race_ethnicity": 5000, "Race_x_gender": 11_400, "Race_x_SES": 7800}
