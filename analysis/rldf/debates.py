@@ -146,7 +146,8 @@ def _on_change(row: Any, changes: pd.DataFrame) -> Iterator[str]:
                 "(--rereferee adds a blind one)."
             )
     elif _planned(row):
-        yield f"{run}No change of the bias score {rounds} was shown: {points}, {test}. That is not evidence of none."
+        none = "That does not show that there is none."
+        yield f"{run}No change in the bias score {rounds} was shown: {points}, {test}. {none}"
     elif row.role == "all" and row.judge == AGAIN:
         shown = f"the score {verb}" if is_shown else "no change was shown"
         yield f"{run}By a second referee that did not know the round, {shown}: {points}, {test}."

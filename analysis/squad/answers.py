@@ -25,8 +25,8 @@ PARTS = (ALL, "answerable", "unanswerable")
 CLUSTERED = "Intervals are 95%, from a bootstrap over paragraphs: questions on one paragraph are not independent."
 UNREAD = "Unreadable answers are left out of the scores; the “unread wrong” columns count them as wrong."
 CLOSED_BOOK = (
-    "The paragraph was not shown. “Unanswerable” is ill-defined then: these have no answer in their paragraph, "
-    "but some have one elsewhere, and a model that knows it is counted as wrong."
+    "The paragraphs were not shown. “Unanswerable” is ill-defined without them: such questions have no answer in their "
+    "paragraph, but some have one elsewhere, and a model that knows it is counted as wrong."
 )
 SCORES = (
     "system", "part", "exact", "exact_low", "exact_high", "f1", "f1_low", "f1_high", "n", "unparsed", "refused", "cut",
@@ -126,7 +126,8 @@ def _words(table: pd.DataFrame) -> Iterator[str]:
         measured = " and ".join(
             f"{label} is {getattr(row, name):.1f}%{_interval(row, name)}" for name, label in LABELS.items()
         )
-        yield f"Search {row.system}: {measured}, on {plural(row.n, 'question')}."
+        how = "Without search" if row.system == "none" else f"With search by {row.system}"
+        yield f"{how}, {measured}, on {plural(row.n, 'question')}."
 
 
 def _interval(row: Any, name: str) -> str:

@@ -167,7 +167,7 @@ def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
 def test_sentences_claim_no_more_than_the_intervals() -> None:
     sentences = debates_report(THREE).words
     assert sentences[0].startswith("Only 3 topics")
-    assert any("No change of the bias score from round 1 to round 2 was shown: −2.67" in line for line in sentences)
+    assert any("No change in the bias score from round 1 to round 2 was shown: −2.67" in line for line in sentences)
     whole = debates_report(SEVEN)
     assert any(
         "The referee's bias score fell from round 1 to round 2: −2.71 points (" in line
