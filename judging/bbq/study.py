@@ -61,6 +61,7 @@ class BbqStudy:
 
     name: ClassVar[str] = "bbq"
     Config: ClassVar[type[BaseModel]] = BbqConfig
+    arms: ClassVar[tuple[str, ...]] = ("method",)
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("answer", "right", better="higher", kind="correct", key="label"),
     )

@@ -52,6 +52,7 @@ class Injection:
 
     name: ClassVar[str] = "injection"
     Config: ClassVar[type[BaseModel]] = InjectionConfig
+    arms: ClassVar[tuple[str, ...]] = ("variant",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
 
     def __init__(self, config: InjectionConfig) -> None:

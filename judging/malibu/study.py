@@ -55,6 +55,7 @@ class Malibu:
 
     name: ClassVar[str] = "malibu"
     Config: ClassVar[type[BaseModel]] = MalibuConfig
+    arms: ClassVar[tuple[str, ...]] = ("flaw",)
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("", "score", better="higher", scale=(0, 10)),
         Measure("preferred", "preferred", kind="choice"),

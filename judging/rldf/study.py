@@ -95,6 +95,7 @@ class Rldf:
 
     name: ClassVar[str] = "rldf"
     Config: ClassVar[type[BaseModel]] = RldfConfig
+    arms: ClassVar[tuple[str, ...]] = ("round",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
 
     def __init__(self, config: RldfConfig) -> None:

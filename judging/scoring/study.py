@@ -80,6 +80,7 @@ class RubricScores:
 
     name: ClassVar[str] = "rubric"
     Config: ClassVar[type[BaseModel]] = ScoringConfig
+    arms: ClassVar[tuple[str, ...]] = ("group",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
 
     def __init__(self, config: ScoringConfig) -> None:

@@ -72,6 +72,7 @@ class StardtoxStudy:
 
     name: ClassVar[str] = "stardtox"
     Config: ClassVar[type[BaseModel]] = StardtoxConfig
+    arms: ClassVar[tuple[str, ...]] = ("method",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
 
     def __init__(self, config: StardtoxConfig) -> None:

@@ -87,6 +87,10 @@ def add_to(add_parser: AddParser) -> None:
         "--from", dest="run", metavar="RUN", help="take standard deviations, bases and tests from a pilot run of MALIBU"
     )
     parser.add_argument("--model", help="the model of the pilot run, if it has several")
+    parser.add_argument(
+        "--labels", metavar="RUN", help="how many more people's labels of this run an interval of --width takes"
+    )
+    parser.add_argument("--width", type=float, help="with --labels: the interval's width (default: half of what it is)")
     parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default: 0.05)")
     parser.add_argument("--power", type=float, default=0.8, help="the chance to find the effect (default: 0.8)")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
@@ -121,6 +125,8 @@ def _power(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.analysis.reporting.report import json_values
 
+    if parsed.labels:
+        return _labels(parsed)
     _check_flags(parsed)
     design = _from_run(parsed) if parsed.run else _from_flags(parsed)
     try:
@@ -136,7 +142,36 @@ def _power(parsed: argparse.Namespace) -> int:
     return 0
 
 
+def _labels(parsed: argparse.Namespace) -> int:
+    """How many more labels each of a run's corrected estimates needs."""
+    from parley.analysis.reporting.corrected import labels_sentence
+    from parley.analysis.reporting.report import SIMULATED, json_values
+    from parley.reports.labelled import labels_table, run_lines
+
+    typed = [name for name in ("effect", "run", "model", *COUNTS, *FROM_RUN) if getattr(parsed, name) is not None]
+    if typed:
+        flag = "--from" if typed[0] == "run" else _flag(typed[0])
+        raise ConfigError(f"{flag} has no effect with --labels: leave it out")
+    if parsed.width is not None and not 0 < parsed.width < math.inf:
+        raise ConfigError(f"--width must be a number above 0, got {parsed.width:g}")
+    path = Path(parsed.labels)
+    with explain_damage(path):
+        lines = run_lines(path)
+    table = labels_table(lines, parsed.width)
+    if parsed.json:
+        print(json.dumps(json_values(table), indent=2, ensure_ascii=False))
+        return 0
+    simulated = f"{SIMULATED} raters. " if lines[0].simulated else ""
+    sentence = labels_sentence(lines[0], parsed.width)
+    print(visible(f"{simulated}{lines[0].metric}, {lines[0].name}: {sentence[0].lower()}{sentence[1:]}"))
+    title = f"{simulated}Labels that an interval of the wanted width takes"
+    Console().print(plain_table(title, table.drop(columns="raters")))
+    return 0
+
+
 def _check_flags(parsed: argparse.Namespace) -> None:
+    if parsed.width is not None:
+        raise ConfigError("--width is the width of an interval that labels correct: give --labels RUN")
     if parsed.effect is None and parsed.bases is None and parsed.scenarios is None and not parsed.run:
         raise ConfigError(
             "give --effect (how many bases does it need?), --bases (what can they detect?), or --from RUN (a pilot run)"

@@ -2,7 +2,7 @@
 
 A random draw records the probability of every text, so that its labels stand for the whole. The probability may rise
 where the judges disagree, since a label tells more there, but a floor keeps every text possible. Every rater has a
-random order: whoever stops early has rated a random part of the draw. A sorted queue is for reading what looks odd
+random order: a rater who stops early has rated a random part of the draw. A sorted queue is for reading what looks odd
 first; its labels have no probability.
 """
 

@@ -277,6 +277,13 @@ class NotesFile:
         with self._writing() as db:
             db.execute("DELETE FROM labels WHERE draw = ? AND unit = ? AND rater = ?", (draw, unit, rater))
 
+    def label_count(self) -> int:
+        """How many answers raters gave; 0 where they cannot be read, which a report says."""
+        try:
+            return int(self._rows("SELECT count(*) AS count FROM labels")[0]["count"]) if self.version() else 0
+        except (NotesError, IndexError):
+            return 0
+
     def labels(self, draw: int | None = None) -> list[dict[str, Any]]:
         """The labels of one draw, or all labels of the run, each with its item's text id and probability."""
         rows = self._rows(

@@ -128,6 +128,17 @@ def find_comparable(study: str) -> Callable[..., Any] | None:
     return _function(entry.comparable) if entry and entry.comparable else None
 
 
+def arms_of(study: str, target: str | None = None) -> tuple[str, ...]:
+    """The facets by which a study compares texts (`parley.judging.study.HasArms`).
+
+    Args:
+        study: The name in the run file.
+        target: The study as the user gave it; without it only shipped studies are asked, and others have methods.
+    """
+    known = find_study(target) if target else find_study(study) if study in STUDIES else None
+    return tuple(getattr(known, "arms", ("method",)))
+
+
 def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:
     """What the units of a run are shown by: as stored in it, or as a shipped study of this name says; () if unknown.
 

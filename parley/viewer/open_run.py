@@ -222,7 +222,9 @@ class OpenRun:
         with self.file() as file:
             done = file.counts()["done"]
         cached = self._cached("headline")
-        if cached is not None and cached["done"] == done:
+        # People's labels correct the judges in the report.
+        labels = self.notes.label_count()
+        if cached is not None and (cached["done"], cached.get("labels", 0)) == (done, labels):
             return dict(cached["figures"])
         if reporter is None:
             return dict(compute(self.path, self._index)["figures"])

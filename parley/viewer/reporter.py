@@ -19,6 +19,7 @@ from typing import Any
 
 from parley import __version__
 from parley.runs import RunFile
+from parley.runs.notes import NotesFile
 from parley.viewer.headline import comparison, headline
 from parley.viewer.index import SearchIndex
 
@@ -38,7 +39,7 @@ def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda
         tell: is told what is being computed.
     """
     with RunFile.open(path) as file:
-        done, started = file.counts()["done"], time.time()
+        done, labels, started = file.counts()["done"], NotesFile(path).label_count(), time.time()
         try:
             figures = headline(file, tell)
         except Exception:  # whatever a file contains, its page says so and the next one's report is made
@@ -48,6 +49,7 @@ def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda
     stored = {
         "version": __version__,
         "done": done,
+        "labels": labels,
         "at": time.time(),
         "seconds": time.time() - started,
         "figures": figures,

@@ -1,0 +1,285 @@
+"""Means and differences in which people's labels of a random subset correct a judge's scores of everything.
+
+The estimate is that of PPI++ (Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453; PPI: Angelopoulos et al. 2023,
+Science 382, 669): the mean of the labels, moved by a weight times the difference between the judge's mean over all
+texts and its mean over the labelled ones. The weight makes the interval as narrow as it can: it is 0 for a judge that
+knows nothing, and then the labels stand alone. In the words of surveys this is a regression estimator.
+
+Three things differ from `ppi_py`, which takes texts as independent. Errors are over clusters, with Student's t over
+those that have a label. Labels count by 1 / the probability that they were drawn with. And the weight that a label is
+used with was fitted on other clusters' labels. With one text per cluster, equal probabilities and one fold, estimate
+and weight are those of `ppi_py.ppi_mean_pointestimate`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from parley.analysis.stats.results import Interval
+from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
+
+MIN_CLUSTERS = 10
+"""Labelled clusters below which there is no interval: errors over fewer are too rough for Student's t."""
+FOLDS = 5
+NO_SPREAD = 1e-12
+ASSUMES = "labelled texts were drawn at random with the recorded probabilities; clusters are independent"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledTexts:
+    """The texts of one arm: what the judge said of all of them, and people of some.
+
+    Every cluster counts the same, as in `parley.analysis.stats.clustered`, and within a cluster every text.
+
+    Args:
+        judged: The judge's score of each text.
+        labels: People's score of each text on the same scale, the mean over raters; NaN where a text has none.
+        clusters: The cluster of each text.
+        probabilities: The probability that each labelled text was drawn with, up to a common factor; None: the same
+            for all.
+    """
+
+    judged: Column
+    labels: Column
+    clusters: Column
+    probabilities: Column | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """A mean, or a difference of two, by the judge, by the labels alone, and by both.
+
+    Args:
+        both: The prediction-powered estimate. Its ends are NaN below ten labelled clusters.
+        judge: The judge's estimate, which is as wrong as the judge.
+        alone: The estimate from the labels alone.
+        weight: The weight of the judge's scores, from 0 to 1, the mean over folds and arms; 1 is PPI without tuning.
+        labels: Number of labelled texts.
+        texts: Number of texts.
+        labelled_clusters: Clusters with a label; of a difference, in the arm that has fewer.
+        clusters: Clusters of the texts; of a difference, in the arm that has fewer.
+        squares: What each labelled text adds to the variance because not all were drawn, were its probability tiny.
+        probabilities: The probability of each labelled text, on a scale where they say how many were labelled.
+        variance: Variance of `both`.
+    """
+
+    both: Interval
+    judge: Interval
+    alone: Interval
+    weight: float
+    labels: int
+    texts: int
+    labelled_clusters: int
+    clusters: int
+    squares: Floats
+    probabilities: Floats
+    variance: float
+
+    def width(self, labels: int) -> float:
+        """The width that the interval would have with another number of labels, drawn in the same way; inf without one.
+
+        Labels make the part of the variance smaller that comes from not labelling everything. What is left comes from
+        the clusters, and only more of them would make it smaller.
+
+        Args:
+            labels: Number of labelled texts, at most all of them.
+        """
+        factor = labels / self.labels
+        now, then = (
+            float((self.squares * (1 / np.minimum(1.0, self.probabilities * each) - 1)).sum()) for each in (1.0, factor)
+        )
+        per_cluster = self.texts / self.clusters
+        missed, missed_now = ((1 - min(1.0, each / self.texts)) ** per_cluster for each in (labels, self.labels))
+        clusters = min(self.clusters, self.labelled_clusters * (1 - missed) / (1 - missed_now))
+        variance = max(self.variance - now, 0.0) + then
+        if clusters < MIN_CLUSTERS:
+            return math.inf
+        return 2 * float(stats.t.ppf((1 + self.both.level) / 2, clusters - 1)) * math.sqrt(variance)
+
+    def labels_for(self, width: float) -> int | None:
+        """The fewest labels, all in all, that would give an interval of this width; None if all texts would not."""
+        if not self.width(self.texts) <= width:
+            return None
+        low, high = 1, self.texts
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.width(middle) <= width else (middle + 1, high)
+        return low
+
+
+def corrected_mean(texts: LabelledTexts, *, level: float = 0.95, folds: int = FOLDS, seed: int = 0) -> Corrected:
+    """The mean of one arm, corrected by people's labels.
+
+    Args:
+        texts: The arm.
+        level: Confidence level.
+        folds: Folds of labelled clusters; a label is used with the weight of the other folds. 1: one weight for all.
+        seed: Seed of the folds.
+    """
+    return _combined([_arm(texts, factorize(texts.clusters)[0], folds, seed)], level)
+
+
+def corrected_difference(
+    first: LabelledTexts, second: LabelledTexts, *, level: float = 0.95, folds: int = FOLDS, seed: int = 0
+) -> Corrected:
+    """The difference of two arms' means, first minus second, corrected by people's labels.
+
+    Each arm has its own weight. A cluster that both arms have counts as one, so that what its texts share cancels.
+
+    Args:
+        first: The first arm.
+        second: The second arm.
+        level: Confidence level.
+        folds: As of `corrected_mean`.
+        seed: Seed of the folds.
+    """
+    codes, _ = factorize([*first.clusters, *second.clusters])
+    cut = len(first.clusters)
+    return _combined([_arm(first, codes[:cut], folds, seed), _arm(second, codes[cut:], folds, seed)], level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Arm:
+    """An arm's estimates, each with what every cluster adds to its error, and what `Corrected` has of it."""
+
+    both: float
+    judge: float
+    alone: float
+    both_errors: Floats
+    judge_errors: Floats
+    alone_errors: Floats
+    weight: float
+    texts: int
+    labelled_clusters: int
+    clusters: int
+    squares: Floats
+    probabilities: Floats
+
+
+def _arm(texts: LabelledTexts, codes: Ints, folds: int, seed: int) -> _Arm:
+    judged, labels = as_floats(texts.judged), as_floats(texts.labels)
+    if not len(judged) == len(labels) == len(codes):
+        raise ValueError(f"columns of different lengths: {len(judged)}, {len(labels)}, {len(codes)}")
+    if not np.isfinite(judged).all():
+        raise ValueError("every text needs a score of the judge")
+    is_labelled = np.isfinite(labels)
+    if not is_labelled.any():
+        raise ValueError("no text has a label")
+    drawn = np.ones(len(codes)) if texts.probabilities is None else as_floats(texts.probabilities)
+    if not (drawn[is_labelled] > 0).all():
+        raise ValueError("every label needs a probability above 0")
+    sizes = np.bincount(codes)
+    target = 1 / (sizes[codes] * np.count_nonzero(sizes))
+    mean = float((target * judged).sum())
+
+    y, f, cluster = labels[is_labelled], judged[is_labelled], codes[is_labelled]
+    # A rater who stops early or skips lowers all probabilities by one factor: texts are counted to find it.
+    chance = np.minimum(1.0, drawn[is_labelled] * (1 / drawn[is_labelled]).sum() / len(codes))
+    share = target[is_labelled] / drawn[is_labelled]
+    share /= share.sum()
+    uniform = bool(np.ptp(chance) <= 1e-9 * chance.max())
+    # What a text's squared residual adds to the variance that comes from the draw; the slope makes their sum smallest.
+    importance = target[is_labelled] ** 2 * (1.0 if uniform else np.maximum(1 - chance, 1e-9) / chance**2)
+    # Where probabilities are equal, the spread of all the judge's scores counts: it is steadier than that of a part.
+    spread = _covariance(judged, judged, target**2) * len(codes) / max(len(codes) - 1, 1) if uniform else None
+    # ppi_py keeps its weight between 0 and 1; with all texts in the judge's mean, 1 becomes texts / unlabelled texts.
+    most = len(codes) / max(len(codes) - len(y), 1)
+    slopes = _slopes(y, f, _folds(cluster, folds, seed), importance, spread, most)
+    if len(y) == len(codes):  # nothing is left that the judge could tell
+        slopes = np.zeros(len(y))
+    rectified = y - slopes * (f - mean)
+    both, alone = float((share * rectified).sum()), float((share * y).sum())
+
+    def by_cluster(where: Ints, values: Floats) -> Floats:
+        return np.bincount(where, values, minlength=int(codes.max()) + 1).astype(float)
+
+    judge_errors = by_cluster(codes, target * (judged - mean))
+    slope = float((share * slopes).sum())
+    return _Arm(
+        both=both,
+        judge=mean,
+        alone=alone,
+        both_errors=by_cluster(cluster, share * (rectified - both)) + slope * judge_errors,
+        judge_errors=judge_errors,
+        alone_errors=by_cluster(cluster, share * (y - alone)),
+        weight=slope * (1 - len(y) / len(codes)),
+        texts=len(codes),
+        labelled_clusters=len(np.unique(cluster)),
+        clusters=int(np.count_nonzero(sizes)),
+        squares=(share * (rectified - both)) ** 2 * chance,
+        probabilities=chance,
+    )
+
+
+def _folds(cluster: Ints, folds: int, seed: int) -> Ints:
+    """The fold of each label; labels of one cluster are in the same."""
+    ids = np.unique(cluster)
+    fold: Ints = np.random.default_rng(seed).permutation(len(ids)) % min(folds, len(ids))
+    return fold[np.searchsorted(ids, cluster)]
+
+
+def _slopes(y: Floats, f: Floats, fold: Ints, importance: Floats, spread: float | None, most: float) -> Floats:
+    """The slope that each label is used with, fitted on the labels of other folds; with one fold, on all.
+
+    Args:
+        y: The labels.
+        f: The judge's scores of the labelled texts.
+        fold: The fold of each label.
+        importance: How much each label counts in the fit.
+        spread: The variance of the judge's scores; None: that of the labels that a slope is fitted on.
+        most: The largest slope.
+    """
+    slopes = np.zeros(len(y))
+    count = int(fold.max()) + 1
+    for number in range(count):
+        fitted = (fold != number) | (count == 1)
+        part = f[fitted], importance[fitted]
+        own = _covariance(part[0], *part) if spread is None else spread
+        slope = _covariance(part[0], y[fitted], part[1]) / own if own > NO_SPREAD else 0.0
+        slopes[fold == number] = min(max(slope, 0.0), most)
+    return slopes
+
+
+def _covariance(first: Floats, second: Floats, weights: Floats) -> float:
+    weights = weights / weights.sum()
+    return float((weights * (first - (weights * first).sum()) * (second - (weights * second).sum())).sum())
+
+
+def _combined(arms: Sequence[_Arm], level: float) -> Corrected:
+    """One arm's mean, or the first minus the second."""
+    signs = (1.0, -1.0)[: len(arms)]
+    labelled, clusters = min(arm.labelled_clusters for arm in arms), min(arm.clusters for arm in arms)
+    labels, texts = sum(len(arm.probabilities) for arm in arms), sum(arm.texts for arm in arms)
+
+    def interval(name: str, count: int, n: int, method: str, fewest: int) -> tuple[Interval, float]:
+        estimate = sum(sign * getattr(arm, name) for sign, arm in zip(signs, arms, strict=True))
+        errors = np.zeros(max(len(arm.judge_errors) for arm in arms))
+        for sign, arm in zip(signs, arms, strict=True):
+            own = getattr(arm, f"{name}_errors")
+            errors[: len(own)] += sign * own
+        variance = float((errors**2).sum()) * count / (count - 1) if count > 1 else math.nan
+        half = float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(variance) if count >= fewest else math.nan
+        about = Interval(level=level, n=n, clusters=count, method=method, assumes=ASSUMES)
+        return replace(about, estimate=estimate, low=estimate - half, high=estimate + half), variance
+
+    both, variance = interval("both", labelled, labels, "PPI++ over clusters, t over labelled ones", MIN_CLUSTERS)
+    alone, _ = interval("alone", labelled, labels, "weighted mean of labels, t over labelled clusters", MIN_CLUSTERS)
+    judge, _ = interval("judge", clusters, texts, "t interval over cluster means", 2)
+    return Corrected(
+        both=both,
+        judge=judge,
+        alone=alone,
+        weight=float(np.mean([arm.weight for arm in arms])),
+        labels=labels,
+        texts=texts,
+        labelled_clusters=labelled,
+        clusters=clusters,
+        squares=np.concatenate([arm.squares for arm in arms]),
+        probabilities=np.concatenate([arm.probabilities for arm in arms]),
+        variance=variance,
+    )

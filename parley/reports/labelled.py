@@ -1,0 +1,241 @@
+"""What judges said of the texts that people could have labelled, for the section in which labels correct them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from parley.agents import ConfigError, ParleyError
+from parley.analysis.reporting.corrected import ALL, PREFERRED, Arm, CorrectedLine, corrected_lines, corrected_section
+from parley.analysis.reporting.report import MAX_SENTENCES, SIMULATED, Report
+from parley.analysis.reporting.verdicts import cluster_of, uncategorised
+from parley.reports.label_texts import label_item
+from parley.reports.loading import LoadedRun, load_run
+from parley.runs import RunFile, frames
+from parley.runs.studies import arms_of
+
+CHOICE = {"A": 1.0, "tie": 0.5, "B": 0.0}
+OPTION = "answer"
+"""A choice between options says what is right and not how good a text is: there is no judge to correct."""
+TOPICS = ("topic", "prompt", "item")
+"""Facets that are clusters where units have no base, template or paragraph."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLabels:
+    """The labels of one or several runs, what they were drawn from, and what the judges said of it."""
+
+    labels: pd.DataFrame
+    drawn: pd.DataFrame
+    judged: pd.DataFrame
+
+    def lines(self) -> list[CorrectedLine]:
+        """The corrected estimates; none without labels of a random draw."""
+        return corrected_lines(self.judged, self.labels, self.drawn) if len(self.judged) else []
+
+
+def with_labels(report: Report, runs: Sequence[LoadedRun], arms: Sequence[str]) -> Report:
+    """The report with what people's labels say beside the judge's estimates; as it was where there are none.
+
+    Args:
+        report: The study's own.
+        runs: The runs that it is about, with distinct names.
+        arms: The facets that the study compares texts by.
+    """
+    try:
+        read = read_labels(runs, arms)
+    except ParleyError as error:
+        return replace(report, cautions=(*report.cautions, f"The labels could not be used: {error}"))
+    section = corrected_section(read.lines(), read.labels)
+    if not section.tables:
+        return report
+    # After what invalidates results: people's word on a question counts more than a judge's.
+    first = sum(sentence in report.invalidates for sentence in report.words)
+    words = (*report.words[:first], *section.words, *report.words[first:])
+    return replace(
+        report,
+        words=words[: max(MAX_SENTENCES, first + len(section.words))],
+        tables=(*report.tables, *section.tables),
+        forests=(*report.forests, *section.forests),
+        beside=(*report.beside, *section.words[:1]),
+    )
+
+
+def run_lines(path: Path) -> list[CorrectedLine]:
+    """A run's corrected estimates that have an interval, the report's first one first.
+
+    Args:
+        path: The run file.
+    """
+    run = load_run(path)
+    lines = read_labels([run], arms_of(run.study)).lines()
+    if not lines:
+        raise ConfigError(f"{path} has no labels of a random draw: label some in `parley view`")
+    with_interval = [line for line in lines if not line.note.startswith("labels in")]
+    if not with_interval:
+        raise ConfigError(f"{path}: {lines[0].note}; label more texts first")
+    return with_interval
+
+
+def labels_table(lines: Sequence[CorrectedLine], width: float | None) -> pd.DataFrame:
+    """By estimate: its labels, its width, and how many more labels the wanted width takes.
+
+    Args:
+        lines: Lines with an interval.
+        width: The width; None: half of what each is now.
+    """
+    rows = []
+    for line in lines:
+        now = line.result.both.high - line.result.both.low
+        wanted = now / 2 if width is None else width
+        needed = line.result.labels_for(wanted)
+        rows.append(
+            {
+                "metric": line.metric,
+                "of": line.name,
+                "raters": SIMULATED if line.simulated else "people",
+                "labels": line.result.labels,
+                "texts": line.result.texts,
+                "width": now,
+                "wanted": wanted,
+                "more_labels": None if needed is None else max(needed - line.result.labels, 0),
+                "width_with_all": line.result.width(line.result.texts),
+            }
+        )
+    more = pd.Series([row["more_labels"] for row in rows], dtype=object)  # whole numbers, and None
+    return pd.DataFrame(rows).assign(more_labels=more)
+
+
+def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> RunLabels:
+    """The labels of the runs.
+
+    Args:
+        runs: The runs; of several, units begin with the run's number.
+        arms: The facets that the study compares texts by.
+    """
+    several = len({str(model) for run in runs for model in run.verdicts["model"].unique()}) > 1
+    parts = []
+    for number, run in enumerate(runs):
+        prefix = f"{number}:" if len(runs) > 1 else ""
+        labels, drawn = frames.labels(run.path), frames.drawn(run.path)
+        judged = _judged(run, prefix, labels, drawn, arms, several) if len(labels) else pd.DataFrame()
+        # Where the study's measure is the mean of its scores, and all of them are better when they are higher.
+        if len(judged) and run.measures and not run.measures[0].metric and run.measures[0].better:
+            labels, judged = _with_mean(labels, judged)
+        parts.append([frame.assign(draw=prefix + frame["draw"].astype(str)) for frame in (labels, drawn)] + [judged])
+    labels, drawn, judged = (pd.concat(frames_of, ignore_index=True) for frames_of in zip(*parts, strict=True))
+    if len(judged):
+        judged["arm"] = _without_shared_parts(judged["arm"])
+    judged.attrs["cluster"] = next((name for *_, part in parts if (name := part.attrs.get("cluster"))), "cluster")
+    return RunLabels(labels=labels, drawn=drawn, judged=judged)
+
+
+def _with_mean(labels: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The labels and the judges' scores, with the mean over the metrics of a rubric first, where it has several."""
+    scores = judged[judged["metric"] != PREFERRED]
+    answers = labels[labels["question"].isin(scores["metric"])]
+    if scores["metric"].nunique() < 2:
+        return labels, judged
+    numbers = ("value", "judge_value")
+    keys = ["draw", "unit", "rater", "subject"]
+    means = answers.groupby(keys, sort=False, as_index=False).agg(
+        dict.fromkeys(numbers, _mean_of_all)
+        | {name: "first" for name in labels.columns if name not in (*keys, *numbers, "question")}
+    )
+    over_metrics = scores.groupby(["unit", "subject"], sort=False, as_index=False).agg(
+        {"judged": "mean", "text_id": "first", "cluster": "first", "arm": "first"}
+    )
+    both = pd.concat([over_metrics.assign(metric=ALL), judged], ignore_index=True)
+    both.attrs = judged.attrs
+    return pd.concat([labels, means.assign(question=ALL)], ignore_index=True), both
+
+
+def _mean_of_all(column: pd.Series) -> float:
+    """The mean; of an item whose questions were not all answered there is none."""
+    return float(column.mean(skipna=False))
+
+
+def _judged(
+    run: LoadedRun, prefix: str, labels: pd.DataFrame, drawn: pd.DataFrame, arms: Sequence[str], several: bool
+) -> pd.DataFrame:
+    """The judges' mean score of every text that could be drawn, by metric: one row per unit and subject."""
+    texts = drawn[drawn["probability"].notna()].drop_duplicates("unit").set_index("unit")["text_id"]
+    texts.index = prefix + texts.index.astype(str)
+    verdicts = run.verdicts[run.verdicts["unit"].isin(texts.index) & run.verdicts["metric"].isin(labels["question"])]
+    verdicts = uncategorised(verdicts[verdicts["metric"] != OPTION])
+    if verdicts.empty:
+        return pd.DataFrame()
+    choice = (verdicts["metric"] == PREFERRED) & verdicts["value"].isna()
+    verdicts = verdicts.assign(value=verdicts["value"].where(~choice, verdicts["text"].map(CHOICE)))
+    verdicts = _shown_rounds(run, prefix, verdicts)
+    # A text alone has no subject; the verdicts on it may name one all the same.
+    subjects = set(labels["subject"]) - {""}
+    verdicts = verdicts.assign(subject=verdicts["subject"].where(verdicts["subject"].isin(subjects), ""))
+    clusters = _clusters(verdicts)
+    keys = ["metric", "unit", "subject"]
+    judged = verdicts.assign(cluster=clusters).dropna(subset=["value"]).groupby(keys, sort=False)
+    means = judged.agg(judged=("value", "mean"), row=("value", lambda column: column.index[0])).reset_index()
+    facets = verdicts.loc[means["row"]]
+    means = means.drop(columns="row").assign(
+        text_id=means["unit"].map(texts).to_numpy(),
+        cluster=clusters.loc[facets.index].to_numpy(),
+        arm=_arms(facets, arms, several),
+    )
+    means.attrs["cluster"] = str(clusters.name)
+    return means
+
+
+def _shown_rounds(run: LoadedRun, prefix: str, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts on what raters see: of the round that is shown, by default the last; the chair's, where it spoke."""
+    by_unit = verdicts.groupby(["unit", "metric"])["round"]
+    wanted = by_unit.transform("max")
+    varied = verdicts.loc[(by_unit.transform("nunique") > 1) & (verdicts["metric"] != PREFERRED), "unit"].unique()
+    if len(varied):
+        with RunFile.open(run.path) as file:
+            shown = {unit: label_item(file, str(unit).removeprefix(prefix)).round for unit in varied}
+        rounds = verdicts["unit"].map(shown)
+        wanted = wanted.where(rounds.isna() | (verdicts["metric"] == PREFERRED), rounds)
+    verdicts = verdicts[verdicts["round"] == wanted]
+    chair = verdicts["role"] == "chair"
+    spoke = chair.groupby([verdicts["unit"], verdicts["metric"]]).transform("any")
+    return verdicts[chair | ~spoke]
+
+
+def _clusters(verdicts: pd.DataFrame) -> pd.Series:
+    clusters = cluster_of(verdicts)
+    other = next((name for name in TOPICS if name in verdicts and verdicts[name].notna().all()), None)
+    return verdicts[other].astype(str) if clusters.name == "unit" and other else clusters
+
+
+def _arms(rows: pd.DataFrame, facets: Sequence[str], several: bool) -> list[Arm]:
+    """The arm of each row; a facet that is empty reads "no flaw"."""
+    names = [*facets, *(["model"] if several else [])]
+    columns = [rows[name] if name in rows else [None] * len(rows) for name in names]
+    known: dict[tuple[Any, ...], Arm] = {}
+    arms = []
+    for values in zip(*columns, strict=True) if names else [()] * len(rows):
+        if values not in known:
+            known[values] = _arm(dict(zip(names, values, strict=True)))
+        arms.append(known[values])
+    return arms
+
+
+def _arm(values: Mapping[str, Any]) -> Arm:
+    blank = {name for name, value in values.items() if pd.isna(value) or value == ""}
+    parts = tuple(
+        f"no {name}" if name in blank else f"round {value:g}" if name == "round" else str(value)
+        for name, value in values.items()
+    )
+    units = {name: (str(value),) for name, value in values.items() if name not in blank and name != "round"}
+    return Arm(parts=parts, units=units)
+
+
+def _without_shared_parts(arms: pd.Series) -> list[Arm]:
+    """The arms without the parts that all of them have, which tell nothing apart."""
+    table = list(zip(*dict.fromkeys(arm.parts for arm in arms), strict=True))
+    kept = [place for place, parts in enumerate(table) if len(set(parts)) > 1]
+    return [replace(arm, parts=tuple(arm.parts[place] for place in kept)) for arm in arms]

@@ -1,0 +1,184 @@
+"""Means and differences that people's labels correct, against ppi_py, plain loops and simulated studies."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from parley.analysis.calibration.labels import CELLS, simulate_labels
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.prediction_powered import LabelledTexts, corrected_difference, corrected_mean
+
+# ppi_py 0.2.3:
+#   ppi_mean_pointestimate(Y, F, U)    5.20793527222676, with its tuned weight 0.22350650881321352
+#   ppi_mean_ci(Y, F, U, alpha=0.05)   4.75301402, 5.66285653
+Y = [5.5, 6.2, 5.5, 3.0, 6.4, 5.7, 4.2, 5.9, 5.5, 5.4, 5.0, 5.8]
+F = [5.3, 6.2, 5.5, 4.5, 6.5, 5.8, 4.4, 5.9, 5.9, 5.6, 6.4, 6.8]
+U = [2.6, 3.6, 5.3, 4.7, 6.1, 6.4, 7.9, 3.8, 5.6, 7.3, 6.8, 5.4, 5.6, 3.8, 4.8, 5.4, 4.2, 5.0, 4.7, 3.7]
+SINGLE = LabelledTexts(judged=[*F, *U], labels=[*Y, *[math.nan] * len(U)], clusters=range(len(F) + len(U)))
+
+
+def _texts(rng: np.random.Generator, bases: int = 40, each: int = 5, share: float = 0.5) -> LabelledTexts:
+    clusters = np.repeat(np.arange(bases), each)
+    people = 6 + rng.normal(0, 0.5, bases)[clusters] + rng.normal(0, 1, len(clusters))
+    judged = people + 1 + rng.normal(0, 0.5, len(clusters))
+    return LabelledTexts(
+        judged=judged, labels=np.where(rng.random(len(people)) < share, people, np.nan), clusters=clusters
+    )
+
+
+def test_one_text_per_cluster_and_one_fold_is_ppi_py() -> None:
+    found = corrected_mean(SINGLE, folds=1)
+    assert found.both.estimate == pytest.approx(5.20793527222676, abs=1e-12)
+    assert found.weight == pytest.approx(0.22350650881321352, abs=1e-12)
+
+
+def test_the_error_is_that_of_ppi_py_with_t_and_the_labels_degrees_of_freedom() -> None:
+    found = corrected_mean(SINGLE, folds=1)
+    theirs = (5.66285653 - 4.75301402) / 2 / stats.norm.ppf(0.975)
+    # ppi_py takes labelled and unlabelled texts as two samples, each around its own mean; here they are one sample.
+    everything = np.mean([*F, *U])
+    between = len(F) * (np.mean(F) - everything) ** 2 + len(U) * (np.mean(U) - everything) ** 2
+    between *= (found.weight / len(U)) ** 2
+    expected = math.sqrt((theirs**2 + between) * 12 / 11)
+    assert found.both.high - found.both.estimate == pytest.approx(expected * stats.t.ppf(0.975, 11), rel=1e-6)
+
+
+def test_the_judge_alone_is_the_mean_of_cluster_means() -> None:
+    texts = _texts(np.random.default_rng(1), bases=15)
+    plain = cluster_mean(pd.Series(texts.judged), pd.Series(texts.clusters))
+    found = corrected_mean(texts).judge
+    assert (found.estimate, found.low, found.high) == pytest.approx((plain.estimate, plain.low, plain.high))
+
+
+def test_the_labels_alone_are_weighted_by_cluster_and_probability() -> None:
+    # Clusters a (2 texts) and b (4 texts) count the same: a text of a counts 1/4, one of b 1/8; over its probability.
+    found = corrected_mean(
+        LabelledTexts(
+            judged=[1.0] * 6,
+            labels=[4.0, math.nan, 6.0, 8.0, math.nan, math.nan],
+            clusters=["a", "a", "b", "b", "b", "b"],
+            probabilities=[0.5, math.nan, 0.5, 0.25, math.nan, math.nan],
+        )
+    )
+    weights = [0.25 / 0.5, 0.125 / 0.5, 0.125 / 0.25]
+    expected = (4 * weights[0] + 6 * weights[1] + 8 * weights[2]) / sum(weights)
+    assert found.alone.estimate == pytest.approx(expected)
+    assert found.both.estimate == pytest.approx(expected), "a judge that says the same of all texts corrects nothing"
+    assert found.weight == 0
+
+
+def test_folds_use_each_label_with_the_weight_of_the_others() -> None:
+    texts = _texts(np.random.default_rng(2), bases=12, each=3)
+    labels, judged, clusters = map(np.asarray, (texts.labels, texts.judged, texts.clusters))
+    ids = np.unique(clusters[np.isfinite(labels)])
+    fold_of = dict(zip(ids, np.random.default_rng(7).permutation(len(ids)) % 3, strict=True))
+    rectified = []
+    for text in np.flatnonzero(np.isfinite(labels)):
+        others = [i for i in np.flatnonzero(np.isfinite(labels)) if fold_of[clusters[i]] != fold_of[clusters[text]]]
+        slope = np.cov(labels[others], judged[others], ddof=0)[0, 1] / np.var(judged, ddof=1)
+        most = len(judged) / np.isnan(labels).sum()
+        rectified.append(labels[text] - min(max(slope, 0), most) * (judged[text] - judged.mean()))
+    assert corrected_mean(texts, folds=3, seed=7).both.estimate == pytest.approx(np.mean(rectified))
+
+
+def test_the_error_sums_over_clusters_before_it_squares() -> None:
+    """Whatever the weight, the error is that of Taylor's expansion: what the estimate changes by without a cluster."""
+    texts = _texts(np.random.default_rng(3), bases=200, each=3)
+    found = corrected_mean(texts, folds=1)
+    labels, judged, clusters = map(np.asarray, (texts.labels, texts.judged, texts.clusters))
+    left_out = []
+    for cluster in range(200):
+        kept = clusters != cluster
+        part = LabelledTexts(judged=judged[kept], labels=labels[kept], clusters=clusters[kept])
+        left_out.append(corrected_mean(part, folds=1).both.estimate)
+    jackknife = math.sqrt(199 / 200 * np.sum((np.array(left_out) - np.mean(left_out)) ** 2))
+    assert math.sqrt(found.variance) == pytest.approx(jackknife, rel=0.03)
+
+
+def test_what_clusters_share_cancels_in_a_difference() -> None:
+    rng = np.random.default_rng(4)
+    first = _texts(rng)
+    shared = np.asarray(first.clusters) * 1.0  # base 0 is rated 0 higher by everybody, base 39 by 39
+    second = _texts(rng)
+    lifted = [
+        LabelledTexts(judged=each.judged + shared, labels=each.labels + shared, clusters=each.clusters)
+        for each in (first, second)
+    ]
+    plain, both = corrected_difference(first, second), corrected_difference(*lifted)
+    assert both.judge.high - both.judge.low == pytest.approx(plain.judge.high - plain.judge.low)
+    means = [corrected_mean(each).both for each in lifted]
+    assert both.both.high - both.both.low < 0.3 * (means[0].high - means[0].low)
+
+
+def test_no_interval_below_ten_labelled_clusters() -> None:
+    clusters = np.repeat(np.arange(30), 4)
+    labels = np.full(120, np.nan)
+    labels[:36] = np.arange(36) % 7
+    nine = LabelledTexts(judged=np.arange(120) % 5, labels=labels, clusters=clusters)
+    labels = labels.copy()
+    labels[36] = 3
+    ten = LabelledTexts(judged=np.arange(120) % 5, labels=labels, clusters=clusters)
+    assert corrected_mean(nine).labelled_clusters == 9
+    assert math.isnan(corrected_mean(nine).both.low)
+    assert math.isnan(corrected_mean(nine).alone.low)
+    assert math.isfinite(corrected_mean(nine).both.estimate)
+    assert math.isfinite(corrected_mean(ten).both.low)
+    assert math.isnan(corrected_difference(ten, nine).both.low), "the arm with fewer decides"
+
+
+def test_more_labels_are_predicted_to_give_the_width_that_they_give() -> None:
+    few, many = [], []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        texts = _texts(rng, bases=60, share=1.0)
+        order = rng.random(300)
+        drawn = [
+            LabelledTexts(
+                judged=texts.judged, labels=np.where(order < s, texts.labels, np.nan), clusters=texts.clusters
+            )
+            for s in (0.2, 0.6)
+        ]
+        small, large = map(corrected_mean, drawn)
+        assert small.width(small.labels) == pytest.approx(small.both.high - small.both.low)
+        few.append(small.width(large.labels))
+        many.append(large.both.high - large.both.low)
+    assert np.mean(few) == pytest.approx(np.mean(many), rel=0.06)
+
+
+def test_the_labels_for_a_width_are_the_fewest() -> None:
+    found = corrected_mean(_texts(np.random.default_rng(5), share=0.3))
+    wanted = 0.9 * found.width(found.labels)
+    needed = found.labels_for(wanted)
+    assert needed is not None
+    assert needed > found.labels
+    assert found.width(needed) <= wanted < found.width(needed - 1)
+    assert found.labels_for(0.5 * found.width(found.texts)) is None, "only more bases would do"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"labels": [math.nan] * 32}, "no text has a label"),
+        ({"judged": [math.nan] * 32}, "score of the judge"),
+        ({"probabilities": [0.0] * 32}, "probability above 0"),
+        ({"labels": [1.0]}, "different lengths"),
+    ],
+)
+def test_what_cannot_be_corrected_is_refused(changed: dict[str, list[float]], message: str) -> None:
+    columns = {name: getattr(SINGLE, name) for name in ("judged", "labels", "clusters", "probabilities")}
+    with pytest.raises(ValueError, match=message):
+        corrected_mean(LabelledTexts(**{**columns, **changed}))
+
+
+@pytest.mark.parametrize("cell", [CELLS[1], CELLS[9]], ids=lambda cell: cell.name)
+def test_a_sample_of_the_calibration(cell: object) -> None:
+    """The whole table is in docs/analysis.md; 60 studies cannot tell 93% from 98%, but they can tell 95% from 80%."""
+    for rates in simulate_labels(cell, 60, seed=42):  # type: ignore[arg-type]
+        assert rates.covered >= 0.88
+        assert rates.width < rates.alone_width, "the labels alone are less"
+        assert rates.judge_covered < 0.1, "the judge is biased by method"

@@ -1,0 +1,189 @@
+"""People's labels of a run in its report: what they change, what they do not enter, and how many more it takes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import parley as library
+from parley.reports.label_draw import DrawSettings, draw_items
+from parley.runs import RunFile, frames
+from parley.runs.notes import Answer, NotesFile
+
+pytest.importorskip("pandas")
+Parley = Callable[..., Any]
+TOPICS = 14
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """84 texts of two methods on 14 topics, scored for bias by a simulated judge."""
+    folder = tmp_path_factory.mktemp("scored")
+    rows = [
+        {"id": f"{method}-{topic}-{n}", "text": f"{method} {topic} {n}.", "group": method, "topic": f"topic {topic}"}
+        for method in ("sft", "rldf")
+        for topic in range(TOPICS)
+        for n in range(3)
+    ]
+    texts = folder / "t.jsonl"
+    texts.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    run = folder / "s.sqlite"
+    library.run("rubric", file=str(texts), by="group", rubrics=["bs"], model=["sim/any?base=6&noise=1.5"], out=str(run))
+    return run
+
+
+@dataclass
+class Labeller:
+    """Gives labels to a copy of the run."""
+
+    run: Path
+
+    def __post_init__(self) -> None:
+        self.notes = NotesFile(self.run)
+        judged = frames.verdicts(self.run).groupby("unit", observed=True)["value"].mean()
+        self.judged = {str(unit): float(score) for unit, score in judged.items()}
+
+    def draw(self, count: int, **settings: Any) -> Iterator[tuple[int, str]]:
+        with RunFile.open(self.run) as file:
+            draw = draw_items(file, self.notes, list(self.judged), DrawSettings(count=count, **settings))
+        for item in self.notes.items(draw):
+            if item["position"] is not None:
+                yield draw, item["unit"]
+
+    def label(self, draw: int, unit: str, score: float | None, rater: str = "Ada", **about: Any) -> None:
+        self.notes.add_labels(draw, unit, rater, [Answer("", "BS", score, score, None)], **about)
+
+    def as_a_person_would(self, unit: str) -> float:
+        """The judge likes what rldf writes two points less than people do."""
+        return self.judged[unit] - 2 * unit.startswith("rldf")
+
+
+@pytest.fixture
+def labeller(scored: Path, place: Path) -> Labeller:
+    copy = place / "s.sqlite"
+    copy.write_bytes(scored.read_bytes())
+    return Labeller(copy)
+
+
+def row(report: dict[str, Any], first: str, second: str) -> dict[str, Any]:
+    (found,) = (row for row in report["corrected"] if (row["first"], row["second"]) == (first, second))
+    return dict(found)
+
+
+def test_a_report_without_labels_is_as_it_was(parley: Parley, labeller: Labeller) -> None:
+    before = parley("report", labeller.run, "--draws", 100, "--json").json
+    assert "corrected" not in before
+    assert "label" not in " ".join(before["summary"])
+
+
+def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labeller: Labeller) -> None:
+    for draw, unit in labeller.draw(50, seed=1):
+        labeller.label(draw, unit, labeller.as_a_person_would(unit))
+    report = parley("report", labeller.run, "--draws", 100, "--json").json
+    found = row(report, "sft", "rldf")
+    means = {m: np.mean([s for unit, s in labeller.judged.items() if unit.startswith(m)]) for m in ("sft", "rldf")}
+    assert found["judge"] == pytest.approx(means["sft"] - means["rldf"])
+    truth = means["sft"] - means["rldf"] + 2
+    assert found["low"] < truth < found["high"]
+    assert found["judge_high"] < truth
+    assert found["high"] - found["low"] < found["alone_high"] - found["alone_low"]
+    assert (found["labels"], found["texts"], found["clusters"]) == (50, 84, 13), "one topic of one method has no label"
+    assert found["moved"] == pytest.approx(found["corrected"] - found["judge"])
+    first, second, third = report["summary"][:3]
+    assert first.startswith("BS, sft − rldf: ")
+    assert "by the judge corrected with labels of 50 of 84 texts (13 topics)" in first
+    assert "The labels move the judge's estimate up by" in second
+    assert "narrower than with the labels alone" in second
+    assert third == "1 rater gave the labels."
+    forest = next(forest for forest in report["forests"] if forest["table"] == "corrected")
+    assert forest["question"] == "What do people say of BS?"
+    assert [line["secondary"] for line in forest["estimates"][:3]] == [False, True, True]
+    assert forest["estimates"][0]["units"] == {"group": ["sft", "rldf"]}
+
+
+def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(parley: Parley, labeller: Labeller) -> None:
+    for number, (draw, unit) in enumerate(labeller.draw(50, seed=1)):
+        labeller.label(draw, unit, None if number < 5 else labeller.as_a_person_would(unit))
+    before = parley("report", labeller.run, "--draws", 100, "--json").json
+    assert row(before, "sft", "rldf")["labels"] == 45
+    assert "they skipped 5 of 50 items, which the estimate does not stand for" in " ".join(before["summary"])
+    for draw, unit in labeller.draw(20, kind="sorted"):
+        labeller.label(draw, unit, 10.0)
+    after = parley("report", labeller.run, "--draws", 100, "--json").json
+    assert after["corrected"] == before["corrected"]
+    assert "labels from a sorted queue are left out" in " ".join(after["summary"])
+
+
+def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(parley: Parley, labeller: Labeller) -> None:
+    for draw, unit in labeller.draw(50, seed=1):
+        score = labeller.as_a_person_would(unit)
+        labeller.label(draw, unit, score - 1, "Ada")
+        labeller.label(draw, unit, score + 1, "Ben")
+    report = parley("report", labeller.run, "--draws", 100, "--json").json
+    assert row(report, "sft", "rldf")["labels"] == 50
+    spread = "raters of one text differ by a standard deviation of 1.41 on the raters' scale"  # of -1 and 1: √2
+    assert spread in " ".join(report["summary"])
+
+
+def test_simulated_raters_are_named_wherever_their_numbers_are(parley: Parley, labeller: Labeller) -> None:
+    for draw, unit in labeller.draw(50, seed=1):
+        labeller.label(draw, unit, labeller.as_a_person_would(unit), simulated=True)
+    report = parley("report", labeller.run, "--draws", 100, "--json").json
+    assert all(sentence.startswith("SIMULATED raters. ") for sentence in report["summary"][:3])
+    assert row(report, "sft", "rldf")["raters"] == "SIMULATED"
+    assert report["forests"][-1]["question"].startswith("SIMULATED raters. ")
+    assert "SIMULATED raters. " in parley("power", "--labels", labeller.run).out
+
+
+def test_labels_in_nine_topics_give_no_interval(parley: Parley, labeller: Labeller) -> None:
+    nine = {f"-{topic}-" for topic in range(9)}
+    for draw, unit in labeller.draw(84):
+        if any(topic in unit for topic in nine):
+            labeller.label(draw, unit, labeller.as_a_person_would(unit))
+    report = parley("report", labeller.run, "--draws", 100, "--json").json
+    found = row(report, "sft", "rldf")
+    assert found["low"] is None
+    assert found["note"] == "labels in 9 topics: no interval below 10"
+    assert "There is no corrected interval: it takes labels in 10 topics." in report["summary"]
+    refused = parley("power", "--labels", labeller.run)
+    assert refused.status == 2
+    assert "labels in 9 topics: no interval below 10; label more texts first" in refused.err
+
+
+def test_how_many_more_labels_a_width_takes(parley: Parley, labeller: Labeller) -> None:
+    for draw, unit in labeller.draw(40, seed=1):
+        labeller.label(draw, unit, labeller.as_a_person_would(unit) + 3 * (int(unit[-1]) % 2))
+    rows = parley("power", "--labels", labeller.run, "--json").json
+    now = rows[0]["width"]
+    assert rows[0]["wanted"] == pytest.approx(now / 2)
+    wanted = 0.9 * now
+    planned = parley("power", "--labels", labeller.run, "--width", wanted, "--json").json[0]
+    assert 0 < planned["more_labels"] < 44
+    said = parley("power", "--labels", labeller.run, "--width", wanted).out
+    assert f"about {planned['more_labels']} more labels would make it" in said
+    none = parley("power", "--labels", labeller.run, "--width", planned["width_with_all"] / 2)
+    assert "labels of all 84 texts would leave it about" in none.out
+    assert "is already" in parley("power", "--labels", labeller.run, "--width", 2 * now).out
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--width", "0.1"], "--width is the width of an interval that labels correct: give --labels RUN"),
+        (["--labels", "s.sqlite", "--bases", "3"], "--bases has no effect with --labels: leave it out"),
+        (["--labels", "s.sqlite", "--width", "-1"], "--width must be a number above 0, got -1"),
+        (["--labels", "s.sqlite"], "s.sqlite has no labels of a random draw: label some in `parley view`"),
+    ],
+)
+def test_flags_that_make_no_sense_are_refused(
+    parley: Parley, labeller: Labeller, flags: list[str], complaint: str
+) -> None:
+    result = parley("power", *flags)
+    assert result.status == 2
+    assert complaint in result.err
