@@ -82,6 +82,20 @@ class Answer(NamedTuple):
     text: str | None
 
 
+class AboutRun(NamedTuple):
+    """What people call a run. It is stored as notes without a unit.
+
+    Args:
+        name: A name beside that of its file; "" without one.
+        group: The group that it is listed under, such as an experiment; "" without one.
+        tags: Tags, in any number.
+    """
+
+    name: str = ""
+    group: str = ""
+    tags: tuple[str, ...] = ()
+
+
 class NotesError(ParleyError):
     """Notes that cannot be written or read."""
 
@@ -179,14 +193,37 @@ class NotesFile:
         """The notes on a unit and its messages, or all notes of the run."""
         return self._rows(
             "SELECT id, unit, seq, author, tag, comment, at FROM notes "
-            "WHERE withdrawn_at IS NULL AND (?1 IS NULL OR unit = ?1) ORDER BY id",
+            "WHERE withdrawn_at IS NULL AND unit != '' AND (?1 IS NULL OR unit = ?1) ORDER BY id",
             (unit,),
         )
+
+    def about_run(self) -> AboutRun:
+        """The run's own name, group and tags."""
+        rows = self._rows(
+            "SELECT tag, comment FROM notes WHERE unit = '' AND withdrawn_at IS NULL AND comment != '' ORDER BY id"
+        )
+        by_kind: dict[str, list[str]] = {"name": [], "group": [], "tag": []}
+        for row in rows:
+            by_kind.setdefault(row["tag"], []).append(row["comment"])
+        return AboutRun("".join(by_kind["name"][-1:]), "".join(by_kind["group"][-1:]), tuple(by_kind["tag"]))
+
+    def describe_run(self, about: AboutRun) -> None:
+        """Name, group and tag the run. Its former ones stay in the file, withdrawn."""
+        now = time.time()
+        rows = [("name", about.name), ("group", about.group), *(("tag", tag) for tag in about.tags)]
+        with self._writing() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("UPDATE notes SET withdrawn_at = ? WHERE unit = '' AND withdrawn_at IS NULL", (now,))
+            db.executemany(
+                "INSERT INTO notes (unit, seq, author, tag, comment, at) VALUES ('', NULL, '', ?, ?, ?)",
+                [(kind, text, now) for kind, text in rows if text],
+            )
+            db.execute("COMMIT")
 
     def units_by_tag(self) -> dict[str, list[str]]:
         units: dict[str, list[str]] = {}
         for row in self._rows(
-            "SELECT DISTINCT tag, unit FROM notes WHERE withdrawn_at IS NULL AND tag != '' ORDER BY tag"
+            "SELECT DISTINCT tag, unit FROM notes WHERE withdrawn_at IS NULL AND tag != '' AND unit != '' ORDER BY tag"
         ):
             units.setdefault(row["tag"], []).append(row["unit"])
         return units

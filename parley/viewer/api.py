@@ -19,6 +19,7 @@ from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer import compare
 from parley.viewer.export import export_page
+from parley.viewer.grid import MAX_BALLOTS, ballots, grid
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reporter import Reporter
 from parley.viewer.run_folder import RunFolder, file_stamp
@@ -150,7 +151,10 @@ async def get_runs(request: web.Request) -> web.Response:
     folder = request.app[STATE].folder
 
     def work() -> dict[str, Any]:
-        return {"folder": folder.root.name or str(folder.root), "runs": [{"name": name} for name in folder.names()]}
+        return {
+            "folder": folder.root.name or str(folder.root),
+            "runs": [{"name": name, "about": folder.about(name)} for name in folder.names()],
+        }
 
     return await respond(work)
 
@@ -217,6 +221,26 @@ async def get_units(request: web.Request) -> web.Response:
     name, state = required(request), request.app[STATE]
     query, params = read_query(request.query)
     return await respond(lambda: state.run(name).page(query, params.q, include_prompts=params.prompts))
+
+
+@routes.get("/api/grid")
+async def get_grid(request: web.Request) -> web.Response:
+    name, state = required(request), request.app[STATE]
+    query, _ = read_query(request.query)
+    rows, columns = (request.query.get(key, "") for key in ("rows", "columns"))
+    return await respond(lambda: grid(state.table(name), query, rows, columns))
+
+
+@routes.get("/api/ballots")
+async def get_ballots(request: web.Request) -> web.Response:
+    """The probabilities that were read from silent ballots, by unit."""
+    name, state, units = required(request), request.app[STATE], request.query.getall("unit", [])[:MAX_BALLOTS]
+
+    def work() -> dict[str, Any]:
+        with closing(state.run(name).file()) as file:
+            return ballots(file, units)
+
+    return await respond(work)
 
 
 @routes.get("/api/unit")

@@ -47,6 +47,7 @@ MODULES = (
     "run.js",
     "message.js",
     "drawer.js",
+    "grid.js",
     "unit.js",
     "compare.js",
     "label.js",

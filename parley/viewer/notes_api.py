@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from parley.agents import ConfigError, seed_from
 from parley.reports.label_draw import DrawSettings, draw_items, why_fewer
 from parley.reports.label_texts import SCALE, label_item
+from parley.runs.notes import AboutRun, NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer import labelling
 from parley.viewer.api import STATE, Int64, download, read_body, read_query, required, respond
@@ -30,6 +31,14 @@ class NewNote(BaseModel, extra="forbid", frozen=True):
     author: str = Field("", max_length=80)
     tag: str = Field("", max_length=60)
     comment: str = Field("", max_length=20_000)
+
+
+class NewAbout(BaseModel, extra="forbid", frozen=True):
+    """What people call a run."""
+
+    name: str = Field("", max_length=120)
+    group: str = Field("", max_length=80)
+    tags: list[Annotated[str, Field(max_length=60)]] = Field([], max_length=20)
 
 
 class NoteWithdrawal(BaseModel, extra="forbid", frozen=True):
@@ -99,6 +108,19 @@ async def add_note(request: web.Request) -> web.Response:
                 raise NotFound(f"there is no unit '{note.unit}' in this run")
         run.notes.add(note.unit, note.seq, note.author.strip(), note.tag.strip(), note.comment.strip())
         return {"notes": run.notes.notes(note.unit)}
+
+    return await respond(work)
+
+
+@routes.post("/api/about")
+async def describe_run(request: web.Request) -> web.Response:
+    """Name, group and tag a run, in its notes file."""
+    name, state, new = required(request), request.app[STATE], await read_body(request, NewAbout)
+
+    def work() -> dict[str, Any]:
+        tags = tuple(dict.fromkeys(tag.strip() for tag in new.tags if tag.strip()))
+        NotesFile(state.folder.path(name)).describe_run(AboutRun(new.name.strip(), new.group.strip(), tags))
+        return state.folder.about(name)
 
     return await respond(work)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from parley import __version__
 from parley.viewer.api import PageParams
-from parley.viewer.notes_api import NewLabels, NewLabelSet, NewNote, NoteWithdrawal
+from parley.viewer.notes_api import NewAbout, NewLabels, NewLabelSet, NewNote, NoteWithdrawal
 
 routes = web.RouteTableDef()
 TEXT = {"type": "string"}
@@ -24,6 +24,8 @@ READS: dict[str, tuple[str, ...]] = {
     "/api/figure": ("run", "name"),
     "/api/config": ("run",),
     "/api/units": ("run", PAGE_PARAMS),
+    "/api/grid": ("run", "rows?", "columns?", PAGE_PARAMS),
+    "/api/ballots": ("run", "unit?"),
     "/api/unit": ("run", "unit", PAGE_PARAMS),
     "/api/find": ("run", "text"),
     "/api/texts": ("run", "ids"),
@@ -38,6 +40,7 @@ READS: dict[str, tuple[str, ...]] = {
 """Parameters by path; those with a question mark are optional."""
 WRITES: dict[str, tuple[tuple[str, ...], type[BaseModel]]] = {
     "/api/notes": (("run",), NewNote),
+    "/api/about": (("run",), NewAbout),
     "/api/notes/withdraw": (("run",), NoteWithdrawal),
     "/api/label/sets": (("run", PAGE_PARAMS), NewLabelSet),
     "/api/label": (("run",), NewLabels),

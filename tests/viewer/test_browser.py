@@ -274,11 +274,9 @@ def test_a_unit_says_its_verdict_below_its_title_and_the_drawer_explains_its_key
 def test_filters_and_the_finding_are_in_words_and_a_phone_shows_a_unit_first(shared_viewer, open_page):
     page = open_page(shared_viewer + "run?run=quick.sqlite")
     found = page.locator(".finding h2")
-    sizes = page.evaluate(
-        "[...document.querySelectorAll('main *')].map((node) => parseFloat(getComputedStyle(node).fontSize))"
-    )
     expect(found).to_contain_text("SIMULATED")
-    assert float(found.evaluate("(node) => parseFloat(getComputedStyle(node).fontSize)")) == max(sizes)
+    size = "(node) => parseFloat(getComputedStyle(node).fontSize)"
+    assert found.evaluate(size) == max(page.locator("main *").evaluate_all(f"(all) => all.map({size})"))
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(shared_viewer + "run?run=quick.sqlite&tab=units")
     expect(page.locator("tr[data-unit]").first).to_be_in_viewport()
@@ -295,6 +293,37 @@ def test_notes_are_a_page_and_not_a_download(runs, viewer, open_page):
     expect(page.locator(".notes li")).to_contain_text("<b>Why</b>?")
     page.locator(".notes a").click()
     expect(page.locator("#m1.linked")).to_be_visible()
+
+
+def test_a_run_gets_a_name_a_group_and_tags_and_ctrl_k_finds_it(tmp_path, viewer, open_page, build):
+    run = build.flipping(tmp_path / "a.sqlite")
+    build.write_run(tmp_path / "b.sqlite", [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "B")])])
+    before = sha256(run.read_bytes()).hexdigest()
+    page = open_page(viewer(tmp_path) + "run?run=a.sqlite&tab=notes")
+    page.get_by_label("name", exact=True).fill("The <i>first</i> one")
+    page.get_by_label("group", exact=True).fill("pilots")
+    page.get_by_label("tags", exact=True).fill("kept, kept, blind")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("h1")).to_contain_text("The <i>first</i> one")
+    assert NotesFile(run).about_run() == ("The <i>first</i> one", "pilots", ("kept", "blind"))
+    assert NotesFile(run).notes() == []
+    assert sha256(run.read_bytes()).hexdigest() == before
+    page.goto(page.url.split("/run?")[0] + "/")
+    page.get_by_label("group", exact=True).select_option("pilots")
+    expect(page.locator("tr[data-run]")).to_have_count(1)
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to").fill("theme")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to").fill("blind")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("run=a.sqlite"))
+    page.goto(page.url.split("/run?")[0] + "/compare?run=a.sqlite&with=b.sqlite")
+    expect(page.locator(".baseline")).to_have_text("baseline: The <i>first</i> one")
+    expect(page.get_by_role("region", name="What differs in the configs")).to_contain_text("units done41")
+    page.get_by_role("button", name="make it the baseline").click()
+    expect(page.locator(".baseline")).to_have_text("baseline: b.sqlite")
 
 
 def test_a_critique_loop_shows_scores_and_changes_by_iteration(tmp_path, viewer, open_page, build):

@@ -31,13 +31,15 @@ function showTools() {
   setTheme(THEMES.includes(theme) ? theme : "auto");
   const label = () => `theme: ${document.documentElement.dataset.theme}`;
   const nextTheme = () => THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
-  const toggle = button(label(), () => { setTheme(nextTheme()); toggle.textContent = label(); }, { class: "plain" });
-  fill(document.getElementById("tools"), button("Go to… ⌃K", openSwitcher, { class: "plain", "aria-keyshortcuts": "Control+K", title: "go to a page, run or unit" }), toggle, h("button", { type: "button", class: "plain", onclick: () => showHelp(), "aria-label": "keyboard shortcuts", title: "keyboard shortcuts" }, "?"));
+  const change = () => { setTheme(nextTheme()); toggle.textContent = label(); };
+  const toggle = button(label(), change, { class: "plain" });
+  const actions = [{ kind: "action", name: "Change the theme", detail: "", run: change }, { kind: "action", name: "Keyboard shortcuts", detail: "?", run: () => showHelp() }];
+  fill(document.getElementById("tools"), button("Go to… ⌃K", () => openSwitcher(actions), { class: "plain", "aria-keyshortcuts": "Control+K", title: "go to a page, run or unit" }), toggle, h("button", { type: "button", class: "plain", onclick: () => showHelp(), "aria-label": "keyboard shortcuts", title: "keyboard shortcuts" }, "?"));
+  listenForSwitcher(actions);
 }
 
 onNavigate(showPage);
 window.addEventListener("popstate", showPage);
 showTools();
 listenForKeys();
-listenForSwitcher();
 showPage();

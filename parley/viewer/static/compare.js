@@ -17,9 +17,9 @@ export function comparePage(main, params) {
   setTitle(`Compare ${run}`);
   shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
   const choice = h("div", { class: "row" });
-  const tested = h("div", { class: "tested" });
+  const [configs, tested] = [h("div", {}), h("div", { class: "tested" })];
   const units = h("div", {}, loading());
-  fill(main, h("div", { class: "page" }, h("h1", {}, "Compare"), choice, tested, units));
+  fill(main, h("div", { class: "page" }, h("h1", {}, "Compare"), choice, configs, tested, units));
   let stopped = false;
 
   const change = (changes, newOthers = others) => {
@@ -42,14 +42,29 @@ export function comparePage(main, params) {
       const values = comparison.facets[facet] || [];
       const free = runs.map(({ name }) => name).filter((name) => name !== run && !others.includes(name));
       const byFacet = { facet: "", x: "", y: "" };
-      fill(choice, others.map((name) => h("span", { class: "pill" }, h("bdi", {}, name), button("×", () => change({}, others.filter((kept) => kept !== name)), { class: "plain", "aria-label": `remove ${name}` }))),
-        chooser("with run", "", free, (value) => value && change(byFacet, [...others, value])),
+      const called = (name) => runs.find((one) => one.name === name)?.about?.name || name;
+      const makeBaseline = (name) => go("/compare", [["run", name], ...[run, ...others.filter((kept) => kept !== name)].map((kept) => ["with", kept])]);
+      fill(choice, others.length ? h("span", { class: "pill baseline" }, "baseline: ", h("bdi", { title: run }, called(run))) : "",
+        others.map((name) => h("span", { class: "pill" }, h("bdi", { title: name }, called(name)), button("make it the baseline", () => makeBaseline(name), { class: "plain" }), button("×", () => change({}, others.filter((kept) => kept !== name)), { class: "plain", "aria-label": `remove ${name}` }))),
+        chooser("with run", "", free, (value) => value && change(byFacet, [...others, value]), "–", called),
         others.length ? "" : chooser("or by facet", facet, Object.keys(comparison.facets), (value) => change({ facet: value, x: "", y: "" }, []), "–", facetName),
         facet ? chooser("from", x, values, (value) => change({ x: value }), "–", (value) => facetValue(facet, value)) : "", facet ? chooser("to", y, values, (value) => change({ y: value }), "–", (value) => facetValue(facet, value)) : "",
         others.length > 1 ? h("label", {}, "units of ", h("select", { onchange: (event) => change({ shown: event.target.value }) }, others.map((name) => h("option", { value: name, selected: name === other }, name)))) : "",
         chooser("judged by", params.get("judge") || "", comparison.judges, (value) => change({ judge: value }), "the panel"));
       fill(units, other || (facet && x && y) ? pairs(comparison) : h("p", { class: "muted" }, "Choose another run, or a facet and two of its values. Units of two runs are matched by id; units of one run are matched by all other facets."));
     } catch (error) { fill(units, errorBox(error)); }
+  }
+
+  // What differs in how the runs were made, a row for each setting.
+  async function showConfigs() {
+    if (!others.length) return;
+    try {
+      const made = (await Promise.all([run, ...others].map((name) => get("run", { run: name })))).map(({ config, models, suite, versions, units: counts }) => new Map(flattened({ models, suite, config, versions, "units done": counts?.done })));
+      const differing = unique(made.flatMap((settings) => [...settings.keys()])).filter((key) => unique(made.map((settings) => settings.get(key) ?? "–")).length > 1);
+      fill(configs, differing.length ? h("details", { class: "numbers", open: differing.length <= 8 }, h("summary", {}, `What differs in the configs (${differing.length})`), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What differs in the configs" }, h("table", { class: "table" },
+        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "setting"), [run, ...others].map((name, nth) => h("th", { scope: "col" }, h("bdi", {}, name), nth ? "" : " (baseline)")))),
+        h("tbody", {}, differing.map((key) => h("tr", {}, h("th", { scope: "row" }, key), made.map((settings, nth) => h("td", { "data-label": [run, ...others][nth] }, h("bdi", {}, settings.get(key) ?? "–"))))))))) : h("p", { class: "muted" }, "The configs are the same."));
+    } catch (error) { fill(configs, errorBox(error)); }
   }
 
   // The list of units compares two runs at a time.
@@ -106,8 +121,15 @@ export function comparePage(main, params) {
     ];
   }
   show();
+  showConfigs();
   showTested();
   return { stop: () => { stopped = true; } };
+}
+
+// Nested settings as [path, text] pairs: {"config": {"seed": 1}} is [["config.seed", "1"]].
+function flattened(value, path = "") {
+  if (value && typeof value === "object" && !Array.isArray(value)) return Object.entries(value).flatMap(([key, inner]) => flattened(inner, path ? `${path}.${key}` : key));
+  return [[path, typeof value === "string" ? value : JSON.stringify(value)]];
 }
 
 export function pairPage(main, params) {

@@ -9,10 +9,10 @@ import { unitTitle } from "./title.js";
 import { verdictLine } from "./verdict.js";
 import { button, errorBox, loading, showHelp, speakerIndex } from "./widgets.js";
 
-// Opens the drawer for a row of the list, `tr[data-unit]`. `j` and `k` show the next and the previous row.
+// Opens the drawer for a row or cell of the list, `[data-unit]`. `j` and `k` show the next and the previous one.
 // `measure` is what the study's units are compared by.
 export function openDrawer(list, row, run, params, measure) {
-  const rows = [...list.querySelectorAll("tr[data-unit]")];
+  const rows = [...list.querySelectorAll("[data-unit]")];
   let place = rows.indexOf(row);
   if (place < 0) return;
   const content = h("div", { class: "drawer-body", tabindex: "0", role: "region", "aria-label": "Transcript" });
@@ -27,7 +27,7 @@ export function openDrawer(list, row, run, params, measure) {
     if (event.key === "?") { event.preventDefault(); showHelp({ j: { what: "next unit" }, k: { what: "previous unit" }, Escape: { what: "close" } }); }
   } },
   h("header", {}, h("div", {}, heading, verdict), h("div", { class: "row actions" }, full, button("↑", () => move(-1), { "aria-label": "previous unit", title: "shortcut: k" }), button("↓", () => move(1), { "aria-label": "next unit", title: "shortcut: j" }), button("Close", close))), content);
-  dialog.addEventListener("close", () => { dialog.remove(); rows[place].classList.remove("in-drawer"); rows[place].querySelector("a")?.focus(); });
+  dialog.addEventListener("close", () => { dialog.remove(); rows[place].classList.remove("in-drawer"); (rows[place].querySelector("a") || rows[place]).focus(); });
 
   async function show() {
     const [shown, id] = [place, rows[place].dataset.unit];

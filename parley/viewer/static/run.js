@@ -6,6 +6,7 @@ import { drawerRows } from "./drawer.js";
 import { dateTime, embedded, fill, go, h, integer, link, money, number, plural, signed, unique } from "./dom.js";
 import { facetName, facetValue, TECHNICAL } from "./facets.js";
 import { showFindings } from "./findings.js";
+import { gridView } from "./grid.js";
 import { showNotes } from "./notes.js";
 import { TITLE_FACETS, unitTitle } from "./title.js";
 import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
@@ -14,7 +15,7 @@ const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "
 const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
-const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "notes", "config"];
+const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "grid", "notes", "config"];
 const NARROW = "(max-width: 52rem)"; // where filters stand above the units, as in the style sheet
 
 // Filters, a search or an order are about units; without any, what was found comes first.
@@ -30,13 +31,16 @@ export function runPage(main, params) {
   const about = h("section", { class: "about" }, loading());
   const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the run" });
   const findings = h("section", { class: "tab" }, loading("The report is being computed…"));
-  const [notes, config] = [h("section", { class: "tab" }), h("section", { class: "tab" })];
+  const [gridBox, notes, config] = Array.from({ length: 3 }, () => h("section", { class: "tab" }));
   const filters = h("details", { class: "filters", "aria-label": "Filters", open: !matchMedia(NARROW).matches });
   const toolbar = h("div", { class: "toolbar" });
   const list = h("div", { class: "list" }, loading());
   const state = { params, page: null, focused: -1, openFilters: new Set(), expandedFilters: new Set(), shown: null, stopped: false };
   const units = h("div", { class: "split" }, filters, h("section", { class: "units" }, toolbar, list));
-  fill(main, h("div", { class: "page" }, about, tabs, findings, units, notes, config));
+  fill(main, h("div", { class: "page" }, about, tabs, findings, units, gridBox, notes, config));
+
+  const grid = gridView(gridBox, run, () => state.measure);
+  const onGrid = () => tabOf(state.params) === "grid";
 
   const change = (edit, replace = false) => {
     const next = new URLSearchParams(state.params);
@@ -83,11 +87,11 @@ export function runPage(main, params) {
     if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
     const { done, failed, planned } = summary.units;
     fill(about,
-      h("div", { class: "row spread" }, h("h1", {}, run, h("span", { class: `pill ${summary.state}` }, summary.state)),
+      h("div", { class: "row spread" }, h("h1", {}, h("bdi", {}, summary.about?.name || run), h("span", { class: `pill ${summary.state}` }, summary.state), (summary.about?.tags || []).map((tag) => h("span", { class: "pill tag" }, tag))),
         embedded ? h("p", { class: "muted" }, "exported part of a run") : h("div", { class: "row actions" },
           link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
           h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "the units that match, as one HTML file" }, "Export"))),
-      h("p", { class: "facts" }, h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
+      h("p", { class: "facts" }, summary.about?.name ? [h("bdi", {}, run), " · "] : "", summary.about?.group ? [h("bdi", {}, summary.about.group), " · "] : "", h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
       progress(summary.units),
       h("p", { class: "muted" }, [`${integer(done)} of ${plural(done + failed + planned, "unit")} done`, failed ? `${integer(failed)} failed` : null,
         plural(summary.calls, "call"), plural(summary.tokens, "token"), money(summary.cost), dateTime(summary.started)].filter(Boolean).join(" · ")),
@@ -110,10 +114,11 @@ export function runPage(main, params) {
     const tab = tabOf(state.params);
     const name = (key) => key.charAt(0).toUpperCase() + key.slice(1);
     fill(tabs, ...TABS.map((key) => link("/run", tabParams(key), { "aria-current": key === tab ? "page" : null }, name(key))));
-    for (const [key, node] of Object.entries({ findings, units, notes, config })) node.hidden = key !== tab;
+    for (const [key, node] of Object.entries({ findings, units, grid: gridBox, notes, config })) node.hidden = key !== tab;
     if (tab === "findings" && !findingsShown) refreshFindings();
     if (tab === "units") showUnits();
-    if (tab === "notes") showNotes(notes, run);
+    if (tab === "grid") described.then(() => grid.show(state.params));
+    if (tab === "notes") showNotes(notes, run, () => showAbout());
     if (tab === "config" && !config.childElementCount) showConfig(config, run);
   }
 
@@ -229,7 +234,7 @@ export function runPage(main, params) {
     go("/run", query);
   }
   shortcuts({
-    "/": { what: "search", run: () => search.focus() }, j: { what: "next unit", run: () => moveFocus(1) }, k: { what: "previous unit", run: () => moveFocus(-1) },
+    "/": { what: "search", run: () => search.focus() }, j: { what: "next unit, or situation", run: () => (onGrid() ? grid.move(1) : moveFocus(1)) }, k: { what: "previous unit, or situation", run: () => (onGrid() ? grid.move(-1) : moveFocus(-1)) },
     Enter: { what: "open the unit", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.focused)]?.querySelector("a").click() },
     n: { what: "next page", run: () => turnPage(1) }, p: { what: "previous page", run: () => turnPage(-1) },
     c: { what: "clear all filters", run: clearAll }, v: drawerRows(list, run, () => state.params, () => state.measure), Escape: { what: "clear search and filters", run: clearAll },

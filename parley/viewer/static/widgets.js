@@ -52,6 +52,9 @@ export function speakerIndex(names) {
 // Shortcuts of the page, by key: { what, run }. They are off while the user types.
 let keys = {};
 export function shortcuts(map) { keys = map; }
+
+// What can be done on this page, for Ctrl-K: its shortcuts, with their keys.
+export function pageActions() { return Object.entries(keys).map(([key, { what, run }]) => ({ kind: "action", name: what, detail: key, run })); }
 export function listenForKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;

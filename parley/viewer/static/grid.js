@@ -1,0 +1,116 @@
+// A tab of a run: situations by identities (or methods, or models) as a heat map, the largest spread first.
+import { get } from "./api.js";
+import { openDrawer } from "./drawer.js";
+import { fill, go, h, integer, link, number, percent, plural } from "./dom.js";
+import { facetName, facetValue } from "./facets.js";
+import { unitTitle } from "./title.js";
+import { distributionOf } from "./verdict.js";
+import { errorBox, loading, pager } from "./widgets.js";
+
+const STRONGEST = 60; // percent of colour in the cell that is furthest from its row's mean: the number stays readable
+
+// Only the facets that name the text, so that the title says nothing of the columns.
+function situationTitle(row, facet) {
+  const kept = Object.fromEntries(["scenario", "base", "topic", "article", "question_id", "item", "set", "prompt", "category", "example_id"].filter((name) => name in row.facets && (name !== "category" || facet === "example_id")).map((name) => [name, row.facets[name]]));
+  return unitTitle(kept, row.name) || row.name;
+}
+
+export function gridView(box, run, measure) {
+  const state = { params: null, grid: null, row: 0, column: 0, ballots: new Map() };
+  const about = h("div", { class: "grid-about", "aria-live": "polite" });
+  const table = h("div", { class: "scroll grid-scroll", onkeydown: (event) => onArrow(event), onfocusin: (event) => follow(event.target), onmouseover: (event) => follow(event.target, false), onclick: (event) => open(event.target.closest("button[data-unit]")) });
+
+  async function show(params) {
+    state.params = params;
+    fill(box, loading());
+    try {
+      const query = new URLSearchParams(params);
+      query.set("run", run);
+      state.grid = await get("grid", query);
+      if (params === state.params) draw();
+    } catch (error) { fill(box, errorBox(error)); }
+  }
+
+  const change = (key, value) => { const next = new URLSearchParams(state.params); next.delete("page"); value ? next.set(key, value) : next.delete(key); go("/run", next); };
+  const chooser = (label, key, names, chosen) => h("label", {}, `${label} `, h("select", { onchange: (event) => change(key, event.target.value) }, names.map((name) => h("option", { value: name, selected: name === chosen }, facetName(name)))));
+
+  function draw() {
+    const { rows, columns, row_facet: rowFacet, column_facet: columnFacet, part, total, row_facets: rowFacets, column_facets: columnFacets } = state.grid;
+    if (!rows.length) return fill(box, h("p", { class: "muted" }, "These units have no grid: it needs a situation or a text, something that is varied on it, and scores. Every unit is in the list."));
+    [state.row, state.column] = [0, 0];
+    const deviations = rows.flatMap((row) => row.cells.filter(Boolean).map((cell) => Math.abs(cell.score - middle(row))));
+    const largest = Math.max(...deviations) || 1;
+    const only = Object.entries(part).map(([facet, value]) => `${facetName(facet)}: ${facetValue(facet, value)}`);
+    fill(table, h("table", { class: "heat" }, h("caption", { class: "unseen" }, `${measure()?.label || "score"} by ${facetName(rowFacet)} and ${facetName(columnFacet)}`),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, facetName(rowFacet)), h("th", { scope: "col", class: "num" }, "spread"), columns.map((label) => h("th", { scope: "col", class: "num" }, h("bdi", {}, facetValue(columnFacet, label)))))),
+      h("tbody", {}, rows.map((row, nth) => h("tr", {}, h("th", { scope: "row", title: row.name }, h("bdi", {}, situationTitle(row, rowFacet))), h("td", { class: "num spread" }, number(row.spread)), row.cells.map((cell, column) => cellView(row, cell, largest, nth, column)))))));
+    fill(box, h("div", { class: "row spread" }, h("div", { class: "row" }, chooser("rows", "rows", rowFacets, rowFacet), chooser("columns", "columns", columnFacets.filter((name) => name !== rowFacet), columnFacet), only.length ? h("span", { class: "pill" }, only.join(", ")) : ""), pager(Number(state.params.get("page") || 0), total, "/run", state.params)),
+      h("p", { class: "muted" }, "The largest spread comes first. Blue is above the row's mean, orange below it; ▲ and ▼ are its highest and its lowest. ", h("kbd", {}, "j"), " and ", h("kbd", {}, "k"), ": next and previous situation; arrows: cells; ", h("kbd", {}, "Enter"), ": the words."),
+      about, table);
+    tell();
+  }
+
+  function middle(row) { const known = row.cells.filter(Boolean); return known.reduce((sum, { score }) => sum + score, 0) / known.length; }
+
+  function cellView(row, cell, largest, nth, column) {
+    if (!cell) return h("td", { class: "num muted" }, "–");
+    const scores = row.cells.filter(Boolean).map(({ score }) => score);
+    const deviation = cell.score - middle(row);
+    const mark = scores.length > 1 && row.spread > 0 ? (cell.score === Math.max(...scores) ? " ▲" : cell.score === Math.min(...scores) ? " ▼" : "") : "";
+    return h("td", { class: `num ${deviation > 0 ? "above" : "below"}`, vars: { "--heat": `${(STRONGEST * Math.abs(deviation)) / largest}%` } },
+      h("button", { type: "button", tabindex: nth || column ? "-1" : "0", "data-unit": cell.units[0], "data-row": nth, "data-column": column }, number(cell.score), h("span", { class: "extreme" }, mark)));
+  }
+
+  const buttonAt = (row, column) => table.querySelector(`button[data-row="${row}"][data-column="${column}"]`);
+
+  // What is in the cell that has the focus, or that the mouse is over: the distribution over the scale, and its units.
+  function follow(target, focused = true) {
+    const cell = target.closest?.("button[data-unit]");
+    if (!cell) return;
+    if (focused) { for (const other of table.querySelectorAll("button[tabindex='0']")) other.tabIndex = -1; cell.tabIndex = 0; }
+    [state.row, state.column] = [Number(cell.dataset.row), Number(cell.dataset.column)];
+    tell();
+  }
+
+  async function tell() {
+    const { rows, columns, row_facet: rowFacet, column_facet: columnFacet } = state.grid;
+    const [row, column] = [state.row, state.column];
+    const cell = rows[row].cells[column];
+    if (!cell) return;
+    const units = rows[row].cells.filter(Boolean).map((one) => one.units[0]);
+    // Read once for a row; its other cells wait for the same answer.
+    if (!state.ballots.has(units[0])) state.ballots.set(units[0], get("ballots", new URLSearchParams([["run", run], ...units.map((unit) => ["unit", unit])])).catch(() => ({})));
+    const ballots = await state.ballots.get(units[0]);
+    if (row !== state.row || column !== state.column) return;
+    const filters = new URLSearchParams([["run", run], ["tab", "units"], [`f.${rowFacet}`, rows[row].name], [`f.${columnFacet}`, columns[column]], ...Object.entries(state.grid.part).map(([facet, value]) => [`f.${facet}`, value])]);
+    fill(about, h("p", {}, h("b", {}, h("bdi", {}, situationTitle(rows[row], rowFacet))), ` · ${facetValue(columnFacet, columns[column])}: `, h("b", {}, number(cell.score)), " · ", link("/run", filters, {}, plural(cell.units.length, "unit"))), distribution(ballots[cell.units[0]]));
+  }
+
+  // Bars with their numbers: what the judge would have said, and how probably.
+  function distribution(read) {
+    const metric = Object.keys(read || {}).find((path) => path.includes("="))?.split("=")[0];
+    const options = distributionOf(read, metric);
+    if (!options.length) return "";
+    const highest = Math.max(...options.map(([, probability]) => probability)) || 1;
+    return h("ol", { class: "distribution", "aria-label": "Probability of each score" }, options.map(([option, probability]) => h("li", {}, h("span", { class: "bar-space" }, h("span", { class: "bar-fill", vars: { height: `${(100 * probability) / highest}%` } })), h("span", {}, percent(probability)), h("b", {}, option))));
+  }
+
+  function move(rows, columns = 0) {
+    if (!state.grid?.rows.length) return;
+    const last = [state.grid.rows.length - 1, state.grid.columns.length - 1];
+    let [row, column] = [Math.max(0, Math.min(last[0], state.row + rows)), Math.max(0, Math.min(last[1], state.column + columns))];
+    while (!buttonAt(row, column) && columns && column > 0 && column < last[1]) column += columns;
+    const cell = buttonAt(row, column) || table.querySelector(`button[data-row="${row}"]`);
+    cell?.focus({ preventScroll: true });
+    cell?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  function onArrow(event) {
+    const step = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1] }[event.key];
+    if (step && !event.ctrlKey && !event.metaKey && !event.altKey) { event.preventDefault(); move(...step); }
+  }
+
+  function open(cell) { if (cell) openDrawer(table, cell, run, new URLSearchParams(), measure()); }
+
+  return { show, move };
+}

@@ -1,0 +1,66 @@
+"""The grid of situations by identities: its cells against values written by hand, and its keys in a browser."""
+
+from __future__ import annotations
+
+import pytest
+
+from parley.agents import Transcript, Turn
+from parley.judging import Outcome, Unit, Verdict
+from parley.runs import Record
+from parley.viewer.grid import grid
+from parley.viewer.open_run import OpenRun
+from parley.viewer.table import UnitQuery
+
+SCORES = {
+    ("even", "black"): 5.0, ("even", "white"): 5.25, ("wide", "black"): 2.0, ("wide", "white"): 7.5,
+    ("wide", "<b>x</b>"): 4.0,
+}  # fmt: skip
+
+
+def ballot(scenario: str, identity: str, score: float, phase: int = 1) -> Record:
+    """A silent ballot of which everything is known but what a model would have said."""
+    expected = {"Overall=1": 0.25, "Overall=9": 0.75, "Overall": score}
+    turns = (Turn("user", "narrator", 0, "Mark it."), Turn("Judge", "debater", 0, "9", expected=expected))
+    verdict = Verdict(judge="Judge", role="debater", round=0, metric="Overall", value=score, sampled=9.0)
+    unit = Unit(f"s{phase}/{scenario}/{identity}", {"phase": phase, "scenario": scenario, "identity": identity})
+    return Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(turns, "done"), (verdict,)))
+
+
+@pytest.fixture
+def silent(tmp_path, build):
+    records = [ballot(*key, score) for key, score in SCORES.items()]
+    return build.write_run(tmp_path / "silent.sqlite", [*records, ballot("even", "black", 9.0, phase=3)])
+
+
+def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent):
+    run = OpenRun(silent)
+    assert run.wait_until_indexed(60)
+    found = grid(run.table(wait=True), UnitQuery())
+    run.close()
+    assert (found["row_facet"], found["column_facet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
+    assert found["columns"] == ["black", "white", "<b>x</b>"]
+    assert [(row["name"], row["spread"]) for row in found["rows"]] == [("wide", 5.5), ("even", 0.25)]
+    scores = [[cell and cell["score"] for cell in row["cells"]] for row in found["rows"]]
+    assert scores == [[2.0, 7.5, 4.0], [5.0, 5.25, None]], "the ballot of phase 3 is not in them"
+
+
+def test_a_study_without_scores_has_no_grid(tmp_path, build):
+    run = OpenRun(build.write_run(tmp_path / "loop.sqlite", [build.critique_loop()]))
+    assert grid(run.table(wait=True), UnitQuery())["rows"] == []
+    run.close()
+
+
+def test_the_grid_is_read_by_keys_and_shows_the_words(silent, viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = open_page(viewer(silent) + "run?run=silent.sqlite&tab=grid")
+    expect(page.locator(".grid-about")).to_contain_text("Wide · black: 2.00")
+    page.keyboard.press("j")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".grid-about")).to_contain_text("Even · white: 5.25")
+    expect(page.get_by_role("list", name="Probability of each score")).to_contain_text("75%9")
+    expect(page.locator(".heat button[tabindex='0']")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator(".drawer .verdict")).to_contain_text("expected score 5.25 on a scale of 1 to 9")
+    page.keyboard.press("Escape")
+    expect(page.locator(".heat button:focus")).to_contain_text("5.25 ▲")
+    assert page.locator(".heat b:has-text('x')").count() == 0, "what a file says is text"
