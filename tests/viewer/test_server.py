@@ -167,4 +167,7 @@ def test_the_command_serves_until_ctrl_c(runs):
         status, _, text = request(address, "/api/runs")
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
-    assert (status, json.loads(text)["runs"]) == (200, [{"name": "quick.sqlite"}])
+    assert (status, json.loads(text)["runs"]) == (
+        200,
+        [{"name": "quick.sqlite", "about": {"name": "", "group": "", "tags": []}}],
+    )
