@@ -200,8 +200,11 @@ class Malibu:
             raise ConfigError("--wordings is for designs with silent ballots: staged, silent or talk")
 
     def models(self) -> list[str]:
-        own = [judge.model for judge in self._panel() if judge.model]
-        return list(dict.fromkeys([*self.config.model, *own]))
+        judges = [*self._panel(), *(self._silent_judges if self.silent is not None else [])]
+        # Where every judge has a model of its own, the study's is not called, and need not be there: it is an embedded
+        # one by default, with weights to fetch and load.
+        shared = [] if all(judge.model for judge in judges) else self.config.model
+        return list(dict.fromkeys([*shared, *(judge.model for judge in judges if judge.model)]))
 
     def prompts(self) -> Mapping[str, str]:
         if self.silent is not None:

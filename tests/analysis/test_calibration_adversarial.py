@@ -277,6 +277,7 @@ def test_the_figure_shows_false_alarms_only(sample: pd.DataFrame, tmp_path: Path
 # Silent ballots: a seeded sample of the table in docs/analysis.md
 
 
+@pytest.mark.nightly
 def test_bases_that_share_wordings_are_no_clusters() -> None:
     names = ("20 bases, a wording each", "8 wordings for 20 bases", "20 bases × 8 wordings")
     chosen = [cell(f"silent ballots: {name}") for name in names]
@@ -299,6 +300,7 @@ def test_silent_ballots_are_called_alike_where_they_are_and_only_there() -> None
     assert alike["SD 0.2, 20 bases"] <= 0.05
 
 
+@pytest.mark.nightly
 def test_a_plain_difference_is_not_called_aligned() -> None:
     """0.4 points on every base, of which three of four coded ones favour the same identity."""
     uneven = cell("opposite stereotypes: 0.4 in all bases, directions uneven")

@@ -45,6 +45,7 @@ def test_columns_that_differ_widen_the_interval_although_all_rows_agree() -> Non
     assert found.p > 0.5
 
 
+@pytest.mark.nightly
 def test_an_incomplete_table_is_valid_where_either_sample_varies() -> None:
     """Every row has two of 20 columns. With a true mean of 0, 5% of 400 tables are rejected, give or take."""
     rng = np.random.default_rng(0)

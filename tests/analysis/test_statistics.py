@@ -109,6 +109,7 @@ def test_fewer_than_two_clusters_have_no_interval(values: list[float], estimate:
     assert math.isnan(result.high)
 
 
+@pytest.mark.nightly
 def test_the_interval_covers_the_truth_nineteen_times_in_twenty() -> None:
     rng = np.random.default_rng(5)
     rounds, scenarios, each = 500, 8, 5

@@ -14,6 +14,7 @@ import pytest
 
 import parley
 from parley.agents import ConfigError
+from parley.runs.job import make_study
 from parley.scenarios import ALL, identity_words
 from tests.panels import panel_study
 
@@ -170,6 +171,17 @@ def test_your_own_panel(run_study: RunStudy, place: Path) -> None:
         ("Miller", "You are Miller. You know flour.", "sim/judge"),
         ("Guest", "You are Guest. You are hungry.", "sim/other"),
     ]
+
+
+@pytest.mark.parametrize("design", ["silent", "staged", "talk", "paper"])
+def test_a_model_that_no_judge_uses_is_not_opened(place: Path, design: str) -> None:
+    """Without `--model` it would be the embedded one, whose weights are loaded before the first unit."""
+    (place / "judges.toml").write_text(JUDGES)
+    study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml"})
+    assert study.models() == ["local/smollm2", "sim/other"]
+    (place / "judges.toml").write_text(JUDGES.replace('flour."', 'flour."\nmodel = "sim/miller"'))
+    study = make_study("malibu", {"suite": "tiny", "design": design, "judges": "judges.toml", "consensus": "mean"})
+    assert study.models() == ["sim/miller", "sim/other"]
 
 
 def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:

@@ -157,6 +157,7 @@ def test_worker_processes_run_nothing_of_the_current_folder_and_have_the_path_of
     assert all(os.path.isabs(entry) for entry in run.split("\n"))
 
 
+@pytest.mark.nightly
 def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the_run_before_rays_own(
     place: Path, start: Callable[..., Any], hostile: Callable[[], list[str]], short: Path
 ) -> None:
