@@ -8,7 +8,15 @@ sorted queue shows raters what somebody wanted to see first, and says nothing ab
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
+
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
+
+Judged = Mapping[tuple[str, str, str], float | str]
+"""What the judges said, by unit, subject and question: a score on the raters' scale, or a choice."""
 
 
 def rated_texts(labels: pd.DataFrame, drawn: pd.DataFrame, question: str) -> pd.DataFrame:
@@ -63,3 +71,79 @@ def non_response(labels: pd.DataFrame) -> pd.DataFrame:
     skipped = labels.assign(skipped=labels["value"].isna()).groupby(["rater", "question", "draw", "unit"])["skipped"]
     items = skipped.all().groupby(["rater", "question"])
     return pd.DataFrame({"answered": items.size() - items.sum(), "skipped": items.sum()}).reset_index()
+
+
+def between_raters(labels: pd.DataFrame) -> list[dict[str, Any]]:
+    """How raters agree on each question that two of them answered about one item.
+
+    Fleiss' kappa of choices; Krippendorff's alpha of scores, for which 6 and 7 are nearly the same. A row has the
+    question, the place (A or B of a pair), `raters`, `items` with two answers, and the coefficient with its interval.
+
+    Args:
+        labels: The labels of one draw.
+    """
+    answered = labels[labels["value"].notna()]
+    # The subjects A and B are places, shown to all; other subjects are speakers, who differ from unit to unit.
+    sides = answered["subject"].where(answered["subject"].isin(["A", "B"]), "")
+    item = answered["text_id"] + "\x00" + answered["subject"].where(sides == "", "")
+    rows: list[dict[str, Any]] = []
+    for (side, question), group in answered.assign(item=item).groupby([sides, "question"], sort=False):
+        is_choice = group["text"].notna().any()
+        ratings = group.pivot_table(
+            index="item", columns="rater", values="text" if is_choice else "value", aggfunc="first"
+        )
+        shared = ratings[ratings.notna().sum(axis=1) >= 2]
+        if shared.empty:
+            continue
+        found = fleiss_kappa(shared) if is_choice else krippendorff_alpha(shared)
+        rows.append(
+            {
+                "question": question,
+                "subject": side,
+                "measure": "Fleiss' κ" if is_choice else "Krippendorff's α",
+                "raters": int(shared.notna().any().sum()),
+                "items": len(shared),
+                "estimate": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "note": found.note,
+            }
+        )
+    return rows
+
+
+def with_judges(labels: pd.DataFrame, judged: Judged) -> list[dict[str, Any]]:
+    """How each rater agrees with the judges on the same texts.
+
+    Args:
+        labels: The labels of one draw.
+        judged: What the judges said.
+    """
+    answered = labels[labels["value"].notna()]
+    rows: list[dict[str, Any]] = []
+    for rater, of_rater in labels.groupby("rater", sort=False):
+        group = answered[answered["rater"] == rater]
+        pairs = [
+            (label.text, label.value, said)
+            for label in group.itertuples()
+            if (said := judged.get((label.unit, label.subject, label.question))) is not None
+        ]
+        choices = [(text, said) for text, _, said in pairs if isinstance(text, str)]
+        gaps = [value - said for text, value, said in pairs if not isinstance(text, str) and isinstance(said, float)]
+        row: dict[str, Any] = {
+            "rater": rater,
+            "simulated": bool(of_rater["simulated"].any()),
+            "items": int(group["unit"].nunique()),
+            "compared": len(choices),
+            "same_choice": sum(text == said for text, said in choices),
+            "scores": len(gaps),
+            "mean_difference": sum(gaps) / len(gaps) if gaps else None,
+            "mean_absolute_difference": sum(map(abs, gaps)) / len(gaps) if gaps else None,
+        }
+        if choices:
+            first, second = (list(side) for side in zip(*choices, strict=True))
+            places = ["A", "B", "tie"] if {*first, *second} <= {"A", "B", "tie"} else None
+            kappa = weighted_kappa(first, second, weights="none", categories=places)
+            row |= {"kappa": kappa.estimate, "low": kappa.low, "high": kappa.high, "note": kappa.note}
+        rows.append(row)
+    return rows

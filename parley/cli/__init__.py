@@ -54,6 +54,7 @@ COMMANDS: dict[str, Command] = {
     "check": Command("parley.cli.check", "check a judge's card against requirements, for CI"),
     "show": Command("parley.cli.show", "print a transcript in the terminal"),
     "view": Command("parley.cli.view", "read runs in the browser"),
+    "labels": Command("parley.cli.labels", "draw texts for people to label, export and import their labels"),
     "export": Command("parley.cli.export", "make a dataset from runs, or write any run for Inspect or as JSON lines"),
     "audit": Command(
         "parley.cli.audit", "what a reward model could learn from preference pairs instead of their content"

@@ -13,15 +13,18 @@ import json
 import math
 import random
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+from urllib.parse import parse_qs, urlencode
 
 from parley.agents import ConfigError, seed_from
 from parley.base.text import plural
 from parley.reports.label_texts import LabelItem, label_item
 from parley.runs import RunFile
 from parley.runs.notes import DrawKind, Item, NotesFile
+from parley.runs.reading import parse_facets
 
 CHOICES = ("preferred", "answer")
 """The metrics whose verdicts are choices, which raters make too."""
@@ -37,29 +40,78 @@ class DrawSettings:
         kind: "random", or "sorted" for a queue that begins where the judges disagree most.
         floor: The smallest probability of a text, as a share of what it would be in an even draw. 1 draws evenly; below
             1, the rest of the probability goes to texts in proportion to the judges' disagreement.
-        filters: The filters that gave the units, stored with the draw.
+        scores: Whether raters also score each answer of a pair; otherwise they only choose, which takes one key.
+        filters: The facets of the units to draw from, as on the viewer's pages: {"f.phase": ["2"]}.
     """
 
     count: int = 50
     seed: int = 0
     kind: DrawKind = "random"
     floor: float = 1.0
-    filters: Mapping[str, Any] = field(default_factory=dict)
+    scores: bool = False
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, draw: Mapping[str, Any]) -> DrawSettings:
+        """The settings of a stored draw."""
+        stored = draw["settings"]
+        try:
+            return cls(
+                count=int(stored["asked"]),
+                seed=draw["seed"],
+                kind=draw["kind"],
+                floor=float(stored["floor"]),
+                scores=bool(stored["scores"]),
+                filters=stored["filters"],
+            )
+        except (KeyError, TypeError, ValueError):
+            raise ConfigError(f"draw {draw['id']} of the notes file is damaged") from None
+
+    def recipe(self) -> str:
+        """The settings as one line; the same line on the same units gives the same draw."""
+        plain = {"kind": self.kind, "items": self.count, "seed": self.seed, "floor": self.floor}
+        return urlencode({**plain, "scores": int(self.scores), **self.filters}, doseq=True)
+
+    @classmethod
+    def from_recipe(cls, recipe: str) -> DrawSettings:
+        """The settings that `recipe` wrote."""
+        try:
+            values = parse_qs(recipe, strict_parsing=True, keep_blank_values=True)
+            filters = {name: found for name, found in values.items() if name.startswith("f.")}
+            single = {name: found[0] for name, found in values.items()}
+            return cls(
+                count=int(single["items"]),
+                seed=int(single["seed"]),
+                kind=next(kind for kind in get_args(DrawKind) if kind == single["kind"]),
+                floor=float(single["floor"]),
+                scores=single["scores"] == "1",
+                filters=filters,
+            )
+        except (KeyError, ValueError, StopIteration):
+            raise ConfigError(f"'{recipe}' is not how a draw is written") from None
 
 
-def draw_items(file: RunFile, notes: NotesFile, units: Sequence[str], settings: DrawSettings) -> int:
+def draw_items(file: RunFile, notes: NotesFile, settings: DrawSettings) -> int:
     """Draw texts to label from the finished units, store the draw and return its id.
 
     Args:
         file: The run.
         notes: Where the draw is stored.
-        units: The ids of the units to draw from.
         settings: How many, and how.
     """
+    for draw in notes.draws():
+        if DrawSettings.of(draw).recipe() == settings.recipe():
+            raise ConfigError(f"draw {draw['id']} was made with the same settings and seed: choose another seed")
+    items = drawn_items(file, settings)
+    return notes.add_draw(settings.kind, settings.seed, items, stored_settings(settings, items))
+
+
+def drawn_items(file: RunFile, settings: DrawSettings) -> list[Item]:
+    """All units that could be drawn, and which of them are; the same for the same units and settings."""
     if not 0 < settings.floor <= 1:
         raise ConfigError(f"floor must be above 0 and at most 1, not {settings.floor:g}")
     units_of: dict[str, list[str]] = {}
-    for unit in units:
+    for unit in matching_units(file, settings.filters):
         item = label_item(file, unit)
         if item.texts or item.choice:
             units_of.setdefault(text_id(item), []).append(unit)
@@ -79,16 +131,39 @@ def draw_items(file: RunFile, notes: NotesFile, units: Sequence[str], settings: 
     else:
         order = sorted(texts, key=lambda text: -spread[text])[: settings.count]
     shown = {generator.choice(units_of[text]): position for position, text in enumerate(order)}
-    items = [Item(unit, text, probability[text], shown.get(unit)) for text, units in units_of.items() for unit in units]
-    stored = {
+    return [Item(unit, text, probability[text], shown.get(unit)) for text, units in units_of.items() for unit in units]
+
+
+def stored_settings(settings: DrawSettings, items: Sequence[Item]) -> dict[str, Any]:
+    """What is stored of a draw beside its items."""
+    return {
         "asked": settings.count,
-        "drawn": len(order),
-        "texts": len(units_of),
+        "drawn": sum(item.position is not None for item in items),
+        "texts": len({item.text_id for item in items}),
         "units": len(items),
         "floor": settings.floor,
+        "scores": settings.scores,
         "filters": dict(settings.filters),
     }
-    return notes.add_draw(settings.kind, settings.seed, items, stored)
+
+
+def matching_units(file: RunFile, filters: Mapping[str, Sequence[str]]) -> list[str]:
+    """The finished units that have one of the given values of every given facet, in the plan's order."""
+    if unknown := [name for name in filters if not name.startswith("f.")]:
+        raise ConfigError(f"items are drawn by facets (f.phase=2), not by '{unknown[0]}'")
+    _, rows = file.rows("SELECT id, facets FROM units WHERE status = 'done' ORDER BY position")
+    return [
+        unit
+        for unit, text in rows
+        if not filters
+        or all(parse_facets(text).get(name.removeprefix("f.")) in values for name, values in filters.items())
+    ]
+
+
+def asked_item(file: RunFile, unit: str, settings: DrawSettings) -> LabelItem:
+    """What raters of a draw see of a unit, and are asked."""
+    item = label_item(file, unit)
+    return replace(item, metrics=()) if item.is_pair and not settings.scores else item
 
 
 def why_fewer(settings: Mapping[str, Any]) -> str:
@@ -97,7 +172,7 @@ def why_fewer(settings: Mapping[str, Any]) -> str:
     if not (isinstance(asked, int) and isinstance(drawn, int) and isinstance(units, int)) or drawn >= asked:
         return ""
     if units == drawn:
-        return f"{asked} were asked for, but only {plural(drawn, 'unit')} can be labelled"
+        return f"{asked} were asked for, but only {plural(drawn, 'finished unit')} can be labelled"
     return (
         f"{asked} were asked for, but the {plural(units, 'unit')} show only {plural(drawn, 'different text')}: "
         "units that differ only in their label, judge or repetition are one item"
@@ -207,12 +282,27 @@ def final_verdicts(
     return final
 
 
-def rater_order(notes: NotesFile, draw_id: int, rater: str) -> list[str]:
-    """The units of a draw in the order in which a rater sees them; a sorted queue keeps its own."""
+def majority(votes: Iterable[str | None]) -> str | None:
+    """The most frequent vote; "tie" if two are equally frequent; None without a readable vote."""
+    readable = [vote for vote in votes if vote is not None]
+    if not readable:
+        return None
+    top = Counter(readable).most_common(2)
+    return "tie" if len(top) == 2 and top[0][1] == top[1][1] else top[0][0]
+
+
+def find_draw(notes: NotesFile, draw_id: int) -> dict[str, Any]:
+    """A stored draw by its id."""
     for draw in notes.draws():
         if draw["id"] == draw_id:
-            order = [item["unit"] for item in notes.items(draw_id) if item["position"] is not None]
-            if draw["kind"] == "random":
-                random.Random(seed_from(draw["seed"], rater)).shuffle(order)
-            return order
+            return draw
     raise ConfigError(f"there is no draw {draw_id}")
+
+
+def rater_order(settings: DrawSettings, items: Iterable[Item], rater: str) -> list[str]:
+    """The units of a draw in the order in which a rater sees them; a sorted queue keeps its own."""
+    drawn = sorted((item.position, item.unit) for item in items if item.position is not None)
+    order = [unit for _, unit in drawn]
+    if settings.kind == "random":
+        random.Random(seed_from(settings.seed, rater)).shuffle(order)
+    return order

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from parley.agents import ConfigError, seed_from
 from parley.judging.scoring.rubrics import Rubric
+from parley.reports.label_silent import silent_fields
 from parley.runs import RunFile
 from parley.runs.reading import read_unit
 
@@ -141,6 +142,7 @@ LOOP_METRICS = {
 
 TITLES = {
     "scenario": "Situation",
+    "situation": "Situation",
     "context": "Context",
     "question": "Question",
     "topic": "Topic",
@@ -162,7 +164,12 @@ def label_item(file: RunFile, unit_id: str, *, blind: bool = True) -> LabelItem:
         blind: Whether identities and speakers are hidden; a dataset of labelled texts needs them as they are.
     """
     unit = read_unit(file, unit_id)
-    fields = {name: unfenced(text) for name, text in unit["fields"].items()}
+    if unit["facets"].get("stage") == "silent":
+        fields = silent_fields(file, unit)
+        if not fields.keys() & {"response", "response_a"}:
+            return LabelItem()  # nothing to rate: what is left of the prompt would show the label, or the verdict
+    else:
+        fields = {name: unfenced(text) for name, text in unit["fields"].items()}
     hidden = Hidden.of(unit) if blind else Hidden((), {})
     show = hidden.hide
     if "response_a" in fields and "response_b" in fields:
@@ -266,7 +273,11 @@ def run_metrics(file: RunFile) -> tuple[LabelMetric, ...]:
         metrics = Rubric.model_validate_json(stored[0][0]).only(config.get("metrics")).metric
     except (ConfigError, IndexError, ValidationError):
         return (QUALITY,)
-    return tuple(LabelMetric(name=metric.name, questions=metric.questions) for metric in metrics)
+    scales = {measure["metric"]: measure["scale"] for measure in file.info().get("measures") or ()}
+    return tuple(
+        LabelMetric(name=metric.name, questions=metric.questions, scale=tuple(scales.get(metric.name) or SCALE))
+        for metric in metrics
+    )
 
 
 def _preference(

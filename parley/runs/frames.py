@@ -133,12 +133,15 @@ def drawn(run: RunFile | str | Path) -> pd.DataFrame:
     Args:
         run: An open run file, or the path of one.
     """
-    frame = pd.DataFrame(_notes(run).items(), columns=list(DRAWN_COLUMNS))
+    frame = pd.DataFrame(_notes(run).drawn(), columns=list(DRAWN_COLUMNS))
     return frame.astype({"probability": float, "position": float})
 
 
 def _notes(run: RunFile | str | Path) -> NotesFile:
-    return NotesFile(run.path if isinstance(run, RunFile) else Path(run))
+    if not isinstance(run, RunFile):
+        with RunFile.open(Path(run)) as run:  # a wrong path must not read as a run without labels
+            pass
+    return NotesFile(run.path)
 
 
 def _with_facets(file: RunFile, columns: Sequence[str], table: Iterable[Row]) -> pd.DataFrame:

@@ -44,7 +44,8 @@ CREATE TABLE IF NOT EXISTS labels (
 """
 APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
-DrawKind: TypeAlias = Literal["random", "sorted"]
+DrawKind: TypeAlias = Literal["random", "sorted", "given"]
+"""Drawn at random, with probabilities; the most disputed first; or chosen by somebody, in an imported file."""
 
 
 class Item(NamedTuple):
@@ -53,7 +54,7 @@ class Item(NamedTuple):
     Args:
         unit: The unit.
         text_id: The digest of what raters see of it, which is the same for units that differ only in their label.
-        probability: The probability with which the draw contains its text; None in a sorted queue.
+        probability: The probability with which the draw contains its text; None where it was not drawn at random.
         position: Its place in the draw; None if it was not drawn, or another unit with the same text was.
     """
 
@@ -232,7 +233,7 @@ class NotesFile:
         """Store what was drawn and what it was drawn from, and return the draw's id.
 
         Args:
-            kind: "random", or "sorted" for a queue without probabilities.
+            kind: How the items were chosen.
             seed: The seed of the draw and of its raters' orders.
             items: Every unit that could have been drawn.
             settings: How many items were asked for, the floor and the filters.
@@ -259,12 +260,12 @@ class NotesFile:
             pass
         raise NotesError(f"{self.path.name} is damaged: a draw cannot be read")
 
-    def items(self, draw: int | None = None) -> list[dict[str, Any]]:
-        """What a draw, or every draw, was drawn from: draw, unit, text_id, probability, position.
+    def items(self, draw: int) -> list[Item]:
+        """Every unit that a draw could have drawn."""
+        return [Item(row["unit"], row["text_id"], row["probability"], row["position"]) for row in self.drawn(draw)]
 
-        Units with the same `text_id` show raters the same text; one of them has the position at which it was drawn. A
-        sorted queue has no probabilities.
-        """
+    def drawn(self, draw: int | None = None) -> list[dict[str, Any]]:
+        """What a draw, or every draw, was drawn from: draw, unit, text_id, probability, position."""
         rows = self._rows(
             "SELECT draw, unit, text_id, probability, position FROM items WHERE ?1 IS NULL OR draw = ?1 "
             "ORDER BY draw, position IS NULL, position, unit",

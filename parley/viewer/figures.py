@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from parley.analysis.squad.scores import normalise
 from parley.judging import Measure
+from parley.reports.label_draw import majority
 
 PANEL = ""
 """The key of the panel's figures, beside those of its judges by name."""
@@ -168,12 +168,3 @@ def _mean(rows: Sequence[VerdictRow]) -> float | None:
         return None
     values = [row.value for row in rows if row.value is not None]
     return sum(values) / len(values) if values else None
-
-
-def majority(votes: Iterable[str | None]) -> str | None:
-    """The most frequent vote; "tie" if two are equally frequent; None without a readable vote."""
-    readable = [vote for vote in votes if vote is not None]
-    if not readable:
-        return None
-    top = Counter(readable).most_common(2)
-    return "tie" if len(top) == 2 and top[0][1] == top[1][1] else top[0][0]

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from aiohttp import web
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, seed_from
-from parley.reports.label_draw import DrawSettings, draw_items, why_fewer
-from parley.reports.label_texts import SCALE, label_item
+from parley.reports.label_draw import DrawSettings, draw_items
+from parley.reports.label_files import as_csv
+from parley.reports.label_texts import SCALE
 from parley.runs.notes import AboutRun, NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer import labelling
 from parley.viewer.api import STATE, Int64, download, read_body, read_query, required, respond
+from parley.viewer.labelling import RaterView
 
 routes = web.RouteTableDef()
 TextNumber = Annotated[int, Field(ge=0, lt=100)]
 ShortText = Annotated[str, Field(max_length=80)]
 NOTE_COLUMNS = ("unit", "seq", "author", "tag", "comment", "at")
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 class NewNote(BaseModel, extra="forbid", frozen=True):
@@ -45,13 +44,17 @@ class NoteWithdrawal(BaseModel, extra="forbid", frozen=True):
     id: Int64
 
 
-class NewLabelSet(BaseModel, extra="forbid", frozen=True):
+class NewDraw(BaseModel, extra="forbid", frozen=True):
     count: int = Field(50, ge=1, le=1000)
-    seed: Int64 = 0
+    seed: Int64 | None = None
+    """By default the number of draws so far, so that the next draw is another one."""
+    kind: Literal["random", "sorted"] = "random"
+    floor: float = Field(1.0, gt=0, le=1)
+    scores: bool = False
 
 
 class NewLabels(BaseModel, extra="forbid", frozen=True):
-    """One rater's labels of one item."""
+    """One rater's answers about one item; without any, it is skipped."""
 
     set: Int64
     item: Int64
@@ -62,6 +65,14 @@ class NewLabels(BaseModel, extra="forbid", frozen=True):
     """(number of the text, metric, value)…"""
     choice: ShortText | None = None
     """The value of the chosen option: A, B or tie of a pair."""
+    comment: str = Field("", max_length=2000)
+
+
+class LabelUndo(BaseModel, extra="forbid", frozen=True):
+    """Takes back a rater's last item."""
+
+    set: Int64
+    rater: str = Field(min_length=1, max_length=80)
 
 
 @routes.get("/api/notes")
@@ -69,11 +80,7 @@ async def get_notes(request: web.Request) -> web.Response:
     name, state = required(request), request.app[STATE]
     if request.query.get("format") == "csv":
         notes = await asyncio.to_thread(lambda: state.run(name).notes.notes())
-        text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow(NOTE_COLUMNS)
-        writer.writerows([_not_a_formula(note[column]) for column in NOTE_COLUMNS] for note in notes)
-        return web.Response(text=text.getvalue(), content_type="text/csv", headers=download("notes.csv"))
+        return web.Response(text=as_csv(notes, NOTE_COLUMNS), content_type="text/csv", headers=download("notes.csv"))
 
     def work() -> dict[str, Any]:
         notes, table = state.run(name).notes, state.table(name)
@@ -88,11 +95,6 @@ async def get_notes(request: web.Request) -> web.Response:
         }
 
     return await respond(work)
-
-
-def _not_a_formula(value: Any) -> Any:
-    """The value, quoted if a spreadsheet would run it as a formula."""
-    return "'" + value if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
 
 
 @routes.post("/api/notes")
@@ -137,45 +139,36 @@ async def withdraw_note(request: web.Request) -> web.Response:
 
 
 @routes.get("/api/label/sets")
-async def get_label_sets(request: web.Request) -> web.Response:
+async def get_draws(request: web.Request) -> web.Response:
     name, state = required(request), request.app[STATE]
 
     def work() -> dict[str, Any]:
         run = state.run(name)
         with run.file() as file:
-            return {
-                "sets": [
-                    {
-                        "id": draw["id"],
-                        "items": draw["settings"].get("drawn"),
-                        "fewer": why_fewer(draw["settings"]),
-                        "seed": draw["seed"],
-                        "at": draw["at"],
-                        "agreement": labelling.agreement(file, run.notes, draw["id"]),
-                    }
-                    for draw in run.notes.draws()
-                ]
-            }
+            return {"sets": [labelling.draw_json(file, run.notes, draw) for draw in run.notes.draws()]}
 
     return await respond(work)
 
 
 @routes.post("/api/label/sets")
-async def add_label_set(request: web.Request) -> web.Response:
-    """Draw a set from the finished units that match the filters in the address."""
-    name, state, new = required(request), request.app[STATE], await read_body(request, NewLabelSet)
-    query, params = read_query(request.query)
+async def add_draw(request: web.Request) -> web.Response:
+    """Draw items from the finished units that have the facets in the address."""
+    name, state, new = required(request), request.app[STATE], await read_body(request, NewDraw)
+    query, _ = read_query(request.query)
 
     def work() -> dict[str, Any]:
-        run, table = state.run(name), state.table(name)
-        done = table.status.get("done", 0)
-        positions = table.positions(query, run.search(params.q, include_prompts=params.prompts))
-        units = [table.ids[position] for position in positions if done >> position & 1]
-        filters = {**{key: list(values) for key, values in query.filters.items()}, "q": params.q}
+        run = state.run(name)
         with run.file() as file:
-            seed = seed_from("labelling", new.seed, file.info().get("plan"))
-            settings = DrawSettings(count=new.count, seed=seed, filters=filters)
-            return {"set": draw_items(file, run.notes, units, settings)}
+            number = len(run.notes.draws()) if new.seed is None else new.seed
+            settings = DrawSettings(
+                count=new.count,
+                seed=seed_from("labelling", number, file.info().get("plan")),
+                kind=new.kind,
+                floor=new.floor,
+                scores=new.scores,
+                filters=query.filters,
+            )
+            return {"set": draw_items(file, run.notes, settings)}
 
     return await respond(work)
 
@@ -188,22 +181,37 @@ async def get_label_item(request: web.Request) -> web.Response:
     def work() -> dict[str, Any]:
         run = state.run(name)
         with run.file() as file:
-            return labelling.next_item(file, run.notes, set_id, rater)
+            return RaterView(file, run.notes, set_id, rater).next_item()
 
     return await respond(work)
 
 
 @routes.post("/api/label")
 async def add_labels(request: web.Request) -> web.Response:
+    """Store the answers, and send the next item."""
     name, state, labels = required(request), request.app[STATE], await read_body(request, NewLabels)
 
     def work() -> dict[str, Any]:
         run = state.run(name)
-        unit = labelling.unit_of_item(run.notes, labels.set, labels.rater, labels.item)
         with run.file() as file:
-            rows = labelling.label_rows(label_item(file, unit), labels.scores, labels.choice)
-        run.notes.add_labels(labels.set, unit, labels.rater, rows)
-        return {}
+            view = RaterView(file, run.notes, labels.set, labels.rater)
+            view.store(labels.item, labels.scores, labels.choice, labels.comment)
+            return view.next_item()
+
+    return await respond(work)
+
+
+@routes.post("/api/label/undo")
+async def undo_labels(request: web.Request) -> web.Response:
+    """Take back the rater's last item, and send it again."""
+    name, state, undo = required(request), request.app[STATE], await read_body(request, LabelUndo)
+
+    def work() -> dict[str, Any]:
+        run = state.run(name)
+        with run.file() as file:
+            view = RaterView(file, run.notes, undo.set, undo.rater)
+            view.undo()
+            return view.next_item()
 
     return await respond(work)
 

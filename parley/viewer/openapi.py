@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from parley import __version__
 from parley.viewer.api import PageParams
-from parley.viewer.notes_api import NewAbout, NewLabels, NewLabelSet, NewNote, NoteWithdrawal
+from parley.viewer.notes_api import LabelUndo, NewAbout, NewDraw, NewLabels, NewNote, NoteWithdrawal
 
 routes = web.RouteTableDef()
 TEXT = {"type": "string"}
@@ -42,8 +42,9 @@ WRITES: dict[str, tuple[tuple[str, ...], type[BaseModel]]] = {
     "/api/notes": (("run",), NewNote),
     "/api/about": (("run",), NewAbout),
     "/api/notes/withdraw": (("run",), NoteWithdrawal),
-    "/api/label/sets": (("run", PAGE_PARAMS), NewLabelSet),
+    "/api/label/sets": (("run", PAGE_PARAMS), NewDraw),
     "/api/label": (("run",), NewLabels),
+    "/api/label/undo": (("run",), LabelUndo),
 }
 RESPONSES = {
     "200": "the result",

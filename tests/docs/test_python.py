@@ -25,7 +25,7 @@ CHANGED = {
 UNCHANGED = "AssistantAgent("
 """AutoGen requires a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
 ONLY_COMPILED = {
-    "NotesFile(": "needs a run with notes: tests/viewer",
+    "frames.labels(": "needs a run with labels: tests/viewer",
     "# example: ": "run on models with the effect in question: test_examples",
 }
 """Blocks with these words are only compiled."""

@@ -324,8 +324,8 @@ NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
     "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
     "UPDATE draws SET settings = 'no'": ("a draw cannot be read", NotesFile.draws),
     "UPDATE draws SET settings = 'null'": ("a draw cannot be read", NotesFile.draws),
-    "UPDATE items SET position = 'one'": ("a position is not a number", NotesFile.items),
-    "UPDATE items SET probability = 'one'": ("a probability is not a number", NotesFile.items),
+    "UPDATE items SET position = 'one'": ("a position is not a number", NotesFile.drawn),
+    "UPDATE items SET probability = 'one'": ("a probability is not a number", NotesFile.drawn),
     "UPDATE labels SET value = 'seven'": ("a label's value is not a number", NotesFile.labels),
 }
 

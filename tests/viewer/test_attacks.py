@@ -80,7 +80,7 @@ def test_the_viewers_own_pages_may_read(address, site):
     ],
 )
 def test_other_sites_pages_may_not_write(address, runs, headers):
-    for path in ("/api/notes", "/api/notes/withdraw", "/api/label", "/api/label/sets"):
+    for path in ("/api/notes", "/api/notes/withdraw", "/api/label", "/api/label/undo", "/api/label/sets"):
         assert request(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
     assert not (runs / "quick.notes.sqlite").exists()
 

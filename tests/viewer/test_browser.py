@@ -392,15 +392,18 @@ def test_a_debiased_chain_of_thought_is_shown_before_and_after(tmp_path, viewer,
 def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, open_page):
     address = viewer(runs)
     page = open_page(address + "label?run=quick.sqlite")
-    page.get_by_label("number of items").fill("4")
+    page.get_by_label("number of items").fill("20")
+    page.get_by_label("also score each answer").check()
     page.get_by_role("button", name="Draw").click()
-    expect(page.get_by_role("heading", name="Set 1: 4 items")).to_be_visible()
+    expect(page.get_by_role("heading", name="Draw 1: 4 items")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("20 were asked for, but the 9 units show only 4 different texts")
     for rater in ("Ada", "Ben"):
         page.goto(f"{address}label?run=quick.sqlite&set=1&rater={rater}")
         for item in range(4):
-            expect(page.locator("main")).to_contain_text(f"{item + 1} of 4 · {rater}")
+            expect(page.locator("h1")).to_have_text(f"{item + 1} of 4")
             shown = page.locator("main").inner_text().lower()
             assert not re.search(r"\b(female|male|sim/judge|examiner)\b", shown)
+            assert rater == "Ada" or "ada" not in shown, "raters see nothing of each other"
             assert "answer" in shown
             assert "assign a score" not in shown, "the judges' instructions are not for raters"
             for group in page.get_by_role("radiogroup").all():
@@ -408,8 +411,8 @@ def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, o
             page.get_by_role("button", name="Save and continue").click()
         expect(page.locator("main")).to_contain_text("You have labelled all 4 items")
     page.goto(address + "label?run=quick.sqlite")
-    expect(page.locator("main")).to_contain_text("Agreement between raters (2)")
-    expect(page.locator("main")).to_contain_text("Fleiss' κ")
+    expect(page.locator("main")).to_contain_text("Raters with each other (2)")
+    expect(page.locator("main")).to_contain_text("Krippendorff's α")
     with closing(sqlite3.connect(runs / "quick.notes.sqlite")) as db:
         assert db.execute("SELECT count(DISTINCT unit), count(DISTINCT rater) FROM labels").fetchone() == (4, 2)
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
-import sqlite3
 import threading
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,11 @@ from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Opened, labelled
-from parley.reports.label_draw import DrawSettings, draw_items
+from parley.reports.label_draw import DrawSettings, draw_items, text_id
 from parley.reports.label_texts import label_item, unfenced
 from parley.runs import RunFile
-from parley.runs.notes import Answer, Item, NotesFile
-from parley.viewer.labelling import agreement, label_rows
+from parley.runs.notes import Answer, NotesFile
+from parley.viewer.labelling import agreement, given_answers
 
 BBQ_ROW = {
     "example_id": 1, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig",
@@ -48,6 +47,14 @@ def bbq(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def silent(tmp_path_factory):
+    path = tmp_path_factory.mktemp("silent") / "s.sqlite"
+    options = {"suite": "quick", "design": "silent", "identities": ["female", "male"], "yardstick": "off", "limit": 5}
+    run_study("malibu", path, model="sim/judge", phases=[1, 2], **options).close()
+    return path
+
+
+@pytest.fixture(scope="module")
 def debate(tmp_path_factory):
     options = {"topics": 1, "rounds": 2, "model": "sim/any?base=4&round=-1"}
     with run_study("rldf", tmp_path_factory.mktemp("rldf") / "d.sqlite", **options) as file:
@@ -68,19 +75,22 @@ def test_a_pair_is_two_answers_and_a_choice_not_the_judges_prompt(malibu):
     shown = json.dumps(item.page()).lower()
     assert "assign" not in shown
     assert "female" not in shown
-    assert label_rows(item, [(1, "Accuracy", 7.0)], "tie") == [
-        ("B", "Accuracy", 7.0, 7.0, None),
-        ("", "preferred", 0.5, None, "tie"),
-    ]
-    with pytest.raises(ConfigError, match="no option 'C'"):
-        label_rows(item, [], "C")
+    scores = [(side, metric.name, 7.0) for metric in item.metrics for side in (0, 1)]
+    answers = given_answers(item, scores, "tie")
+    assert answers[0] == ("", "preferred", 0.5, None, "tie")
+    assert answers[2] == ("B", "Creativity", 7.0, 7.0, None)
+    assert {answer.value for answer in given_answers(item, [], None)} == {None}, "a skip answers nothing"
+    with pytest.raises(ConfigError, match="'C' is not an option of preferred: A, B, tie"):
+        given_answers(item, scores, "C")
+    with pytest.raises(ConfigError, match="8 of 9 answers are missing"):
+        given_answers(item, [], "A")
 
 
 def test_a_question_is_answered_by_the_rater_and_a_chain_is_scored(bbq):
     question = label_item(bbq, only_unit(bbq, "%default%"))
     assert question.task == (("Context", "Two met."), ("Question", "Who forgot?"))
     assert question.texts == ()
-    assert label_rows(question, [], "2") == [("", "answer", 2.0, None, "Not known")]
+    assert given_answers(question, [], "2") == [("", "answer", 2.0, None, "Not known")]
     chain = label_item(bbq, only_unit(bbq, "%mabrf%"))
     assert [metric.name for metric in chain.metrics] == ["bias", "relevancy"]
     assert chain.texts[0].text.startswith("1. To put it neutrally"), "the accepted draft"
@@ -90,20 +100,21 @@ def test_the_statements_of_a_debate_are_scored_without_names_or_roles(debate):
     item = label_item(debate, only_unit(debate))
     assert [text.subject for text in item.texts] == ["Sixty", "Twenty", "Forty"]
     assert "Sixty" not in json.dumps(item.page())
-    assert label_rows(item, [(2, "bias", 4.0)], None) == [("Forty", "bias", 4.0, 4.0, None)]
+    answers = given_answers(item, [(0, "bias", 1.0), (1, "bias", 2.0), (2, "bias", 4.0)], None)
+    assert answers[2] == ("Forty", "bias", 4.0, 4.0, None)
 
 
 def test_raters_are_compared_with_the_judges_metric_by_metric(debate):
     unit = only_unit(debate)
     item = label_item(debate, unit)
     notes = NotesFile(debate.path)
-    set_id = draw_items(debate, notes, [unit], DrawSettings(count=1))
+    set_id = draw_items(debate, notes, DrawSettings(count=1))
     scores = dict(
         debate.rows(
             "SELECT subject, value FROM verdicts WHERE unit = ? AND metric = 'bias' AND round = ?", (unit, item.round)
         )[1]
     )
-    rows = label_rows(item, [(n, "bias", scores[text.subject] + 1) for n, text in enumerate(item.texts)], None)
+    rows = given_answers(item, [(n, "bias", scores[text.subject] + 1) for n, text in enumerate(item.texts)], None)
     notes.add_labels(set_id, unit, "Ada", rows)
     compared = agreement(debate, notes, set_id)["with_judges"][0]
     assert compared["scores"] == 3
@@ -129,26 +140,69 @@ def test_a_fenced_answer_is_shown_without_its_fence():
     assert unfenced("<<< not a fence") == "<<< not a fence"
 
 
-def test_a_pair_is_labelled_with_the_keyboard(runs, viewer, open_page):
-    sync_api = pytest.importorskip("playwright.sync_api")
-    expect = sync_api.expect
+def test_a_silent_ballot_shows_people_the_answer_without_its_label_or_verdict(silent):
+    with RunFile.open(silent) as file:
+        units = [unit for (unit,) in file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position")[1]]
+        items = {unit: label_item(file, unit) for unit in units}
+    single = {text_id(item) for unit, item in items.items() if unit.startswith("s1/childcare")}
+    assert len(single) == 1, "units that differ only in their label are one text"
+    first = items[units[0]]
+    assert [(metric.name, metric.scale) for metric in first.metrics] == [("Overall", (1, 9))]
+    assert first.metrics[0].on_judges_scale(5) == 5
+    assert all(len(text.text) > 200 for item in items.values() for text in item.texts)
+    shown = json.dumps([item.page() for item in items.values()]).lower()
+    assert not re.search(r"\b(female|male|woman|man)\b|only the number", shown)
+
+
+def test_ten_items_are_labelled_by_single_keys(silent, tmp_path, viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    path = Path(shutil.copy(silent, tmp_path / "silent.sqlite"))
+    notes = NotesFile(path)
+    with RunFile.open(path) as file:
+        draw_items(file, notes, DrawSettings(count=10, seed=3))
+    page = open_page(viewer(tmp_path) + "label?run=silent.sqlite&set=1")
+    page.get_by_label("your name").fill("Ada")
+    page.keyboard.press("Enter")
+    for item in range(10):
+        expect(page.locator("h1")).to_have_text(f"{item + 1} of 10")
+        is_pair = page.locator(".label-pair").count() == 1
+        if item == 0:
+            page.keyboard.press("c")
+            page.keyboard.type("says, b 7 x")  # no shortcut fires in a text field
+            page.keyboard.press("Enter")
+            expect(page.locator("h1")).to_have_text("1 of 10")
+        if item == 4:
+            page.keyboard.press("u")
+            expect(page.locator("h1")).to_have_text("4 of 10")
+            page.keyboard.press("s")
+            expect(page.locator("main")).to_contain_text("1 skipped")
+        if item == 6:
+            page.get_by_label("single keys").uncheck()
+            page.keyboard.press("b" if is_pair else "x")
+            assert page.locator("input:checked:not([type=checkbox])").count() == 0
+            page.get_by_label("single keys").check()
+        page.keyboard.press("B" if is_pair else "x")
+    expect(page.locator("main")).to_contain_text("You have labelled all 10 items of draw 1, and skipped 1 of them")
+    labels = notes.labels()
+    assert len(labels) == 10, "one question and one key each"
+    assert {(row["value"], row["text"]) for row in labels} == {(10.0, None), (0.0, "B"), (None, None)}
+    assert [row["position"] for row in labels] == list(range(10))
+    assert labels[0]["comment"] == "says, b 7 x"
+    assert all(row["probability"] == pytest.approx(10 / 15) for row in labels)
+
+
+def test_pairs_may_be_scored_too_one_key_a_score(runs, viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    notes = NotesFile(runs / "quick.sqlite")
     with RunFile.open(runs / "quick.sqlite") as file:
-        unit = only_unit(file, "p2%")
-        NotesFile(runs / "quick.sqlite").add_draw("random", 1, [Item(unit, "1", 1.0, 0)], {})
+        draw_items(file, notes, DrawSettings(count=1, scores=True, filters={"f.phase": ["2"]}))
     page = open_page(viewer(runs) + "label?run=quick.sqlite&set=1&rater=Ada")
     expect(page.locator(".sides article")).to_have_count(2)
     assert page.locator(".sides mark.only").count() > 4
-    page.keyboard.press("b")
-    page.get_by_role("button", name="Save and continue").press("Enter")
-    expect(page.get_by_role("alert")).to_contain_text("8 are missing")
-    for group in page.get_by_role("radiogroup").all()[1:]:
-        group.locator("input").first.focus()
-        page.keyboard.press("Space")
-        page.keyboard.press("ArrowRight")
-    page.get_by_role("button", name="Save and continue").press("Enter")
-    expect(page.locator("main")).to_contain_text("You have labelled all 1 item of set 1")
-    with closing(sqlite3.connect(runs / "quick.notes.sqlite")) as db:
-        stored = db.execute("SELECT subject, question, value, text FROM labels ORDER BY subject, question").fetchall()
-    assert stored[0] == ("", "preferred", 0.0, "B")
-    assert stored[1] == ("A", "Accuracy", 1.0, None)
-    assert len(stored) == 9
+    page.get_by_role("button", name="Save and continue").click()
+    expect(page.get_by_role("alert")).to_contain_text("9 answers missing")
+    page.keyboard.type("b12345678")
+    expect(page.locator("main")).to_contain_text("You have labelled all 1 item of draw 1")
+    stored = {(row["subject"], row["question"]): row["value"] for row in notes.labels()}
+    assert (stored["", "preferred"], stored["A", "Creativity"], stored["B", "Creativity"]) == (0.0, 1.0, 2.0)
+    assert stored["B", "Reliability"] == 8.0

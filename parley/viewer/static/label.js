@@ -1,90 +1,177 @@
-// Blind labelling: the sets with their agreement, and one item after another with what is asked about it.
+// Blind labelling: the draws with their agreement, and one item after another, answered by single keys or the mouse.
 import { get, post } from "./api.js";
-import { announce, dateTime, fill, go, h, link, number, plural, signed } from "./dom.js";
+import { announce, dateTime, fill, go, h, integer, link, number, plural, signed } from "./dom.js";
 import { markDifferences } from "./diff.js";
 import { savedName } from "./message.js";
-import { breadcrumbs, button, errorBox, loading, setTitle, shortcuts } from "./widgets.js";
+import { breadcrumbs, button, copy, errorBox, loading, permalink, setTitle, shortcuts } from "./widgets.js";
+
+const TEN = "x";  // the key of 10, a Roman ten: the digits end at 9
+const KINDS = {
+  even: ["evenly at random", { kind: "random", floor: 1 }],
+  disputed: ["at random, more often where the judges disagree; no text has less than half of an even chance", { kind: "random", floor: 0.5 }],
+  sorted: ["the most disputed first: for reading, its labels never correct the judges", { kind: "sorted" }],
+};
 
 export function labelPage(main, params) {
   const [run, set, rater] = [params.get("run"), params.get("set"), params.get("rater")];
+  const facets = [...params].filter(([name]) => name.startsWith("f."));
   setTitle("Labelling");
   // A run's name can say which model it is of, and a rater must not know.
-  breadcrumbs(link("/run", { run }, {}, h("bdi", {}, set && rater ? "the run" : run)), "label");
+  breadcrumbs(link("/run", { run }, {}, h("bdi", {}, set ? "the run" : run)), "label");
   const page = h("div", { class: "page" }, loading());
   fill(main, page);
-  const show = set && rater ? showItem : showSets;
+  const show = !set ? showDraws : rater ? async () => showItem(await get("label", { run, set, rater })) : async () => askName();
   show().catch((error) => fill(page, errorBox(error)));
   return { stop: () => {} };
 
-  async function showSets() {
+  async function showDraws() {
     shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
     const [{ sets }, { tags }] = await Promise.all([get("label/sets", { run }), get("notes", { run })]);
-    const name = h("input", { value: savedName(), maxlength: 80 });
+    const problem = h("div", {});
     const count = h("input", { type: "number", min: 1, max: 1000, value: 50, class: "narrow" });
-    const begin = (id) => { if (!name.value.trim()) { name.focus(); return announce("enter your name first"); } go("/label", { run, set: id, rater: name.value.trim() }); };
-    const draw = async () => { try { await post("label/sets", { run }, { count: Number(count.value) }); await showSets(); } catch (error) { page.append(errorBox(error)); } };
-    fill(page, h("h1", {}, "Blind labelling"),
-      h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each in a different order."),
-      h("div", { class: "row" }, h("label", {}, "your name ", name)),
-      sets.map(({ id, items, at, seed, agreement }) => h("section", { class: "card" }, h("div", { class: "row spread" }, h("h2", {}, `Set ${id}: ${plural(items, "item")}`), button("Label", () => begin(id))), h("p", { class: "muted" }, `drawn ${dateTime(at)}, seed ${seed}`), agreementTables(agreement))),
-      tags.length ? h("section", { class: "card" }, h("h2", {}, "Tags and the panel's verdicts"), tagTable(tags)) : "",
-      h("section", { class: "card" }, h("h2", {}, "New set"), h("div", { class: "row" }, h("label", {}, "number of items ", count), button("Draw", draw))));
-  }
-
-  function simpleTable(heads, rows) {
-    return h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-      h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, first)), rest.map((value) => h("td", {}, value))))));
-  }
-
-  function tagTable(tags) {
-    const choices = (row) => Object.entries(row.choices).map(([choice, count]) => `${choice} ${count}`).join(", ") || "–";
-    return simpleTable(["tag", "units", "panel's mean score", "panel's verdicts", "flipped"],
-      tags.map((row) => [row.tag, String(row.units), number(row.score), choices(row), String(row.flipped)]));
-  }
-
-  function agreementTables({ unavailable, raters, between_raters, with_judges }) {
-    if (unavailable) return h("p", { class: "muted" }, unavailable);
-    if (!raters.length) return h("p", { class: "muted" }, "no labels yet");
-    const interval = (row) => (row.low === null || row.low === undefined ? "–" : `${number(row.low)} to ${number(row.high)}`);
-    return [h("h3", {}, `Agreement between raters (${raters.length})`),
-      simpleTable(["metric", "Fleiss' κ", "95% CI", "ratings", ""],
-        between_raters.map((row) => [[row.metric, row.subject].filter(Boolean).join(" "), number(row.kappa), interval(row), String(row.n), h("span", { class: "muted" }, row.note)])),
-      h("h3", {}, "Agreement with the judges"),
-      simpleTable(["rater", "items", "same choice", "Cohen's κ", "score − judges' mean", "absolute difference"],
-        with_judges.map((row) => [row.rater, String(row.items), row.compared ? `${row.same_choice} of ${row.compared}` : "–", number(row.kappa), signed(row.mean_difference), row.scores ? `${number(row.mean_absolute_difference)} (${plural(row.scores, "score")})` : "–"])),
-      h("p", { class: "muted" }, "Scores are compared metric by metric, on the raters' scale from 0 to 10.")];
-  }
-
-  async function showItem() {
-    const item = await get("label", { run, set, rater });
-    if (item.item === undefined) { shortcuts({}); return fill(page, h("h1", {}, "Done"), h("p", {}, `You have labelled all ${plural(item.total, "item")} of set ${set}.`), link("/label", { run }, { class: "button" }, "See the agreement")); }
-    const scores = new Map();
-    let chosen = null;
-    const [from, to] = item.scale;
-    const radio = (id, name, text, onchange) => h("label", { for: id }, h("input", { type: "radio", id, name, onchange }), h("span", {}, text));
-    const scale = (metric, nth) => {
-      const name = `s-${metric.name}-${nth}`;
-      return h("div", { class: "marks", role: "radiogroup", "aria-label": [metric.name, item.texts.length > 1 ? item.texts[nth].title : ""].filter(Boolean).join(", ") }, item.texts.length > 1 ? h("b", {}, item.texts[nth].title.split(" ").at(-1)) : "",
-        Array.from({ length: to - from + 1 }, (_, n) => radio(`${name}-${from + n}`, name, String(from + n), () => scores.set(name, [nth, metric.name, from + n]))));
+    const scores = h("input", { type: "checkbox" });
+    const how = h("select", {}, Object.entries(KINDS).map(([value, [words]]) => h("option", { value }, words)));
+    const draw = async () => {
+      fill(problem, loading("drawing: every finished unit is read…"));
+      try { await post("label/sets", [["run", run], ...facets], { count: Number(count.value), scores: scores.checked, ...KINDS[how.value][1] }); await showDraws(); } catch (error) { fill(problem, errorBox(error)); }
     };
-    const ends = ({ low, high }) => (low || high ? h("p", { class: "ends muted" }, `${from} ${low} – ${to} ${high}`) : "");
-    const metrics = item.metrics.map((metric) => h("fieldset", {}, h("legend", {}, metric.name), h("ul", {}, metric.questions.map((question) => h("li", {}, question))), ends(metric), item.texts.map((_, nth) => scale(metric, nth))));
-    const choice = item.choice ? h("fieldset", { class: "choice" }, h("legend", {}, item.choice.question),
-      h("div", { class: "marks", role: "radiogroup", "aria-label": item.choice.question }, item.choice.options.map(([value, words], n) => radio(`choice-${n}`, "choice", words, () => { chosen = value; })))) : "";
-    const problem = h("div", { role: "alert" });
-    const missing = () => item.texts.length * item.metrics.length - scores.size;
-    const save = async (event) => {
+    fill(page, h("h1", {}, "Labels"), [...sets].reverse().map(drawCard),
+      h("section", { class: "card" }, h("h2", {}, "New draw"),
+        h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each in an own random order, so anyone may stop early."),
+        facets.length ? h("p", {}, "Only units with ", facets.map(([name, value]) => `${name.slice(2)} ${value}`).join(", "), ".") : "",
+        h("div", { class: "row" }, h("label", {}, "number of items ", count), h("label", {}, "drawn ", how)),
+        h("div", { class: "row" }, h("label", {}, scores, " of a pair, also score each answer"), button("Draw", draw)), problem),
+      tags.length ? h("section", { class: "card" }, h("h2", {}, "Tags and the panel's verdicts"), tagTable(tags)) : "");
+  }
+
+  function drawCard({ id, items, texts, at, kind, floor, seed, fewer, agreement }) {
+    const drawn = kind === "random" ? (floor < 1 ? "drawn more often where the judges disagree" : "drawn evenly") : kind === "sorted" ? "a sorted queue: its labels never correct the judges" : "chosen by hand: its labels never correct the judges";
+    return h("section", { class: "card" },
+      h("div", { class: "row spread" }, h("h2", {}, `Draw ${id}: ${plural(items, "item")}`), h("span", { class: "row" },
+        button("Copy the link for raters", () => copy(permalink("/label", { run, set: id }), "link")), link("/label", { run, set: id }, { class: "button" }, "Label"))),
+      agreementTables(agreement, floor < 1 && kind === "random"),
+      h("p", { class: "muted" }, `${drawn}, of ${plural(texts, "different text")}; ${dateTime(at)}, seed ${seed}`),
+      fewer ? h("p", { class: "notice caution" }, fewer) : "");
+  }
+
+  // Raters come here by a link, and see nothing but this question.
+  function askName() {
+    shortcuts({});
+    const name = h("input", { value: savedName(), maxlength: 80, required: true });
+    const begin = (event) => {
       event.preventDefault();
-      if (item.choice && chosen === null) return fill(problem, h("p", { class: "notice caution" }, "Choose one of the options."));
-      if (missing()) return fill(problem, h("p", { class: "notice caution" }, `Give a score for every metric: ${missing()} ${missing() === 1 ? "is" : "are"} missing.`));
-      try { await post("label", { run }, { set: Number(set), item: item.item, rater, scores: [...scores.values()], choice: chosen }); await showItem(); window.scrollTo(0, 0); document.getElementById("main").focus({ preventScroll: true }); } catch (error) { fill(problem, errorBox(error)); }
+      try { localStorage.setItem("parley-name", name.value.trim()); } catch { /* a private window stores nothing */ }
+      if (name.value.trim()) go("/label", { run, set, rater: name.value.trim() });
     };
-    const form = h("form", { class: "rubric", onsubmit: save }, choice, metrics, h("button", { class: "strong" }, "Save and continue"), problem);
-    const pick = (n) => form.querySelector(`#choice-${n}`)?.click();
-    shortcuts({ ...Object.fromEntries((item.choice?.options || []).map(([value, words], n) => [item.pair ? value[0].toLowerCase() : String(n + 1), { what: words, run: () => pick(n) }])), u: { what: "back to the sets", run: () => go("/label", { run }) } });
-    fill(page, h("div", { class: "row spread" }, h("h1", {}, "Blind labelling"), h("p", { class: "muted" }, `${item.done + 1} of ${item.total} · ${rater}`)),
-      h("div", { class: item.pair ? "label-pair" : "split label" }, h("section", { class: "label-texts" }, item.task.map(({ title, text }) => textBox(title, text)), item.pair ? pairOfTexts(item.texts) : item.texts.map(({ title, text }) => textBox(title, text))), form));
+    fill(page, h("h1", {}, "Blind labelling"), h("p", {}, "You will see one item after another. Your answers are saved after each, and you may stop at any time."),
+      h("form", { class: "row", onsubmit: begin }, h("label", {}, "your name ", name), h("button", { class: "strong" }, "Begin")));
+    name.focus();
   }
+
+  function showItem(item, last = "") {
+    if (item.item === undefined) return showEnd(item);
+    const questions = questionsOf(item);
+    const given = questions.map(() => null);
+    const comment = h("input", { class: "comment", maxlength: 2000, "aria-label": "comment", placeholder: "comment", onkeydown: (event) => { if (event.key === "Enter") { event.preventDefault(); comment.blur(); } } });
+    const problem = h("div", { role: "alert" });
+    let busy = false;
+    const send = async (path, body, words) => {
+      if (busy) return;
+      busy = true;
+      try { showItem(await post(path, { run }, { set: Number(set), rater, ...body }), words); window.scrollTo(0, 0); document.getElementById("main").focus({ preventScroll: true }); }
+      catch (error) { busy = false; fill(problem, errorBox(error)); }
+    };
+    const save = () => {
+      const missing = given.filter((value) => value === null).length;
+      if (missing) return fill(problem, h("p", { class: "notice caution" }, `${plural(missing, "answer")} missing.`));
+      const scores = questions.flatMap(({ metric, nth }, n) => (metric ? [[nth, metric.name, given[n]]] : []));
+      const words = questions.map(({ options }, n) => options.find(({ value }) => value === given[n]).words).join(", ");
+      return send("label", { item: item.item, comment: comment.value, scores, choice: item.choice ? given[0] : null }, `last: ${words}`);
+    };
+    const skip = () => send("label", { item: item.item, comment: comment.value }, "last: skipped");
+    const undo = () => {
+      const answered = given.findLastIndex((value) => value !== null);
+      if (answered < 0) return item.done ? send("label/undo", {}, "taken back") : announce("there is nothing to take back");
+      given[answered] = null;
+      groups[answered].querySelectorAll("input").forEach((input) => { input.checked = false; });
+      return mark();
+    };
+    const choose = (n, value) => { given[n] = value; fill(problem); mark(); };
+    const groups = questions.map((question, n) => radioGroup(question, n, (value) => choose(n, value)));
+    const mark = () => { const now = given.indexOf(null); groups.forEach((group, n) => group.classList.toggle("current", n === now)); groups[now]?.scrollIntoView({ block: "nearest" }); };
+    const press = (key) => {
+      const now = given.indexOf(null);
+      const option = questions[now]?.options.findIndex((one) => one.key === key) ?? -1;
+      if (option < 0 || busy) return;
+      groups[now].querySelectorAll("input")[option].checked = true;
+      choose(now, questions[now].options[option].value);
+      if (!given.includes(null)) save();
+    };
+    const keys = {};
+    for (const { options, metric } of questions) for (const { key, words } of options) keys[key] ??= { what: metric ? `score ${words}` : words, run: () => press(key) };
+    const listen = () => shortcuts(keysAreOn() ? { ...keys, s: { what: "skip", run: skip }, u: { what: "undo", run: undo }, c: { what: "comment", run: () => comment.focus() } } : {});
+    const toggle = h("input", { type: "checkbox", onchange: () => { switchKeys(toggle.checked); page.classList.toggle("keyless", !toggle.checked); listen(); } });
+    toggle.checked = keysAreOn();
+    page.classList.toggle("keyless", !toggle.checked);
+    const fieldsets = item.choice ? [h("fieldset", { class: "choice" }, h("legend", {}, item.choice.question), groups[0])] : [];
+    for (const metric of item.metrics) fieldsets.push(h("fieldset", {}, h("legend", {}, metric.name), h("ul", {}, metric.questions.map((question) => h("li", {}, question))), ends(item.scale, metric), groups.filter((_, n) => questions[n].metric === metric)));
+    const tools = h("div", { class: "row tools" }, h("button", { class: "strong" }, "Save and continue"), button(["Skip ", h("kbd", {}, "s")], skip), button(["Undo ", h("kbd", {}, "u")], undo), h("label", {}, h("kbd", {}, "c"), " ", comment), h("label", { class: "muted" }, toggle, " single keys"));
+    const form = h("form", { class: "rubric", onsubmit: (event) => { event.preventDefault(); save(); } }, fieldsets, tools, problem);
+    fill(page, h("div", { class: "row spread" }, h("h1", {}, `${item.done + 1} of ${integer(item.total)}`), h("p", { class: "muted" }, [rater, item.skipped ? `${item.skipped} skipped` : "", last].filter(Boolean).join(" · "))),
+      h("progress", { max: item.total, value: item.done, "aria-label": "labelled" }),
+      h("div", { class: item.pair ? `label-pair${item.metrics.length ? "" : " one-question"}` : "split label" }, h("section", { class: "label-texts" }, item.task.map(({ title, text }) => textBox(title, text)), item.pair ? pairOfTexts(item.texts) : item.texts.map(({ title, text }) => textBox(title, text))), form));
+    mark();
+    listen();
+  }
+
+  function showEnd({ total, skipped }) {
+    shortcuts({ u: { what: "undo the last item", run: async () => showItem(await post("label/undo", { run }, { set: Number(set), rater })) } });
+    fill(page, h("h1", {}, "Done"), h("p", {}, `You have labelled all ${plural(total, "item")} of draw ${set}${skipped ? `, and skipped ${skipped} of them` : ""}. Thank you.`), link("/label", { run }, { class: "button" }, "See the agreement"));
+  }
+}
+
+// What is asked about an item, one radio group each: the choice, then each metric for each text.
+function questionsOf({ choice, pair, metrics, texts, scale: [from, to] }) {
+  const scores = Array.from({ length: to - from + 1 }, (_, n) => ({ value: from + n, words: String(from + n), key: from + n === 10 ? TEN : String(from + n) }));
+  const chosen = choice ? [{ name: choice.question, options: choice.options.map(([value, words], n) => ({ value, words, key: pair ? value[0].toLowerCase() : String(n + 1) })) }] : [];
+  return [...chosen, ...metrics.flatMap((metric) => texts.map(({ title }, nth) => ({ name: [metric.name, texts.length > 1 ? title : ""].filter(Boolean).join(", "), metric, nth, side: texts.length > 1 ? title.split(" ").at(-1) : "", options: scores })))];
+}
+
+function radioGroup({ name, side, metric, options }, n, chosen) {
+  return h("div", { class: "marks", role: "radiogroup", "aria-label": name }, side ? h("b", {}, side) : "",
+    options.map(({ value, words, key }, m) => h("label", { for: `q${n}-${m}` }, h("input", { type: "radio", id: `q${n}-${m}`, name: `q${n}`, onchange: () => chosen(value) }),
+      h("span", {}, words, !metric || key !== words ? [" ", h("kbd", {}, metric ? key : key.toUpperCase())] : ""))));
+}
+
+function ends([from, to], { low, high }) { return low || high ? h("p", { class: "ends muted" }, `${from} ${low} – ${to} ${high}`) : ""; }
+function keysAreOn() { try { return localStorage.getItem("parley-keys") !== "off"; } catch { return true; } }
+function switchKeys(on) { try { localStorage.setItem("parley-keys", on ? "on" : "off"); } catch { /* a private window stores nothing */ } }
+
+function simpleTable(heads, rows) {
+  return h("div", { class: "scroll" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
+    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, first)), rest.map((value) => h("td", {}, value)))))));
+}
+
+function tagTable(tags) {
+  const choices = (row) => Object.entries(row.choices).map(([choice, count]) => `${choice} ${count}`).join(", ") || "–";
+  return simpleTable(["tag", "units", "panel's mean score", "panel's verdicts", "flipped"],
+    tags.map((row) => [row.tag, String(row.units), number(row.score), choices(row), String(row.flipped)]));
+}
+
+function agreementTables({ unavailable, raters, simulated, between_raters, with_judges }, disputed) {
+  if (unavailable) return h("p", { class: "muted" }, unavailable);
+  if (!raters.length) return h("p", { class: "muted" }, "no labels yet");
+  const interval = (row) => (row.low === null || row.low === undefined ? "–" : `${number(row.low)} to ${number(row.high)}`);
+  const mark = (row) => `${row.rater}${row.simulated ? " (SIMULATED)" : ""}`;
+  const between = between_raters.length ? simpleTable(["question", "", "agreement", "95% CI", "items", "raters", ""],
+    between_raters.map((row) => [[row.question, row.subject].filter(Boolean).join(" "), row.measure, number(row.estimate), interval(row), String(row.items), String(row.raters), h("span", { class: "muted" }, row.note)]))
+    : h("p", { class: "muted" }, raters.length > 1 ? "no item has two ratings yet" : "one rater so far: a second one shows how far people agree");
+  return [simulated ? h("p", { class: "notice caution" }, h("strong", {}, "SIMULATED: "), "labels of simulated raters are among these figures.") : "",
+    h("h3", {}, "Raters with the judges"),
+    simpleTable(["rater", "items", "skipped", "same choice", "Cohen's κ", "score − judges' mean", "absolute difference"],
+      with_judges.map((row) => [mark(row), String(row.items), String(row.skipped), row.compared ? `${row.same_choice} of ${row.compared}` : "–", number(row.kappa), signed(row.mean_difference), row.scores ? `${number(row.mean_absolute_difference)} (${plural(row.scores, "score")})` : "–"])),
+    h("h3", {}, `Raters with each other (${raters.length})`), between,
+    h("p", { class: "muted" }, "Scores are compared question by question, on the raters' scale from 0 to 10.", disputed ? " Disputed texts were drawn more often: these figures are of the items labelled, not of the run." : "")];
 }
 
 function textBox(title, content) {

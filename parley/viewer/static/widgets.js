@@ -62,7 +62,7 @@ export function listenForKeys() {
     if (event.key === "Escape" && input && !["checkbox", "radio"].includes(input.type)) return input.blur();
     if ((input && !["checkbox", "radio"].includes(input.type)) || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
-    const action = event.key === "?" ? { run: () => showHelp() } : keys[event.key];
+    const action = event.key === "?" ? { run: () => showHelp() } : keys[event.key] ?? keys[event.key.toLowerCase()];
     if (action) { event.preventDefault(); action.run(); }
   });
 }
