@@ -65,7 +65,7 @@ def answer(item: LabelItem, question: Question, value: str | float | None) -> An
     low, high = SCALE
     try:
         score = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         score = float("nan")
     if not low <= score <= high:
         raise ConfigError(f"{question.name} must be a number from {low} to {high}, not '{value}'")

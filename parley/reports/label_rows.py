@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.base.text import plural
+from parley.base.text import plural, without_surrogates
 
 NEEDED = ("unit", "rater", "question", "value")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -102,6 +103,7 @@ def _unquoted(value: str) -> str:
 
 def _row(place: str, values: Mapping[str, Any], problems: list[str]) -> Iterator[LabelRow]:
     """A row, or a line about what is missing in it."""
+    values = without_surrogates(dict(values))
     texts = {name: str(values.get(name) or "").strip() for name in ("unit", "rater", "question", "subject", "draw")}
     if empty := [name for name in ("unit", "rater", "question") if not texts[name]]:
         problems.append(f"{place}: {' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} missing")
@@ -112,7 +114,9 @@ def _row(place: str, values: Mapping[str, Any], problems: list[str]) -> Iterator
         return
     try:
         seconds = None if at in (None, "") else float(at)
-    except (TypeError, ValueError):
+        if seconds is not None and not math.isfinite(seconds):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
         problems.append(f"{place}: at must be seconds since 1970, not '{at}'")
         return
     simulated = str(values.get("simulated") or "0").lower() not in ("0", "false")

@@ -11,6 +11,7 @@ import json
 import tempfile
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from parley.judging.config import read_settings
 from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
+from parley.reports.label_rows import LabelFileError, read_label_file
 from parley.runs import measure
 from parley.runs.job import Options, make_study
 from parley.scenarios import check_ballot_wordings, load_attempts, load_ballot_wordings, load_suite, load_topics
@@ -238,6 +240,14 @@ def pairs(path: Path) -> None:
     assert read_pairs(TrainConfig(data=str(path), min_pairs=2, rounds=3, roles=None)).train
 
 
+def labels(path: Path) -> None:
+    rows, problems = read_label_file(path)
+    for row in rows:
+        json.dumps(asdict(row), ensure_ascii=False).encode()
+    if problems:
+        raise LabelFileError(path, problems)
+
+
 _MALIBU = make_study("malibu", {"suite": "tiny"}).Config
 _PARSER = parser_of("malibu", everything=True)
 
@@ -293,6 +303,9 @@ TARGETS = (
         [[{"prompt": seeds.PAIRS[0]["prompt"], "completion": seeds.PAIRS[0]["chosen"]}]],
         as_jsonl,
     ),
+    target("labels, CSV", "labels.csv", labels, [seeds.LABELS_CSV], as_csv),
+    target("labels, JSON", "labels.json", labels, [seeds.LABEL_STUDIO, seeds.ARGILLA], as_json),
+    target("labels, JSONL", "labels.jsonl", labels, [seeds.LABELS], as_jsonl),
     target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [seeds.DOCUMENTS], as_jsonl),
     target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], texts=[seeds.HTML]),
 )

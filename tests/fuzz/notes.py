@@ -69,8 +69,8 @@ def read(content: bytes) -> None:
         results: list[object] = [notes.notes(), notes.labels(), labelling.tag_table(notes, table)]
         for draw in notes.draws():
             results += [
-                labelling.agreement(file, notes, draw["id"]),
-                labelling.next_item(file, notes, draw["id"], "ann"),
+                labelling.draw_json(file, notes, draw),
+                labelling.RaterView(file, notes, draw["id"], "ann").next_item(),
             ]
     json.dumps(results).encode()
 
@@ -86,7 +86,12 @@ def target(run: Path) -> Target:
         ]
     for unit in units:
         notes.add(unit, None, "ann", "odd", "look at this")
-    draw = notes.add_draw("random", 0, [Item(unit, unit, 0.5, n) for n, unit in enumerate(units)], {"drawn": 4})
+    draw = notes.add_draw(
+        "random",
+        0,
+        [Item(unit, unit, 0.5, n) for n, unit in enumerate(units)],
+        {"asked": 4, "drawn": 4, "floor": 1.0, "scores": True, "filters": {}},
+    )
     for rater in ("ann", "bob"):
         for unit in units:
             answers = [Answer("", "Accuracy", 7.0, 7.0, None), Answer("", "preferred", 1.0, None, "A")]

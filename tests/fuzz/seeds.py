@@ -227,3 +227,13 @@ AUTOGEN = {
     "stop_reason": "Maximum number of messages 3 reached",
 }
 TEAM = {"agent_states": {"chat": {"message_thread": AUTOGEN["messages"]}, "ada": {"llm_context": {}}}}
+
+LABELS = [{"unit": "p1/x", "rater": "Ann", "question": "Accuracy", "value": 7, "at": 1.5, "simulated": False}]
+LABELS_CSV = [["unit", "rater", "question", "value", "comment"], ["p1/x", "Ann", "Accuracy", "7", "'=1+1"]]
+LABEL_STUDIO = [
+    {
+        "data": {"unit": "p2/x"},
+        "annotations": [{"completed_by": 1, "result": [{"from_name": "preferred", "value": {"choices": ["A"]}}]}],
+    }
+]
+ARGILLA = [{"id": "p2/x", "responses": {"Accuracy:A": [{"value": 3, "user_id": "u", "status": "submitted"}]}}]

@@ -395,12 +395,12 @@ def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, o
     page.get_by_label("number of items").fill("20")
     page.get_by_label("also score each answer").check()
     page.get_by_role("button", name="Draw").click()
-    expect(page.get_by_role("heading", name="Draw 1: 4 items")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("20 were asked for, but the 9 units show only 4 different texts")
+    expect(page.get_by_role("heading", name="Draw 1: 6 items")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("20 were asked for, but the 9 units show only 6 different texts")
     for rater in ("Ada", "Ben"):
         page.goto(f"{address}label?run=quick.sqlite&set=1&rater={rater}")
-        for item in range(4):
-            expect(page.locator("h1")).to_have_text(f"{item + 1} of 4")
+        for item in range(6):
+            expect(page.locator("h1")).to_have_text(f"{item + 1} of 6")
             shown = page.locator("main").inner_text().lower()
             assert not re.search(r"\b(female|male|sim/judge|examiner)\b", shown)
             assert rater == "Ada" or "ada" not in shown, "raters see nothing of each other"
@@ -409,12 +409,12 @@ def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, o
             for group in page.get_by_role("radiogroup").all():
                 group.locator("label").nth(min(item, group.locator("label").count() - 1)).click()
             page.get_by_role("button", name="Save and continue").click()
-        expect(page.locator("main")).to_contain_text("You have labelled all 4 items")
+        expect(page.locator("main")).to_contain_text("You have labelled all 6 items")
     page.goto(address + "label?run=quick.sqlite")
     expect(page.locator("main")).to_contain_text("Raters with each other (2)")
     expect(page.locator("main")).to_contain_text("Krippendorff's α")
     with closing(sqlite3.connect(runs / "quick.notes.sqlite")) as db:
-        assert db.execute("SELECT count(DISTINCT unit), count(DISTINCT rater) FROM labels").fetchone() == (4, 2)
+        assert db.execute("SELECT count(DISTINCT unit), count(DISTINCT rater) FROM labels").fetchone() == (6, 2)
 
 
 def test_a_hostile_transcript_is_shown_as_text(tmp_path, viewer, open_page, build):

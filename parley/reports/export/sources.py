@@ -230,11 +230,11 @@ def labelled(run: Opened, settings: Settings) -> Iterator[Statement]:
     """
     labels: dict[str, list[dict[str, Any]]] = {}
     for label in NotesFile(run.file.path).labels():
-        if label["question"] == settings.metric:
+        if label["question"] == settings.metric and not label["simulated"]:
             labels.setdefault(label["unit"], []).append(label)
     if not labels:
         raise ConfigError(
-            f"{run.file.path}: there are no labels '{settings.metric}' beside it; label texts with `parley view`"
+            f"{run.file.path}: no labels '{settings.metric}' of people are beside it; label texts with `parley view`"
         )
     for unit, facets in run.units():
         if unit not in labels:

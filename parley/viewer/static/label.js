@@ -37,7 +37,7 @@ export function labelPage(main, params) {
     };
     fill(page, h("h1", {}, "Labels"), [...sets].reverse().map(drawCard),
       h("section", { class: "card" }, h("h2", {}, "New draw"),
-        h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each in an own random order, so anyone may stop early."),
+        h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each in a random order of their own, so a rater may stop early."),
         facets.length ? h("p", {}, "Only units with ", facets.map(([name, value]) => `${name.slice(2)} ${value}`).join(", "), ".") : "",
         h("div", { class: "row" }, h("label", {}, "number of items ", count), h("label", {}, "drawn ", how)),
         h("div", { class: "row" }, h("label", {}, scores, " of a pair, also score each answer"), button("Draw", draw)), problem),
