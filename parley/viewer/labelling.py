@@ -123,10 +123,11 @@ def agreement(file: RunFile, notes: NotesFile, draw_id: int) -> dict[str, Any]:
     labels = pd.DataFrame(rows)
     said = {(unit, *asked): value for unit in labels["unit"].unique() for asked, value in judged(file, unit).items()}
     responses = non_response(labels).groupby("rater")["skipped"].max()
+    people = labels[~labels["simulated"]]
     return {
         "raters": list(dict.fromkeys(labels["rater"])),
         "simulated": bool(labels["simulated"].any()),
-        "between_raters": [_json(row) for row in between_raters(labels)],
+        "between_raters": [_json(row) for row in between_raters(labels if people.empty else people)],
         "with_judges": [{**_json(row), "skipped": int(responses[row["rater"]])} for row in with_judges(labels, said)],
     }
 

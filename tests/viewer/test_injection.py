@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from parley.cli import main
+from parley.reports.label_draw import DrawSettings, stored_settings
 from parley.runs.notes import Item, NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
@@ -62,7 +63,8 @@ def attacked(runs):
         db.commit()
     notes = NotesFile(path)
     notes.add(first, 1, ATTACK[:80], ATTACK[:60], ATTACK)
-    notes.add_draw("random", 1, [Item(first, "1", 1.0, 0), Item(second, "2", 1.0, 1)], {})
+    items = [Item(first, "1", 1.0, 0), Item(second, "2", 1.0, 1)]
+    notes.add_draw("random", 1, items, stored_settings(DrawSettings(count=2), items))
     return first
 
 

@@ -320,7 +320,7 @@ def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build, open_run):
             run.notes.add_labels(set_id, unit.id, rater, [Answer("", "preferred", 1.0, None, choice)])
     with run.file() as file:
         result = agreement(file, run.notes, set_id)
-    assert result["between_raters"][0]["kappa"] == pytest.approx(0.4667, abs=1e-4)
+    assert result["between_raters"][0]["estimate"] == pytest.approx(0.4667, abs=1e-4)
     with_judges = [(row["rater"], row["same_choice"], row["compared"]) for row in result["with_judges"]]
     assert with_judges == [("Ada", 2, 4), ("Ben", 3, 4)]
 

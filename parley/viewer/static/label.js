@@ -1,7 +1,7 @@
 // Blind labelling: the draws with their agreement, and one item after another, answered by single keys or the mouse.
 import { get, post } from "./api.js";
 import { announce, dateTime, fill, go, h, integer, link, number, plural, signed } from "./dom.js";
-import { markDifferences } from "./diff.js";
+import { markDifferences, markLegend } from "./diff.js";
 import { savedName } from "./message.js";
 import { breadcrumbs, button, copy, errorBox, loading, permalink, setTitle, shortcuts } from "./widgets.js";
 
@@ -35,7 +35,7 @@ export function labelPage(main, params) {
       fill(problem, loading("drawing: every finished unit is read…"));
       try { await post("label/sets", [["run", run], ...facets], { count: Number(count.value), scores: scores.checked, ...KINDS[how.value][1] }); await showDraws(); } catch (error) { fill(problem, errorBox(error)); }
     };
-    fill(page, h("h1", {}, "Labels"), [...sets].reverse().map(drawCard),
+    fill(page, h("h1", {}, "Labels"), [...sets].reverse().sort((a, b) => Boolean(b.agreement.raters?.length) - Boolean(a.agreement.raters?.length)).map(drawCard),
       h("section", { class: "card" }, h("h2", {}, "New draw"),
         h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each in a random order of their own, so a rater may stop early."),
         facets.length ? h("p", {}, "Only units with ", facets.map(([name, value]) => `${name.slice(2)} ${value}`).join(", "), ".") : "",
@@ -98,7 +98,7 @@ export function labelPage(main, params) {
     };
     const choose = (n, value) => { given[n] = value; fill(problem); mark(); };
     const groups = questions.map((question, n) => radioGroup(question, n, (value) => choose(n, value)));
-    const mark = () => { const now = given.indexOf(null); groups.forEach((group, n) => group.classList.toggle("current", n === now)); groups[now]?.scrollIntoView({ block: "nearest" }); };
+    const mark = () => { const now = given.indexOf(null); groups.forEach((group, n) => group.classList.toggle("asked", n === now)); if (given.some((value) => value !== null)) groups[now]?.scrollIntoView({ block: "nearest" }); };
     const press = (key) => {
       const now = given.indexOf(null);
       const option = questions[now]?.options.findIndex((one) => one.key === key) ?? -1;
@@ -149,7 +149,7 @@ function switchKeys(on) { try { localStorage.setItem("parley-keys", on ? "on" : 
 
 function simpleTable(heads, rows) {
   return h("div", { class: "scroll" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, first)), rest.map((value) => h("td", {}, value)))))));
+    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, first)), rest.map((value, n) => h("td", { "data-label": heads[n + 1] }, value)))))));
 }
 
 function tagTable(tags) {
@@ -166,7 +166,8 @@ function agreementTables({ unavailable, raters, simulated, between_raters, with_
   const between = between_raters.length ? simpleTable(["question", "", "agreement", "95% CI", "items", "raters", ""],
     between_raters.map((row) => [[row.question, row.subject].filter(Boolean).join(" "), row.measure, number(row.estimate), interval(row), String(row.items), String(row.raters), h("span", { class: "muted" }, row.note)]))
     : h("p", { class: "muted" }, raters.length > 1 ? "no item has two ratings yet" : "one rater so far: a second one shows how far people agree");
-  return [simulated ? h("p", { class: "notice caution" }, h("strong", {}, "SIMULATED: "), "labels of simulated raters are among these figures.") : "",
+  const nobody = with_judges.every((row) => row.simulated);
+  return [simulated ? h("p", { class: "notice caution" }, h("strong", {}, "SIMULATED: "), nobody ? "no person gave these labels." : "the raters marked so are not people; agreement of raters with each other leaves them out.") : "",
     h("h3", {}, "Raters with the judges"),
     simpleTable(["rater", "items", "skipped", "same choice", "Cohen's κ", "score − judges' mean", "absolute difference"],
       with_judges.map((row) => [mark(row), String(row.items), String(row.skipped), row.compared ? `${row.same_choice} of ${row.compared}` : "–", number(row.kappa), signed(row.mean_difference), row.scores ? `${number(row.mean_absolute_difference)} (${plural(row.scores, "score")})` : "–"])),
@@ -181,5 +182,5 @@ function textBox(title, content) {
 function pairOfTexts([a, b]) {
   const marked = ["A", "B"].map((side) => markDifferences(a.text, b.text, side));
   return [h("div", { class: "sides" }, textBox(a.title, marked[0]), textBox(b.title, marked[1])),
-    h("p", { class: "muted" }, a.text === b.text ? "The two texts are identical." : "Marked words are in one answer only.")];
+    markLegend(a.text, b.text, "in one answer")];
 }
