@@ -51,10 +51,10 @@ class Labeller:
 
     def draw(self, count: int, **settings: Any) -> Iterator[tuple[int, str]]:
         with RunFile.open(self.run) as file:
-            draw = draw_items(file, self.notes, list(self.judged), DrawSettings(count=count, **settings))
+            draw = draw_items(file, self.notes, DrawSettings(count=count, **settings))
         for item in self.notes.items(draw):
-            if item["position"] is not None:
-                yield draw, item["unit"]
+            if item.position is not None:
+                yield draw, item.unit
 
     def label(self, draw: int, unit: str, score: float | None, rater: str = "Ada", **about: Any) -> None:
         self.notes.add_labels(draw, unit, rater, [Answer("", "BS", score, score, None)], **about)
