@@ -35,6 +35,8 @@ CITED = {
     "bbq": ("parrish2022bbq",),
     "squad": ("squad2",),
 }
+CORRECTED = "corrected"
+"""The table in which people's labels correct the judge."""
 METHODS = {"mabrf": "roy2025mabrf", "stardtox": "tahmasebi2025stardtox"}
 """What is cited for a method of asking."""
 
@@ -113,6 +115,8 @@ def references(report: Report) -> str:
         asked = (run.get("config") or {}).get("method") or ()
         named = [asked] if isinstance(asked, str) else asked
         keys += [key for method, key in METHODS.items() if any(str(name).startswith(method) for name in named)]
+    if any(table.name == CORRECTED for table in report.tables):
+        keys += ["angelopoulos2023ppi", "angelopoulos2023ppiplus"]
     known = _entries()
     return "\n\n".join(known[key] for key in dict.fromkeys(keys))
 

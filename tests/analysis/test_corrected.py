@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 from parley.analysis.reporting.corrected import Arm, CorrectedLine, corrected_lines, corrected_section
+from parley.analysis.reporting.methods import references
+from parley.analysis.reporting.report import Report
 
 BASES = 20
 
@@ -98,3 +100,10 @@ def test_a_choice_of_two_is_a_share() -> None:
     assert "percentage points wide" in section.words[1]
     assert section.forests[0].scale == "share"
     assert section.forests[0].reference is None
+
+
+def test_a_report_with_corrected_estimates_cites_where_they_come_from() -> None:
+    judged, labels, drawn = frames([("a",), ("b",)])
+    section = corrected_section(corrected_lines(judged, labels, drawn), labels)
+    assert "arXiv:2311.01453" in references(Report("a study", tables=tuple(section.tables)))
+    assert "2311.01453" not in references(Report("a study"))
