@@ -12,9 +12,13 @@ import numpy as np
 import pytest
 
 import parley as library
+from parley.analysis.reporting.report import Report
 from parley.reports.label_draw import DrawSettings, draw_items
+from parley.reports.labelled import with_labels
+from parley.reports.loading import load_run
 from parley.runs import RunFile, frames
 from parley.runs.notes import Answer, NotesFile
+from parley.runs.studies import arms_of
 
 pytest.importorskip("pandas")
 Parley = Callable[..., Any]
@@ -58,6 +62,10 @@ class Labeller:
 
     def label(self, draw: int, unit: str, score: float | None, rater: str = "Ada", **about: Any) -> None:
         self.notes.add_labels(draw, unit, rater, [Answer("", "BS", score, score, None)], **about)
+
+    def section(self) -> dict[str, Any]:
+        """What labels add to a report, as data."""
+        return with_labels(Report("a study"), [load_run(self.run)], arms_of("rubric")).data()
 
     def as_a_person_would(self, unit: str) -> float:
         """The judge likes what rldf writes two points less than people do."""
@@ -107,25 +115,25 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labelle
     assert forest["estimates"][0]["units"] == {"group": ["sft", "rldf"]}
 
 
-def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(parley: Parley, labeller: Labeller) -> None:
+def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller: Labeller) -> None:
     for number, (draw, unit) in enumerate(labeller.draw(50, seed=1)):
         labeller.label(draw, unit, None if number < 5 else labeller.as_a_person_would(unit))
-    before = parley("report", labeller.run, "--draws", 100, "--json").json
+    before = labeller.section()
     assert row(before, "sft", "rldf")["labels"] == 45
     assert "they skipped 5 of 50 items, which the estimate does not stand for" in " ".join(before["summary"])
     for draw, unit in labeller.draw(20, kind="sorted"):
         labeller.label(draw, unit, 10.0)
-    after = parley("report", labeller.run, "--draws", 100, "--json").json
+    after = labeller.section()
     assert after["corrected"] == before["corrected"]
     assert "labels from a sorted queue are left out" in " ".join(after["summary"])
 
 
-def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(parley: Parley, labeller: Labeller) -> None:
+def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller: Labeller) -> None:
     for draw, unit in labeller.draw(50, seed=1):
         score = labeller.as_a_person_would(unit)
         labeller.label(draw, unit, score - 1, "Ada")
         labeller.label(draw, unit, score + 1, "Ben")
-    report = parley("report", labeller.run, "--draws", 100, "--json").json
+    report = labeller.section()
     assert row(report, "sft", "rldf")["labels"] == 50
     spread = "raters of one text differ by a standard deviation of 1.41 on the raters' scale"  # of -1 and 1: √2
     assert spread in " ".join(report["summary"])
@@ -134,7 +142,7 @@ def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(parley: Parley
 def test_simulated_raters_are_named_wherever_their_numbers_are(parley: Parley, labeller: Labeller) -> None:
     for draw, unit in labeller.draw(50, seed=1):
         labeller.label(draw, unit, labeller.as_a_person_would(unit), simulated=True)
-    report = parley("report", labeller.run, "--draws", 100, "--json").json
+    report = labeller.section()
     assert all(sentence.startswith("SIMULATED raters. ") for sentence in report["summary"][:3])
     assert row(report, "sft", "rldf")["raters"] == "SIMULATED"
     assert report["forests"][-1]["question"].startswith("SIMULATED raters. ")
@@ -146,7 +154,7 @@ def test_labels_in_nine_topics_give_no_interval(parley: Parley, labeller: Labell
     for draw, unit in labeller.draw(84):
         if any(topic in unit for topic in nine):
             labeller.label(draw, unit, labeller.as_a_person_would(unit))
-    report = parley("report", labeller.run, "--draws", 100, "--json").json
+    report = labeller.section()
     found = row(report, "sft", "rldf")
     assert found["low"] is None
     assert found["note"] == "labels in 9 topics: no interval below 10"
