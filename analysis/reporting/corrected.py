@@ -32,7 +32,7 @@ TABLE = "corrected"
 PREFERRED = "preferred"
 ALL = "all"
 """The mean over a rubric's metrics, as reports call it."""
-BASELINES = ("default", "clean")
+BASELINES = ("default", "clean", "round 1")
 """Arms that the others are compared with; so is one whose name begins with "no "."""
 SHOWN = (
     "metric", "first", "second", "judge", "judge_low", "judge_high", "corrected", "low", "high", "alone", "alone_low",
