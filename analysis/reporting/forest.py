@@ -64,6 +64,7 @@ class Forest:
         scale: "share" for values from 0 to 1 that are shown as percentages.
         table: Name of the report's table with the same numbers.
         note: How the intervals and p-values were made.
+        constant: What the headline says where no line has an interval because nothing varies; "" otherwise.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Forest:
     scale: Scale = "points"
     table: str = ""
     note: str = ""
+    constant: str = ""
 
 
 def estimates(

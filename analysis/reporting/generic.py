@@ -201,7 +201,7 @@ def _mean_forests(means: pd.DataFrame, cluster: str) -> Iterator[Forest]:
 
         yield Forest(
             name=f"means-{number + 1}",
-            question=f"How high is {metric}?",
+            question=f"What is the mean of '{metric}'?",
             axis=str(metric),
             estimates=estimates(
                 part,
@@ -212,7 +212,15 @@ def _mean_forests(means: pd.DataFrame, cluster: str) -> Iterator[Forest]:
             reference=None,
             table="means",
             note=f"95% intervals over {cluster}s.",
+            constant=_constant(part, cluster),
         )
+
+
+def _constant(means: pd.DataFrame, cluster: str) -> str:
+    """Says so where all values are the same, which is not the same as having too few."""
+    if means["low"].notna().any() or means["clusters"].min() < 2 or means["mean"].nunique() != 1:
+        return ""
+    return f"Always {means['mean'].iloc[0]:g}: it does not vary over {plural(int(means['clusters'].max()), cluster)}."
 
 
 def _last_round_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:

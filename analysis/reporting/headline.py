@@ -67,6 +67,8 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     if forest.reference is None and lines:
         answer = f"{_place(lines[0])} {in_numbers(lines[0], forest)}."
         return Headline(question=question, answer=answer, status="described", line=lines[0], prefix=prefix)
+    if forest.constant:
+        return Headline(question=question, answer=forest.constant, status="described", prefix=prefix)
     tested = [line for line in lines if line.p is not None]
     if not tested:
         answer = "Not known yet: the data are too few for an interval."

@@ -203,6 +203,16 @@ def test_any_study_gets_the_mean_of_every_metric_over_scenarios() -> None:
     assert report.words == ("1 of 5 verdicts could not be read; unreadable verdicts are left out.",)
 
 
+def test_a_value_that_does_not_vary_is_not_too_few_data() -> None:
+    """ "too few for an interval" stood on 200 units of a constant."""
+    constant = generic.report(verdicts(metric="label", value=1.0)).headline
+    assert constant is not None
+    assert constant.text == "What is the mean of 'label'? Always 1: it does not vary over 2 scenarios."
+    one = generic.report(verdicts(metric="label", value=1.0, scenario="x")).headline
+    assert one is not None
+    assert one.status == "too few"
+
+
 def test_without_scenarios_units_are_the_clusters() -> None:
     table = generic.report(verdicts().drop(columns="scenario")).table("means").set_index("metric")
     assert (table.loc["M", "mean"], table.loc["M", "clusters"]) == (10 / 3, 3)

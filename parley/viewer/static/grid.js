@@ -82,6 +82,7 @@ export function gridView(box, run, measure) {
     if (!state.ballots.has(units[0])) state.ballots.set(units[0], get("ballots", new URLSearchParams([["run", run], ...units.map((unit) => ["unit", unit])])).catch(() => ({})));
     const ballots = await state.ballots.get(units[0]);
     if (row !== state.row || column !== state.column) return;
+    about.classList.toggle("tall", Object.keys(ballots).length > 0);
     const filters = new URLSearchParams([["run", run], ["tab", "units"], [`f.${rowFacet}`, rows[row].name], [`f.${columnFacet}`, columns[column]], ...Object.entries(state.grid.part).map(([facet, value]) => [`f.${facet}`, value])]);
     fill(about, h("p", {}, h("b", {}, h("bdi", {}, situationTitle(rows[row], rowFacet))), ` · ${facetValue(columnFacet, columns[column])}: `, h("b", {}, number(cell.score)), " · ", link("/run", filters, {}, plural(cell.units.length, "unit"))), distribution(ballots[cell.units[0]]));
   }

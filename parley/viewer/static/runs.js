@@ -111,7 +111,8 @@ export function runsPage(main, params) {
     const focusedRun = document.activeElement?.closest?.("tr[data-run]")?.dataset.run;
     const wasCheckbox = document.activeElement?.matches?.("input[type=checkbox]");
     const { key, descending } = sorting();
-    const head = COLUMNS.map((column) => h("th", { scope: "col", class: column.numeric ? "num" : "", "aria-sort": key === column.key ? (descending ? "descending" : "ascending") : null },
+    state.grouped = rows.some((run) => run.about?.group);
+    const head = COLUMNS.filter((column) => column.key !== "group" || state.grouped).map((column) => h("th", { scope: "col", class: `col-${column.key} ${column.numeric ? "num" : ""}`, "aria-sort": key === column.key ? (descending ? "descending" : "ascending") : null },
       button(column.label + (key === column.key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(column), { class: "plain" })));
     fill(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" }, h("table", { class: "table runs" }, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "choose" }, h("span", { class: "unseen" }, "choose")), head)), h("tbody", {}, rows.map(row)))));
     if (!rows.length) fill(list, h("p", { class: "muted" }, "No run matches."));
@@ -121,15 +122,15 @@ export function runsPage(main, params) {
 
   function row(run) {
     const name = [link("/run", { run: run.name }, { class: "unit", title: run.name }, h("bdi", {}, run.about?.name || run.name)), (run.about?.tags || []).map((tag) => h("span", { class: "pill tag" }, tag)), run.about?.name ? h("div", { class: "muted" }, h("bdi", {}, run.name)) : ""];
-    if (run.unread) return h("tr", { "data-run": run.name }, h("td", { class: "choose" }), h("th", { scope: "row" }, name), h("td", { colspan: 8, class: "muted" }, "…"));
+    if (run.unread) return h("tr", { "data-run": run.name }, h("td", { class: "choose" }), h("th", { scope: "row" }, name), h("td", { colspan: state.grouped ? 8 : 7, class: "muted" }, "…"));
     if (run.broken) return h("tr", { "data-run": run.name, class: "broken" }, h("td", { class: "choose" }), h("th", { scope: "row" }, h("bdi", {}, run.name)),
-      h("td", { colspan: 7 }, h("span", { class: "error" }, run.broken), h("span", { class: "muted" }, ` ${bytes(run.size || 0)}`)), h("td", {}, h("span", { class: "pill bad" }, "broken")));
+      h("td", { colspan: state.grouped ? 7 : 6 }, h("span", { class: "error" }, run.broken), h("span", { class: "muted" }, ` ${bytes(run.size || 0)}`)), h("td", {}, h("span", { class: "pill bad" }, "broken")));
     const { done, planned, failed } = run.units;
     const total = done + planned + failed;
     return h("tr", { "data-run": run.name },
       h("td", { class: "choose" }, h("input", { type: "checkbox", checked: state.chosen.has(run.name), "aria-label": `choose ${run.name}`, onchange: (event) => choose(run.name, event.target.checked) })),
       h("th", { scope: "row" }, name, run.errors.length ? h("div", { class: "error" }, `${plural(run.errors[0].units, "unit")}: ${run.errors[0].error}`) : ""),
-      h("td", { "data-label": "group" }, h("bdi", {}, run.about?.group || "")),
+      state.grouped ? h("td", { "data-label": "group" }, h("bdi", {}, run.about?.group || "–")) : "",
       h("td", {}, run.study, run.suite ? h("span", { class: "muted" }, ` ${run.suite}`) : ""),
       h("td", { class: "model" }, run.models.map((model) => h("div", {}, h("bdi", { title: model }, model.split("?")[0])))),
       h("td", { class: "num", "data-label": "units" }, done === total ? integer(done) : `${integer(done)} of ${integer(total)}`, failed ? h("div", { class: "error" }, `${integer(failed)} failed`) : ""),
