@@ -32,6 +32,7 @@ TABLE = "corrected"
 PREFERRED = "preferred"
 ALL = "all"
 """The mean over a rubric's metrics, as reports call it."""
+QUESTIONS = {PREFERRED: "How often would people prefer answer A?", ALL: "What mean score would people give?"}
 BASELINES = ("default", "clean", "round 1")
 """Arms that the others are compared with; so is one whose name begins with "no "."""
 SHOWN = (
@@ -248,7 +249,7 @@ def _forest(metric: str, lines: Sequence[CorrectedLine], mark: str) -> Forest:
     share = metric == PREFERRED
     return Forest(
         name=f"{TABLE}-{metric.lower().replace(' ', '-')}",
-        question=f"{mark}What do people say of {_words(metric)}?",
+        question=f"{mark}{QUESTIONS.get(metric, f'What score for {metric} would people give?')}",
         axis=f"{'difference in ' if differences else ''}{_words(metric)}",
         estimates=tuple(estimates),
         reference=0.0 if differences else None,

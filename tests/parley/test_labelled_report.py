@@ -110,7 +110,7 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labelle
     assert "narrower than with the labels alone" in second
     assert third == "1 rater gave the labels."
     forest = next(forest for forest in report["forests"] if forest["table"] == "corrected")
-    assert forest["question"] == "What do people say of BS?"
+    assert forest["question"] == "What score for BS would people give?"
     assert [line["secondary"] for line in forest["estimates"][:3]] == [False, True, True]
     assert forest["estimates"][0]["units"] == {"group": ["sft", "rldf"]}
 
