@@ -19,6 +19,7 @@ from parley.reports.loading import load_run
 from parley.runs import RunFile, frames
 from parley.runs.notes import Answer, NotesFile
 from parley.runs.studies import arms_of
+from parley.viewer.open_run import OpenRun
 
 pytest.importorskip("pandas")
 Parley = Callable[..., Any]
@@ -113,6 +114,15 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labelle
     assert forest["question"] == "What score for BS would people give?"
     assert [line["secondary"] for line in forest["estimates"][:3]] == [False, True, True]
     assert forest["estimates"][0]["units"] == {"group": ["sft", "rldf"]}
+
+
+def test_the_page_of_a_run_is_computed_again_when_there_are_labels(labeller: Labeller) -> None:
+    run = OpenRun(labeller.run)
+    assert "corrected" not in [forest["table"] for forest in run.headline()["forests"]]
+    for draw, unit in labeller.draw(50, seed=1):
+        labeller.label(draw, unit, labeller.as_a_person_would(unit))
+    assert "corrected" in [forest["table"] for forest in run.headline()["forests"]]
+    run.close()
 
 
 def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller: Labeller) -> None:
