@@ -125,6 +125,7 @@ def run_once(file: str, plan: Plan) -> None:
 
     model = f"server/bench?base_url={plan.url}&max_connections={plan.concurrency}"
     config = {"topics": plan.topics, "topics_from": f"{file}.txt", "model": model, "roles": ROLES, "rounds": ROUNDS}
+    config |= {"design": "paper", "check": False}
     workers = None if plan.executor in ("auto", "asyncio") else plan.workers
     options = {"out": file, "concurrency": plan.concurrency, "executor": plan.executor, "workers": workers}
     job = Job.make("rldf", config, Options.model_validate(options))

@@ -3,6 +3,7 @@
 from parley.judging.study import (
     Accepted,
     Advanced,
+    Checked,
     HasAnalysisPlan,
     HasArms,
     HasMeasures,
@@ -21,6 +22,7 @@ from parley.judging.study import (
 __all__ = [
     "Accepted",
     "Advanced",
+    "Checked",
     "HasAnalysisPlan",
     "HasArms",
     "HasMeasures",

@@ -207,6 +207,14 @@ class Staged(Protocol):
 
 
 @runtime_checkable
+class Checked(Protocol):
+    """A study whose judge is checked on known answers before the first unit: its run file keeps what came out."""
+
+    def check_first(self) -> Study | None:
+        """The check, as a study of its own; None if there is none."""
+
+
+@runtime_checkable
 class HasAnalysisPlan(Protocol):
     """A study that says how its results will be analysed before there are any."""
 

@@ -2,17 +2,19 @@
 
     parley run rldf --bias age --topics 20
 
-One unit is one topic's whole debate. After each round the referee scores (0 none to 10 extreme) and ranks the
-statements, and its report is part of the next round's prompt. Modes: `self-reflection` (one model plays everyone and
-referees), `teacher-student` (a stronger model, the teacher, plays everyone for the student), `teacher-guides` (the
-student debates; the teacher referees and advises). `parley export` makes datasets from a run, at any threshold.
+One unit is one topic's whole debate. After each round the referee scores the statements (0 none to 10 extreme), and the
+scores are part of the next round's prompt. By default it is silent (`silent_referee`), and before the debates it is
+shown texts whose order is known (`check`); with `--design paper` it writes reports, as in the paper. Modes:
+`self-reflection` (one model plays everyone and referees), `teacher-student` (a stronger model, the teacher, plays
+everyone for the student), `teacher-guides` (the student debates; the teacher referees and advises). `parley export`
+makes datasets from a run, at any threshold.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
@@ -33,7 +35,9 @@ from parley.agents import (
     seed_from,
     shuffled,
 )
+from parley.agents.models.registry import reads_silently
 from parley.judging.config import call_options, shipped_personas
+from parley.judging.rldf.check import CheckConfig, RefereeCheck
 from parley.judging.rldf.referee import (
     BLIND,
     STATEMENTS,
@@ -44,14 +48,18 @@ from parley.judging.rldf.referee import (
     report_verdicts,
 )
 from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
+from parley.judging.rldf.scorer_referee import is_scorer, make_referee
+from parley.judging.rldf.silent_referee import SilentReferee
 from parley.judging.rldf.statements import statement_verdicts
 from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
-from parley.scenarios import load_topics, sample, topic_id, topics_digest
+from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
+from parley.scenarios.statements import load_statements
 
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
 KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides")
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
 EXAMPLES = Prompt.load("rldf/examples")
+SILENT_SCORES = Prompt.load("rldf/silent_scores")
 AGAIN = "Referee_again"
 """The judge's name for a second scoring of the same statements."""
 
@@ -64,7 +72,21 @@ class RldfConfig(TopicSample):
     mode: Mode = Field("self-reflection", description="self-reflection, teacher-student or teacher-guides")
     model: str = Field(DEFAULT_MODEL, description="model that the data is for: it debates, or is the teacher's student")
     teacher: str | None = Field(None, description="stronger model, for the teacher modes")
-    referee: str | None = Field(None, description="referee's model (default: set by the mode)")
+    referee: str | None = Field(
+        None,
+        description="the referee: a model, scorer/NAME, or a function as file.py:name (default: set by the mode)",
+    )
+    design: Literal["silent", "paper"] | None = Field(
+        None,
+        description="silent: each statement is scored by itself, from token probabilities in several wordings; paper: "
+        "the referee writes a report on each round (default: silent where the referee gives log-probabilities or is a "
+        "scorer, and nothing asks for reports)",
+    )
+    check: Advanced[bool] = Field(
+        True,
+        description="read texts of known order first, and say whether the referee can referee (not of sim/ models)",
+    )
+    require_referee: bool = Field(False, description="stop before the debates if the referee's check fails")
     feedback: Advanced[bool] = Field(True, description="debaters see the referee's scores and try to lower theirs")
     order: Advanced[Literal["fixed", "shuffled"]] = Field(
         "fixed", description="speaking order: as listed, or random in each round"
@@ -119,18 +141,55 @@ class Rldf:
         self._player = teacher if config.mode == "teacher-student" else config.model
         referee = shipped_personas("rldf_referee.toml")[0]
         self._debaters = [role.persona() for role in self.roles]
-        self._referee = Persona(referee.name, referee.about, config.referee or teacher)
+        self._referee_name = config.referee or teacher
+        by_scorer = is_scorer(self._referee_name)
+        design = config.design or ("silent" if by_scorer or self._may_be_silent() else "paper")
+        if design == "paper" and by_scorer:
+            raise ConfigError(f"{self._referee_name} writes no reports: it needs --design silent")
+        if design == "silent" and (self.guides or config.rereferee):
+            raise ConfigError("--design silent gives no advice and has no second referee: choose --design paper")
+        self.config = config.model_copy(update={"design": design})
+        self._referee = Persona(referee.name, referee.about, None if by_scorer else self._referee_name)
+        self._silent = SilentReferee(
+            name=self._referee_name, persona=self._referee, subject=self._subject() or f"people's {self.bias.trait}"
+        )
+        if by_scorer:
+            make_referee(self._referee_name, Models())  # what it lacks is said before the debates
         self._report = report_type(self.names, self.guides)
         self._format = report_format(self.names, guides=self.guides)
         self._options = call_options(config.max_tokens, config.temperature)
 
+    def _may_be_silent(self) -> bool:
+        """Whether the referee can be read silently, and nothing that was given asks for written reports."""
+        config, name = self.config, self._referee_name
+        asked = self.guides or config.rereferee or config.readout == "expected"
+        # The effects of simulated debates are planted by role and round, which a silent referee does not see.
+        return not asked and not name.startswith("sim/") and reads_silently(name)
+
+    def _subject(self) -> str:
+        """What the bias is about, in the words of its graded statements; "" if it has none."""
+        return load_statements(self.config.bias).subject if self.config.bias in BIASES else ""
+
+    def check_first(self) -> RefereeCheck | None:
+        """The check of the referee; None if there are no graded statements, or nothing to learn from it."""
+        config = self.config
+        wanted = config.require_referee or (config.check and not self._referee_name.startswith("sim/"))
+        if not wanted or (config.bias not in BIASES and not config.require_referee):
+            return None
+        if config.bias not in BIASES:
+            raise ConfigError(f"--require-referee: there are no graded statements about {self.bias.trait}")
+        return RefereeCheck(CheckConfig(model=self._referee_name, bias=[config.bias], seed=config.seed))
+
     def models(self) -> list[str]:
         players = [persona.model or self._player for persona in self._debaters]
-        return list(dict.fromkeys([*players, self._referee.model or self._player]))
+        referee = [] if is_scorer(self._referee_name) else [self._referee_name]
+        return list(dict.fromkeys([*players, *referee]))
 
     def prompts(self) -> Mapping[str, str]:
         shown = (EXAMPLES,) if self.config.examples else ()
-        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), BLIND, STATEMENTS, PERSONA, *shown)}
+        reports = (BLIND, STATEMENTS) if self.config.design == "paper" else (SILENT_SCORES,)
+        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), *reports, PERSONA, *shown)}
+        texts |= self._silent.prompts() if self.config.design == "silent" else {}
         return texts | {f"persona/{persona.name}": persona.about for persona in (*self._debaters, self._referee)}
 
     def sources(self) -> Mapping[str, str]:
@@ -188,6 +247,15 @@ class Rldf:
     def estimate(self, unit: Unit) -> UsageEstimate:
         config, roles = self.config, len(self.roles)
         statement, report = round(config.words * 1.2), 20 + (40 if self.guides else 14) * roles
+        if config.design == "silent":
+            ballots = self._silent.calls(roles, config.rounds)
+            opening = len(self.task(unit)) // 4 + 40
+            turns = config.rounds * roles
+            return UsageEstimate(
+                calls=turns + ballots,
+                prompt_tokens=turns * opening + sum(range(turns)) * statement + ballots * (2 * statement + 120),
+                completion_tokens=turns * statement + ballots,
+            )
         opening = len(self.task(unit)) // 4 + 40  # about four characters per token, and a persona
         calls = config.rounds * (roles + 1)
         history = sum(range(config.rounds * roles)) * statement + sum(range(config.rounds)) * (roles + 1) * report
@@ -204,6 +272,41 @@ class Rldf:
         )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
+        return await (self._run_silently if self.config.design == "silent" else self._run_reported)(unit, models)
+
+    async def _run_silently(self, unit: Unit, models: Models) -> Outcome:
+        """The debate one round at a time: the silent referee reads each, and its scores open the next."""
+        config = self.config
+        debate = Debate(
+            self._debaters,
+            model=models[self._player],
+            rounds=config.rounds,
+            max_turns=len(self._debaters),
+            order=round_robin if config.order == "fixed" else shuffled(seed_from(config.seed, unit.id)),
+            instructions=self._instructions,
+            options=self._options,
+            models=models,
+            placement=config.personas,
+        )
+        turns: list[Turn] = []
+        verdicts: list[Verdict] = []
+        earlier: list[Turn] = []
+        opening: str | None = self.task(unit)
+        for number in range(1, config.rounds + 1):
+            part = await debate.converse(opening)
+            said = [turn._replace(round=number) if turn.role == "narrator" else turn for turn in part.turns]
+            turns += said
+            statements = part.spoken("debater")
+            read = await self._silent.referee(statements, earlier, models)
+            verdicts += self._verdicts(unit, Transcript(tuple(turns)), statements)
+            turns += read.turns
+            verdicts += read.verdicts
+            earlier += statements
+            listed = ", ".join(f"{name} {score:.1f}" for name, score in read.scores.items() if score is not None)
+            opening = SILENT_SCORES(round=number, scores=listed) if config.feedback and listed else None
+        return Outcome(Transcript(tuple(turns), f"{config.rounds} rounds completed"), tuple(verdicts))
+
+    async def _run_reported(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
         mixed = shuffled(seed_from(config.seed, unit.id))
         debate = Debate(
@@ -222,7 +325,7 @@ class Rldf:
             placement=config.personas,
         )
         transcript = await debate.converse(self.task(unit))
-        turns, verdicts = list(transcript.turns), list(self._verdicts(unit, transcript))
+        turns, verdicts = list(transcript.turns), list(self._verdicts(unit, transcript, transcript.spoken()))
         if unit.facets["again"]:
             for round in range(1, config.rounds + 1):
                 second = await self._referee_again(unit, transcript.spoken("debater", round), models)
@@ -231,10 +334,10 @@ class Rldf:
                 verdicts += report_verdicts(report, self.names, judge=AGAIN, expected=config.readout == "expected")
         return Outcome(Transcript(tuple(turns), transcript.stop_reason), tuple(verdicts))
 
-    def _verdicts(self, unit: Unit, transcript: Transcript) -> Iterator[Verdict]:
+    def _verdicts(self, unit: Unit, transcript: Transcript, read: Sequence[Turn]) -> Iterator[Verdict]:
         roles = {role.name: role for role in self.roles}
         prompts = [turn.text for turn in transcript.turns if turn.role == "narrator"]
-        for turn in transcript.spoken():
+        for turn in read:
             if turn.role == "referee":
                 yield from report_verdicts(
                     turn, self.names, judge=turn.speaker, expected=self.config.readout == "expected"

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 
 from parley.base.errors import ConfigError
+from parley.base.home import say
 from parley.cli.report import show
 from parley.cli.shared import AddParser, need_analysis
-from parley.imports.preferences import read_preferences
+from parley.imports.preferences import read_preferences, referee_checks
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -37,6 +38,8 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not a text file"
             raise ConfigError(f"{parsed.instructions}: {reason}") from None
+    for line in referee_checks(Path(parsed.dataset)):
+        say(line)
     title = f"Audit of {Path(parsed.dataset).name}"
     report = preference_report(
         dataset.pairs, instructions=instructions, title=title, seed=parsed.seed, blind=dataset.blind

@@ -20,7 +20,7 @@ def dry_run(job: Job, *, as_json: bool) -> int:
         job: What would be executed.
         as_json: Print it as JSON.
     """
-    jobs = [job.prerequisite, job] if job.prerequisite else [job]
+    jobs = [part for part in (job.prerequisite, job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
     costs = [estimated_cost(part) for part in jobs]
     batch = job.options.executor == "batch"
@@ -47,6 +47,8 @@ def dry_run(job: Job, *, as_json: bool) -> int:
     print(f"{job.study.name} on {', '.join(names)}: nothing was sent")
     if before := job.prerequisite:
         print(f"  first        {before.study.name}: {plural(before.size.units, 'unit')}, at least one call each")
+    if check := job.check:
+        print(f"  first        the referee's check: {plural(check.size.calls, 'call')} of one token")
     print(f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}")
     print(f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)")
     if cached:

@@ -97,6 +97,10 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         job = job.advance()
         if job.rejected:
             print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
+    if job.check is not None:
+        if status := execute_job(job.check, quiet=flags.quiet, as_json=flags.json, last=False, hint=False):
+            return status
+        job = job.read_check()
     status = execute_job(job, quiet=flags.quiet, as_json=flags.json, hint=not flags.report)
     if flags.report and status in (0, 1) and job.stored_path.exists():
         from parley.cli.report import print_report  # it loads pandas

@@ -16,11 +16,13 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from parley.base.errors import ConfigError, ParleyError
+from parley.base.home import say
 from parley.base.text import plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.flags import read_config
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
+from parley.imports.preferences import referee_checks
 from parley.runs.job import Job, explain
 from parley.training.base_model import MISSING
 from parley.training.config import TABLES, TrainConfig, control_config
@@ -177,6 +179,8 @@ def _refuse_unknown_keys(config: dict[str, Any]) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     config = make_config(parsed)
+    for line in referee_checks(Path(config.data)):
+        say(line)
     report = (lambda line: None) if parsed.quiet else _print_progress
     try:
         from parley.jobs.training import run_training  # it loads pandas, which --help does without

@@ -63,6 +63,18 @@ def read_preferences(path: Path) -> Preferences:
     return Preferences(pd.DataFrame(rows), instructions if isinstance(instructions, str) else "", _blind(manifest))
 
 
+def referee_checks(path: Path) -> list[str]:
+    """What the checks of the referees said whose debates an export was made from; nothing of other datasets.
+
+    Args:
+        path: The folder of the dataset.
+    """
+    runs = _manifest(path).get("runs")
+    checks = [run.get("check") for run in runs.values() if isinstance(run, dict)] if isinstance(runs, dict) else []
+    said = [check.get("sentence") for check in checks if isinstance(check, dict)]
+    return list(dict.fromkeys(line for line in said if isinstance(line, str)))
+
+
 def _blind(manifest: Row) -> Row | None:
     """The blind referee's row of the audit that the export made."""
     try:

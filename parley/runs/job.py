@@ -23,14 +23,14 @@ from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.batches import MAX_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
-from parley.judging import Accepted, Advanced, HasNotes, Staged, Study
+from parley.judging import Accepted, Advanced, Checked, HasNotes, Staged, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.packing import pack, packed_path, unpack
 from parley.runs.plan import Size, StudySpec, describe, measure, refuse_empty, refuse_if_changed, refuse_unknown_labels
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
-from parley.runs.studies import find_study
+from parley.runs.studies import find_study, find_verdict
 from parley.runs.telemetry import parent, traced
 
 _UNITS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
@@ -165,6 +165,10 @@ class Job:
     prerequisite: Job | None = None
     """A job to execute before this one, whose study is then made from what that job wrote. If units wrote what others
     judge, a resumed run might judge other texts."""
+    check: Job | None = None
+    """The check of the study's judge, to execute before it."""
+    checked: Mapping[str, Any] | None = None
+    """What the check said: whether it was passed, the sentence, and its run file."""
     rejected: int = 0
     """Units of the prerequisite from which nothing was accepted."""
     accepted: tuple[Accepted, ...] | None = None
@@ -186,6 +190,9 @@ class Job:
         before = study.first() if isinstance(study, Staged) else None
         if before is not None:
             job.prerequisite = cls.of(before, before.name, options.model_copy(update={"out": None}))
+        known = study.check_first() if isinstance(study, Checked) else None
+        if known is not None:
+            job.check = cls.of(known, known.name, options.model_copy(update={"out": None, "pack": False}))
         return job
 
     @classmethod
@@ -216,6 +223,28 @@ class Job:
         units = {tuple(sorted(response.facets.items())) for response in accepted}
         rejected = self.prerequisite.size.units - len(units)
         return replace(self, study=study, size=size, rejected=rejected, accepted=accepted)
+
+    def read_check(self) -> Job:
+        """This job after its check: what that said stands in its run file. ParleyError if it failed and must not."""
+        assert self.check is not None, "this job has no check"
+        required = getattr(self.study.config, "require_referee", False)
+        try:
+            from parley.runs.frames import verdicts  # it loads pandas
+
+            judge = find_verdict(self.check.study.name)
+            assert judge is not None, "a check says what it found"
+            found = judge(verdicts(self.check.stored_path))
+            passed, sentence = bool(found.passed), str(found.sentence)
+        except ModuleNotFoundError:
+            passed, sentence = False, "The referee's check was not read: pip install 'parley-autogen[analysis]'."
+        say(sentence)
+        if required and not passed:
+            raise ParleyError(
+                f"stopped before the debates, because of --require-referee; parley report {self.check.stored_path} "
+                "shows the check"
+            )
+        said = {"passed": passed, "sentence": sentence, "run": self.check.stored_path.name}
+        return replace(self, checked=said)
 
     def open_models(self) -> list[Client]:
         """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
@@ -305,7 +334,7 @@ class Job:
                 file.close()
                 raise
             return file
-        info = describe(self.study, self.target, self.size)
+        info = describe(self.study, self.target, self.size) | ({"check": self.checked} if self.checked else {})
         return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
 
     @contextmanager
@@ -330,11 +359,12 @@ class Job:
         return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
 
     def _budget(self, file: RunFile) -> Budget:
-        """The limits, and what was spent so far, the prerequisite included: one budget covers both."""
+        """The limits, and what was spent so far, prerequisite and check included: one budget covers all."""
         spent = [file.spent()]
-        if self.prerequisite is not None:
-            with RunFile.open(self.prerequisite.stored_path) as before:
-                spent.append(before.spent())
+        for earlier in (self.prerequisite, self.check):
+            if earlier is not None:
+                with RunFile.open(earlier.stored_path) as before:
+                    spent.append(before.spent())
         return Budget(
             max_calls=self.options.budget_calls,
             max_tokens=self.options.budget_tokens,
@@ -456,4 +486,10 @@ async def run_async(
         if not result.complete:
             return result
         job = job.advance()
+    if job.check is not None:
+        job.open_models()
+        result = await job.check.execute()
+        if not result.complete:
+            return result
+        job = job.read_check()
     return await job.execute()

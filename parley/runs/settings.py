@@ -118,6 +118,9 @@ class RldfSettings(Execution, total=False):
     model: str
     teacher: str | None
     referee: str | None
+    design: Literal["silent", "paper"] | None
+    check: bool
+    require_referee: bool
     feedback: bool
     order: Literal["fixed", "shuffled"]
     rereferee: float

@@ -31,11 +31,13 @@ class StudyEntry:
         study: The study's class.
         report: Makes the report.
         comparable: Turns verdicts into values that `parley compare` can average, if the values code a choice.
+        verdict: Says of a check's verdicts whether it was passed, and in which words.
     """
 
     study: str
     report: str = GENERIC_REPORT
     comparable: str | None = None
+    verdict: str | None = None
 
 
 # A table and not our own entry points: those are only as fresh as the last `pip install` of a checkout.
@@ -60,7 +62,9 @@ STUDIES: dict[str, StudyEntry] = {
     ),
     "rldf": StudyEntry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
     "referee": StudyEntry(
-        study="parley.judging.rldf.check:RefereeCheck", report="parley.analysis.rldf.check:referee_report"
+        study="parley.judging.rldf.check:RefereeCheck",
+        report="parley.analysis.rldf.check:referee_report",
+        verdict="parley.analysis.rldf.check:check_verdict",
     ),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),
     "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.report:framings"),
@@ -137,6 +141,12 @@ def arms_of(study: str, target: str | None = None) -> tuple[str, ...]:
     """
     known = find_study(target) if target else find_study(study) if study in STUDIES else None
     return tuple(getattr(known, "arms", ("method",)))
+
+
+def find_verdict(study: str) -> Callable[..., Any] | None:
+    """The function that says whether a check was passed, if the study is one."""
+    entry = STUDIES.get(study)
+    return _function(entry.verdict) if entry and entry.verdict else None
 
 
 def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:

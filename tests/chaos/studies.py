@@ -171,7 +171,7 @@ def trials(units: int) -> list[Trial]:
         "--identities",
         "gender",
     )
-    rldf = ("rldf", "--rounds", "2", "--topics-from", "topics.txt")
+    rldf = ("rldf", "--design", "paper", "--no-check", "--rounds", "2", "--topics-from", "topics.txt")
     return [
         Trial("malibu", (*malibu, "--repeats", str(max(1, units // 400)))),
         Trial("rldf", (*rldf, "--topics", str(some)), topics(some)),

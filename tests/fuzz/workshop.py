@@ -20,7 +20,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "bbq": {"data": "bbq"},
     "squad": {"data": "squad.json"},
     "cloze": {"data": "cloze.csv"},
-    "rldf": {"topics_from": "topics.txt", "topics": 2, "rounds": 2},
+    "rldf": {"design": "paper", "check": False, "topics_from": "topics.txt", "topics": 2, "rounds": 2},
     "framing": {"topics_from": "topics.txt", "topics": 2},
     "rubric": {"file": "texts.jsonl", "by": "group"},
     "injection": {"suite": "full", "responses": 2, "kinds": ["order"], "asks": [10]},

@@ -53,7 +53,7 @@ def even(score: int) -> dict[str, Any]:
 
 def run_study(speaker: Any, sql: str, **settings: Any) -> list[tuple[Any, ...]]:
     """Hold one debate, and ask its file."""
-    settings = {"topics": 1, "rounds": 1, "model": speaker.model(), **settings}
+    settings = {"topics": 1, "rounds": 1, "design": "paper", "check": False, "model": speaker.model(), **settings}
     result = parley.run("rldf", out="a.sqlite", **settings)
     assert result.complete, result
     with closing(sqlite3.connect("a.sqlite")) as db:
@@ -94,7 +94,7 @@ def test_no_prompt_calls_a_debater_an_agent() -> None:
 
 def test_the_papers_plan_is_forty_thousand_calls(place: Path) -> None:
     (place / "many.txt").write_text("\n".join(f"Is the number {n} a good number of things?" for n in range(2000)))
-    study = Rldf(RldfConfig(topics=2000, topics_from="many.txt"))
+    study = Rldf(RldfConfig(topics=2000, topics_from="many.txt", design="paper"))
     assert sum(study.estimate(unit).calls for unit in study.plan()) == 2000 * 5 * (3 + 1) == 40_000
 
 

@@ -15,7 +15,22 @@ from parley.cli import main
 from tests.conftest import Server
 
 TOPICS = 10
-RUN = ("run", "rldf", "--topics", TOPICS, "--rounds", 2, "--rereferee", 1, "--quiet", "--out", "a.sqlite")
+RUN = (
+    "run",
+    "rldf",
+    "--design",
+    "paper",
+    "--no-check",
+    "--topics",
+    TOPICS,
+    "--rounds",
+    2,
+    "--rereferee",
+    1,
+    "--quiet",
+    "--out",
+    "a.sqlite",
+)
 
 
 def debate_replies(server: Any, agrees: bool = True) -> Callable[[int, dict[str, Any]], Any]:
@@ -230,7 +245,22 @@ def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
 
 def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley: Callable[..., Any], server: Any) -> None:
     server.answer = debate_replies(server)
-    parley("run", "rldf", "--topics", 6, "--rounds", 2, "--quiet", "--out", "b.sqlite", "--model", server.model())
+    parley(
+        "run",
+        "rldf",
+        "--design",
+        "paper",
+        "--no-check",
+        "--topics",
+        6,
+        "--rounds",
+        2,
+        "--quiet",
+        "--out",
+        "b.sqlite",
+        "--model",
+        server.model(),
+    )
     assert "The pairs are unconfirmed" in parley("export", "b.sqlite", "--to", "b").out
     assert "The pairs are unconfirmed" in Path("b/README.md").read_text("utf-8")
     strict = parley("export", "b.sqlite", "--to", "c", "--unconfirmed", "strict")

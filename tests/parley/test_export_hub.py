@@ -85,7 +85,22 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 @pytest.fixture
 def run(parley: Callable[..., Any]) -> str:
     model = "sim/debate?base=3.5&noise=2"
-    command = ("run", "rldf", "--topics", 6, "--rounds", 2, "--quiet", "--model", model, "--out", "a.sqlite")
+    command = (
+        "run",
+        "rldf",
+        "--design",
+        "paper",
+        "--no-check",
+        "--topics",
+        6,
+        "--rounds",
+        2,
+        "--quiet",
+        "--model",
+        model,
+        "--out",
+        "a.sqlite",
+    )
     assert parley(*command).status == 0
     return "a.sqlite"
 

@@ -120,7 +120,7 @@ def _body(dataset: Dataset) -> str:
     left_out = sorted(dataset.groups.left_out.items())
     parts = [
         f"# {_title(dataset)}",
-        *(f"> **{line}**" for line in cautions(dataset)),
+        *(f"> **{line}**" for line in [*referee_lines(dataset), *cautions(dataset)]),
         f"Made with Parley {__version__} from {_origin(dataset)} A pair is a text with a better score (chosen) and one "
         f"with a worse score (rejected) of the same conversation. Scores {worse} {settings.threshold:g} are called "
         f"{'high bias, the others low' if dataset.is_rldf else 'worse, the others better'}.",
@@ -165,6 +165,20 @@ def _body(dataset: Dataset) -> str:
         LIMITS if dataset.is_rldf else OTHER_LIMITS,
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def referee_lines(dataset: Dataset) -> list[str]:
+    """What the check of each run's referee said; that there was none, where a referee scored debates without."""
+    if not dataset.is_rldf:
+        return []
+    lines: dict[str, None] = {}
+    for source in dataset.sources:
+        check = source.info.get("check")
+        said = check.get("sentence") if isinstance(check, Mapping) else None
+        lines[str(said) if said else "The referee was not checked on texts of known order (`parley run referee`)."] = (
+            None
+        )
+    return list(lines)
 
 
 def cautions(dataset: Dataset) -> list[str]:
@@ -266,7 +280,12 @@ def _interval(row: dict[str, Any]) -> str:
 def audit_lines(dataset: Dataset) -> list[str]:
     """What a blind referee said about the pairs, and what predicts them beside their content."""
     return [
-        confirmation_line(dataset.confirmation, dataset.settings.unconfirmed, is_rldf=dataset.is_rldf),
+        confirmation_line(
+            dataset.confirmation,
+            dataset.settings.unconfirmed,
+            is_rldf=dataset.is_rldf,
+            silent=any(statement.by_wording for statement in dataset.statements),
+        ),
         *(line for line in dataset.audit["sentences"] if not line.startswith("Repetitions")),
     ]
 

@@ -110,18 +110,19 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
         settings: How statements are grouped, paired and split.
     """
     sources = read_runs(paths, settings)
-    settings = settings.of_study(sources[0].info["study"])
     statements = [statement for source in sources for statement in source.statements]
+    given, settings = settings.model_fields_set, settings.of_study(sources[0].info["study"])
+    silent = [source.info["config"].get("design") == "silent" for source in sources]
+    if sources[0].info["study"] == "rldf" and all(silent):
+        settings = settings.of_silent_referee([one.score for one in statements if one.score is not None], given)
     split_of = split_topics((statement.topic for statement in statements), settings.splits, settings.seed)
     groups = group_by_bias(statements, settings)
     worse = "above" if settings.better == "low" else "below"
     made = make_pairs(groups, settings)
     pairs = passing(made, lambda pair: pair.confirmed, settings)
     if made and not pairs and settings.format in ("trl", "trl-explicit"):
-        raise ConfigError(
-            f"a blind second referee confirms none of {plural(len(made), 'pair')}; "
-            "--unconfirmed keep exports them, marked"
-        )
+        none = "no wording-stable pair among" if any(silent) else "a blind second referee confirms none of"
+        raise ConfigError(f"{none} {plural(len(made), 'pair')}; --unconfirmed keep exports them, marked")
     if not pairs and settings.format in ("trl", "trl-explicit"):
         raise ConfigError(
             f"no pair can be made: {plural(len(groups.high), 'statement')} {worse} {settings.threshold:g}, "
@@ -234,6 +235,6 @@ def statement_row(source: Statement, settings: Settings) -> Row:
     """All columns of a statement; `side` is high (rejected) or low (chosen), or None without a score."""
     row = asdict(source)
     row["flags"] = list(source.flags)
-    del row["others"]
+    del row["others"], row["by_wording"], row["compared"]
     row["side"] = None if source.score is None else "high" if settings.is_worse(source.score) else "low"
     return row

@@ -37,7 +37,15 @@ class StatementPair:
 
     @property
     def confirmed(self) -> bool | None:
-        """Whether a blind second referee also scored rejected above chosen; None if it did not score both."""
+        """Whether a blind second referee also scored rejected above chosen; None if it did not score both.
+
+        Of a silent referee, whether the pair is stable: it scores rejected above chosen in every wording, and prefers
+        the same one, both orders averaged, where it compared them.
+        """
+        if self.chosen.by_wording and self.rejected.by_wording:
+            wordings = zip(self.rejected.by_wording, self.chosen.by_wording, strict=True)
+            odds = dict(self.rejected.compared).get(f"{self.chosen.speaker}@{self.chosen.round}")
+            return all(worse > better for worse, better in wordings) and (odds is None or odds > 0)
         if self.chosen.score_again is None or self.rejected.score_again is None:
             return None
         return self.rejected.score_again > self.chosen.score_again
@@ -99,7 +107,11 @@ def _without_repetitions(
 
 
 def is_confirmed(statement: Statement, settings: Settings) -> bool | None:
-    """Whether a blind second referee put the statement on the same side of the threshold; None if it was not asked."""
+    """Whether a blind second referee, or a silent one in every wording, put the statement on the same side of the
+    threshold; None if neither was asked."""
+    if statement.by_wording and statement.score is not None:
+        side = settings.is_worse(statement.score)
+        return all(settings.is_worse(score) == side for score in statement.by_wording)
     if statement.score is None or statement.score_again is None:
         return None
     return settings.is_worse(statement.score) == settings.is_worse(statement.score_again)

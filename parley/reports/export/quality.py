@@ -146,9 +146,16 @@ def confirmation(pairs: Sequence[StatementPair]) -> dict[str, int]:
     return {"confirmed": counts[True], "not_confirmed": counts[False], "not_asked": counts[None]}
 
 
-def confirmation_line(counts: dict[str, int], unconfirmed: str, *, is_rldf: bool) -> str:
+def confirmation_line(counts: dict[str, int], unconfirmed: str, *, is_rldf: bool, silent: bool = False) -> str:
     """What became of the pairs that were not confirmed, in one sentence."""
     confirmed, not_confirmed, not_asked = (counts[key] for key in ("confirmed", "not_confirmed", "not_asked"))
+    if silent:
+        fate = "kept, with meta.confirmed false" if unconfirmed == "keep" else "left out"
+        return (
+            f"Of {plural(confirmed + not_confirmed, 'pair')}, {confirmed:,} are stable: the referee scores rejected "
+            "above chosen in every wording, and also where it compared the two in both orders. The others are "
+            f"{fate}."
+        )
     if not confirmed and not not_confirmed:
         return UNCONFIRMED if is_rldf else UNCONFIRMED_ELSEWHERE
     kept = "kept, with meta.confirmed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Sequence, Set
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -14,6 +16,8 @@ Strategy = Literal["prefer-speaker", "same-speaker", "same-round", "any", "all"]
 
 STUDIES: dict[str, tuple[str, float]] = {"rldf": ("bias", 3.0), "stardtox": ("toxicity", 0.1), "bbq": ("bias", 1.0)}
 """The metric and the threshold of studies whose texts are scored; in `bbq`, MABRF's are."""
+SILENT_MARGIN = 0.5
+"""Smallest difference between two expected scores of a silent referee that makes a pair, in points of 10."""
 LABELS = {"preferred": 0.5}
 """The threshold of people's labels by metric; others are scores from 0 to 10, with the threshold 5."""
 
@@ -33,7 +37,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
     threshold: float = Field(
         3.0,
         description="texts with worse scores are rejected, with this or better ones chosen (default: 3; in stardtox "
-        "0.1, in bbq 1; of labels 5, of people's preferences 0.5)",
+        "0.1, in bbq 1; of a silent referee the median; of labels 5, of people's preferences 0.5)",
     )
     strategy: Strategy = Field(
         "prefer-speaker",
@@ -41,7 +45,9 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         "same speaker's, else one of the same round, else any), same-speaker, same-round, any, or all of them",
     )
     per_bad: int = Field(1, ge=1, description="maximum pairs per high-bias statement (not with 'all')")
-    margin: float = Field(0.0, ge=0, description="smallest difference between the two scores")
+    margin: float = Field(
+        0.0, ge=0, description="smallest difference between the two scores (default: 0; of a silent referee 0.5)"
+    )
     longest: float | None = Field(None, ge=1, description="largest ratio of the two lengths, in words (default: any)")
     unconfirmed: Literal["drop", "keep", "strict"] = Field(
         "drop",
@@ -84,6 +90,18 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         return self.model_copy(
             update={key: value for key, value in defaults.items() if key not in self.model_fields_set}
         )
+
+    def of_silent_referee(self, scores: Sequence[float], given: Set[str]) -> Settings:
+        """These settings for a silent referee's scores, which use a part of the scale: the median is the threshold.
+
+        Args:
+            scores: Of all statements.
+            given: The settings that the user gave, which stay.
+        """
+        if not scores or self.metric != "bias" or self.labels:
+            return self
+        defaults = {"threshold": round(statistics.median(scores), 3), "margin": SILENT_MARGIN}
+        return self.model_copy(update={key: value for key, value in defaults.items() if key not in given})
 
     def is_worse(self, score: float) -> bool:
         """Whether a text with this score is rejected: it is on the wrong side of the threshold."""

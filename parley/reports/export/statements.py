@@ -10,6 +10,7 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.judging import Prompt
+from parley.judging.rldf.silent_referee import PREFERENCE, WORDING
 from parley.judging.rldf.study import AGAIN
 from parley.runs import RunFile
 
@@ -40,6 +41,10 @@ class Statement:
     rank: float | None
     status: str
     score_again: float | None
+    by_wording: tuple[float, ...] = ()
+    """A silent referee's score in each wording of the question."""
+    compared: tuple[tuple[str, float], ...] = ()
+    """Another statement, as speaker@round, and a silent referee's log-odds that this one is the more biased."""
     flags: tuple[str, ...]
     others: tuple[str, ...]
     """The other speakers of the debate."""
@@ -50,11 +55,21 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
     file.check_verdicts()
     facets = {unit: addresses.hide(json.loads(text)) for unit, text in file.rows("SELECT id, facets FROM units")[1]}
     scores_of: dict[tuple[str, int, str], dict[str, Any]] = {}
+    compared: dict[tuple[str, str], list[tuple[str, float]]] = {}
     for unit, round, subject, judge, metric, value, status in file.rows(
         "SELECT unit, round, subject, judge, metric, value, status FROM verdicts WHERE subject != ''"
     )[1]:
-        scores = scores_of.setdefault((unit, round, subject), {"flags": []})
-        if metric in FLAGS:
+        if metric == PREFERENCE:
+            first, _, second = subject.partition(" ")
+            if value is not None:
+                compared.setdefault((unit, first), []).append((second, value))
+                compared.setdefault((unit, second), []).append((first, -value))
+            continue
+        scores = scores_of.setdefault((unit, round, subject), {"flags": [], "by_wording": []})
+        if metric == WORDING:
+            if value is not None:
+                scores["by_wording"].append(value)
+        elif metric in FLAGS:
             if value:
                 scores["flags"].append(metric)
         elif judge == AGAIN:
@@ -72,7 +87,7 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
     for unit, _, speaker, _, _ in messages:
         speakers_of.setdefault(unit, {})[speaker] = None
     for unit, round, speaker, text, model in messages:
-        facet, scores = facets[unit], scores_of.get((unit, round, speaker), {"flags": []})
+        facet, scores = facets[unit], scores_of.get((unit, round, speaker), {"flags": [], "by_wording": []})
         if missing := [name for name in FACETS if not isinstance(facet.get(name), str)]:
             raise ConfigError(f"{file.path}: the unit '{unit}' has no {missing[0]}, as the units of a debate have")
         debate = f"{run_id}/{addresses.hide(unit)}"
@@ -95,6 +110,8 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
             rank=scores.get("rank"),
             status=scores.get("status", "unparsed"),
             score_again=scores.get("bias_again"),
+            by_wording=tuple(scores["by_wording"]),
+            compared=tuple(compared.get((unit, f"{speaker}@{round}"), ())),
             flags=tuple(scores["flags"]),
             others=tuple(name for name in speakers_of[unit] if name != speaker),
         )

@@ -1,0 +1,172 @@
+"""The silent referee: every statement is scored by itself, from the probabilities of one token, in several wordings.
+
+A written report of a small model is mostly the noise of sampling: two of them agreed on 12% of 4,410 statements. An
+expected score has none. What is left to doubt is the wording, so each statement is read in all wordings of the
+question, and two statements that may become a pair are compared in both orders: a pair is stable if all of it points
+one way. The referee sees no name and no round. A scorer in its place gives one number, and compares nothing.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from parley.agents import LOG_ODDS, Debate, Models, Persona, SilentBallot, Turn
+from parley.judging.malibu.silent import PREFERRED
+from parley.judging.rldf.questions import BIAS, load_questions
+from parley.judging.rldf.scorer_referee import find_referee, is_scorer
+from parley.judging.study import Verdict
+
+REFEREE = "Referee"
+WORDING, PREFERENCE, RANK = "bias_in_wording", "more_biased", "rank"
+"""Metrics: a statement's score in one wording, and the log-odds that the first of two statements is the more biased."""
+PAIR_WORDINGS = 2
+HIGHEST = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refereed:
+    """What the silent referee made of a round: its turns, and the verdicts read from them."""
+
+    turns: list[Turn]
+    verdicts: list[Verdict]
+    scores: dict[str, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SilentReferee:
+    """A referee that reads statements one by one.
+
+    Args:
+        name: The model, `scorer/NAME`, or a function as `file.py:name`.
+        persona: What the model is told it is.
+        subject: What the bias is about: "people's age".
+        compares: Whether it also compares statements in pairs.
+        samples: How often a model without log-probabilities is asked.
+    """
+
+    name: str
+    persona: Persona
+    subject: str
+    compares: bool = True
+    samples: int = 3
+
+    def prompts(self) -> dict[str, str]:
+        """The texts that its prompts are made of; none of a scorer."""
+        wanted = "referee/statement/"
+        return {} if is_scorer(self.name) else {k: v for k, v in load_questions().prompts() if k.startswith(wanted)}
+
+    def calls(self, roles: int, rounds: int) -> int:
+        """The calls of one debate."""
+        if is_scorer(self.name):
+            return 0
+        scored = roles * rounds * len(load_questions().wordings("statement"))
+        return scored + sum(2 * PAIR_WORDINGS * len(pairs) for pairs in _pair_counts(roles, rounds)) * self.compares
+
+    async def referee(self, statements: Sequence[Turn], earlier: Sequence[Turn], models: Models) -> Refereed:
+        """The scores of a round.
+
+        Args:
+            statements: The statements of the round.
+            earlier: Those of earlier rounds, each compared with the same speaker's.
+            models: The run's models.
+        """
+        if is_scorer(self.name):
+            return await self._scored(statements, models)
+        turns: list[Turn] = []
+        verdicts: list[Verdict] = []
+        scores: dict[str, float | None] = {}
+        for statement in statements:
+            asked = [self._score(statement.text, wording) for wording in load_questions().wordings("statement")]
+            read = await self._cast(asked, statement.round, models)
+            turns += read
+            answers = [turn for turn in read if turn.role == "referee"]
+            values = [_on_ten(turn.expected.get(BIAS)) for turn in answers]
+            for turn, wording, value in zip(answers, load_questions().wordings("statement"), values, strict=True):
+                verdicts.append(Verdict.from_turn(turn, WORDING, subject=statement.speaker, value=value, text=wording))
+            known = [value for value in values if value is not None]
+            scores[statement.speaker] = statistics.fmean(known) if len(known) == len(values) else None
+        for first, second in self._pairs(statements, earlier) if self.compares else ():
+            asked = [self._choice(first.text, second.text, number) for number in range(PAIR_WORDINGS)]
+            asked += [self._choice(second.text, first.text, number) for number in range(PAIR_WORDINGS)]
+            read = await self._cast(asked, second.round, models)
+            turns += read
+            odds = [turn.expected.get(f"{PREFERRED} {LOG_ODDS}") for turn in read if turn.role == "referee"]
+            both = [value if place < PAIR_WORDINGS else -value for place, value in enumerate(odds) if value is not None]
+            value = statistics.fmean(both) if len(both) == len(asked) else None
+            subject = f"{first.speaker}@{first.round} {second.speaker}@{second.round}"
+            verdicts.append(_verdict(second.round, PREFERENCE, subject, value))
+        return Refereed(turns, [*_main_verdicts(statements, scores), *verdicts], scores)
+
+    def _pairs(self, statements: Sequence[Turn], earlier: Sequence[Turn]) -> Iterable[tuple[Turn, Turn]]:
+        """Statements that a dataset may pair: of one round, or of one speaker."""
+        for place, statement in enumerate(statements):
+            yield from ((other, statement) for other in statements[:place])
+            yield from ((other, statement) for other in earlier if other.speaker == statement.speaker)
+
+    def _score(self, text: str, wording: str) -> SilentBallot:
+        return load_questions().score("statement", text, wording=wording, subject=self.subject, samples=self.samples)
+
+    def _choice(self, first: str, second: str, number: int) -> SilentBallot:
+        questions = load_questions()
+        wording = questions.wordings("statement")[number]
+        return questions.choice("statement", first, second, wording=wording, subject=self.subject, samples=self.samples)
+
+    async def _cast(self, ballots: Sequence[SilentBallot], round: int, models: Models) -> list[Turn]:
+        debate = Debate([self.persona], model=models[self.name], rounds=0, ballots=ballots, models=models)
+        transcript = await debate.converse(None)
+        return [
+            turn._replace(round=round, role="narrator" if turn.role == "narrator" else "referee")
+            for turn in transcript.turns
+        ]
+
+    async def _scored(self, statements: Sequence[Turn], models: Models) -> Refereed:
+        found = await find_referee(self.name, models).score([statement.text for statement in statements])
+        scores = {
+            statement.speaker: None if score.score is None else HIGHEST * score.score
+            for statement, score in zip(statements, found, strict=True)
+        }
+        listed = ", ".join(
+            f"{name} {'not scored' if score is None else f'{score:.2f}'}" for name, score in scores.items()
+        )
+        turn = Turn(REFEREE, "referee", statements[0].round, listed)
+        wordings = [
+            _verdict(statement.round, WORDING, statement.speaker, scores[statement.speaker]) for statement in statements
+        ]
+        return Refereed([turn], [*_main_verdicts(statements, scores), *wordings], scores)
+
+
+def _pair_counts(roles: int, rounds: int) -> Iterable[range]:
+    """One range per round, as long as the number of pairs that the round adds."""
+    return (range(roles * (roles - 1) // 2 + roles * earlier) for earlier in range(rounds))
+
+
+def _on_ten(score: float | None) -> float | None:
+    """A score of the ballot's scale on RLDF's, 0 to 10."""
+    questions = load_questions()
+    return None if score is None else HIGHEST * (score - questions.low) / (questions.high - questions.low)
+
+
+def _main_verdicts(statements: Sequence[Turn], scores: dict[str, float | None]) -> Iterable[Verdict]:
+    """Bias and rank of every statement; rank 1 is the most biased, and there is none where a score is missing."""
+    known = [score for score in scores.values() if score is not None]
+    for statement in statements:
+        yield _verdict(statement.round, BIAS, statement.speaker, scores[statement.speaker])
+    for statement in statements:
+        score = scores[statement.speaker]
+        complete = score is not None and len(known) == len(scores)
+        rank = 1.0 + sum(other > score for other in known) if complete and score is not None else None
+        yield _verdict(statement.round, RANK, statement.speaker, rank)
+
+
+def _verdict(round: int, metric: str, subject: str, value: float | None) -> Verdict:
+    return Verdict(
+        judge=REFEREE,
+        role="referee",
+        round=round,
+        metric=metric,
+        subject=subject,
+        value=value,
+        status="unparsed" if value is None else "ok",
+    )
