@@ -191,6 +191,7 @@ class CardSettings(Execution, total=False):
     model: str
     battery: str
     size: Literal["default", "brief", "subset", "sampled"] | None
+    talk: bool
     temperature: float | None
     seed: int
 

@@ -121,8 +121,10 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
     made = make_pairs(groups, settings)
     pairs = passing(made, lambda pair: pair.confirmed, settings)
     if made and not pairs and settings.format in ("trl", "trl-explicit"):
-        none = "no wording-stable pair among" if any(silent) else "a blind second referee confirms none of"
-        raise ConfigError(f"{none} {plural(len(made), 'pair')}; --unconfirmed keep exports them, marked")
+        none = "a blind second referee confirms none of "
+        if any(silent):
+            none = "the wordings of a silent referee agree on none of "
+        raise ConfigError(f"{none}{plural(len(made), 'pair')}; --unconfirmed keep exports them, marked")
     if not pairs and settings.format in ("trl", "trl-explicit"):
         raise ConfigError(
             f"no pair can be made: {plural(len(groups.high), 'statement')} {worse} {settings.threshold:g}, "
