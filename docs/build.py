@@ -2,8 +2,8 @@
 
 Building needs no network, and the pages load nothing from one. They are the Markdown files of this folder, in the
 order of `nav.toml`; a page that is not listed there is put under "More". Notebooks become pages with their stored
-outputs, and the reference is made from docstrings. A broken link, to a page or to a heading, ends the build with
-status 1.
+outputs. The reference is made from docstrings, the commands' own help, and data files. A broken link, to a page or to a
+heading, ends the build with status 1.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from docs.commands import commands_page
+from docs.generated import generated_pages
 from docs.notebooks import notebook_as_markdown
 from docs.reference import reference_page
 from docs.search_index import search_script
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+FIGURES = HERE / "figures"
 EXTERNAL = ("http://", "https://", "mailto:")
 CONTENTS_LEVELS = ("h2", "h3")
 MIN_CONTENTS = 3
@@ -63,6 +65,8 @@ class Section:
 
     title: str
     pages: list[str]
+    prefix: str = ""
+    """Pages whose names begin with this follow the listed ones."""
 
 
 def slug(heading: str) -> str:
@@ -124,8 +128,20 @@ def render(page: Page, names: dict[Path, str]) -> None:
             page.links.append(f"file:{(page.folder / str(token.attrGet('src'))).resolve()}")
             token.attrSet("src", f"figures/{Path(str(token.attrGet('src'))).name}")
             token.attrSet("loading", "lazy")
+            token.attrSet("class", "figure")
     body = str(markdown.renderer.render(tokens, markdown.options, {}))
-    page.body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
+    page.body = re.sub(r'<img src="figures/[^>]*>', in_both_colours, body)
+
+
+def in_both_colours(image: re.Match[str]) -> str:
+    """An image and, if `NAME-dark` is a figure too, its dark twin; style sheets show one of them."""
+    name = re.findall(r'src="figures/([^"]+)"', image[0])[0]
+    twin = f"{Path(name).stem}-dark{Path(name).suffix}"
+    if not (FIGURES / twin).is_file():
+        return image[0]
+    light = image[0].replace('class="figure"', 'class="in-light"')
+    return light + light.replace(name, twin).replace("in-light", "in-dark")
 
 
 def page_link(target: str, page: Page, names: dict[Path, str]) -> str | None:
@@ -170,13 +186,14 @@ def collect() -> tuple[dict[str, Page], list[Section]]:
     for package, modules in nav["reference"].items():
         name = f"reference-{package}"
         pages[name] = Page(name, reference_page(package, modules), HERE)
-    pages["commands"] = Page("commands", commands_page(), HERE)
+    made = {"commands": commands_page(), **generated_pages()}
+    pages |= {name: Page(name, text, HERE) for name, text in made.items()}
     names = {path.resolve(): name for name, path in files.items()}
     for page in pages.values():
         render(page, names)
-    sections = [Section(section["title"], section["pages"]) for section in nav["section"]]
-    sections.append(Section("Notebooks", [name for name in pages if name.startswith("notebook-")]))
-    sections.append(Section("Reference", ["commands", *(name for name in pages if name.startswith("reference-"))]))
+    sections = [Section(**section) for section in nav["section"]]
+    for section in sections:
+        section.pages.extend(name for name in pages if section.prefix and name.startswith(section.prefix))
     listed = {name for section in sections for name in section.pages}
     if missing := sorted(listed - pages.keys()):
         raise SystemExit(f"docs: nav.toml lists pages that do not exist: {', '.join(missing)}")
@@ -222,6 +239,14 @@ def fill(template: str, parts: dict[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
 
 
+def style_sheet() -> str:
+    """The site's style sheet; its dark part counts where the system is dark or the reader has chosen dark."""
+    light, code = (HtmlFormatter(style=style).get_style_defs("pre code") for style in ("default", "github-dark"))
+    style, dark = ((HERE / "theme" / f"{name}.css").read_text("utf-8") for name in ("site", "dark"))
+    by_system = f"@media (prefers-color-scheme: dark) {{\n:root:not([data-theme=light]) {{\n{dark}{code}\n}}\n}}\n"
+    return f"{style}{light}\n{by_system}:root[data-theme=dark] {{\n{dark}{code}\n}}\n"
+
+
 def build(out: Path) -> list[str]:
     """Write the site to a folder; if there are broken links, write nothing and return one message for each."""
     pages, sections = collect()
@@ -229,16 +254,17 @@ def build(out: Path) -> list[str]:
         return problems
     template = (HERE / "theme" / "page.html").read_text("utf-8")
     out.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(HERE / "figures", out / "figures", dirs_exist_ok=True)
-    light, dark = (HtmlFormatter(style=style).get_style_defs("pre code") for style in ("default", "github-dark"))
-    style = (HERE / "theme" / "site.css").read_text("utf-8")
-    (out / "site.css").write_text(f"{style}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n", "utf-8")
-    search = (HERE / "theme" / "search.js").read_text("utf-8")
+    shutil.copytree(FIGURES, out / "figures", dirs_exist_ok=True)
+    (out / "site.css").write_text(style_sheet(), "utf-8")
+    scripts = "\n".join((HERE / "theme" / f"{name}.js").read_text("utf-8") for name in ("theme", "copy", "search"))
     searched = {name: (page.title, page.body) for name, page in pages.items()}
-    (out / "search.js").write_text(search_script(searched, search), "utf-8")
+    (out / "site.js").write_text(search_script(searched, scripts), "utf-8")
+    kinds = {name: section.title for section in sections for name in section.pages}
     for page in pages.values():
         parts = {
             "title": html.escape(page.title),
+            "name": page.name,
+            "kind": html.escape(kinds[page.name]),
             "menu": menu(page, pages, sections),
             "body": page.body,
             "contents": contents(page),

@@ -14,8 +14,8 @@ from parley.runs.studies import known_studies
 
 WIDTH = "88"
 INTRODUCTION = (
-    "The output of `--help` for every command, and of `--help-all` for every study. Every flag of a study is also a "
-    "key of its config file and an argument in Python."
+    "Every command with its flags: the output of `--help`, and of `--help-all` for training and for every study. Every "
+    "flag of a study is also a key of its config file and an argument in Python."
 )
 FENCE = "```"
 
@@ -25,6 +25,7 @@ def commands_page() -> str:
         lines = ["# Commands", "", INTRODUCTION, ""]
         for words in all_commands():
             lines += section(" ".join(("parley", *words)), help_of(words))
+        lines += section("parley train --help-all", help_of(["train"], "--help-all"))
         for study in known_studies():
             lines += section(f"parley run {study}", parser_of(study, everything=True).format_help())
     return "\n".join(lines)
@@ -49,10 +50,10 @@ def subcommands(text: str) -> list[str]:
     return re.findall(r"^ {4}([a-z][\w-]*)(?: |$)", listed[1], re.M) if listed else []
 
 
-def help_of(words: list[str]) -> str:
+def help_of(words: list[str], flag: str = "--help") -> str:
     output = io.StringIO()
     with redirect_stdout(output), suppress(SystemExit):
-        main([*words, "--help"])
+        main([*words, flag])
     return output.getvalue()
 
 

@@ -16,10 +16,8 @@ from parley.analysis.reporting.figures import save
 from parley.reports import make_report
 
 FIGURES = {
-    "gallery-first-place": ("malibu2", "win-rates"),
-    "gallery-by-base": ("malibu1", "by-base"),
-    "gallery-methods": ("bbq1", "accuracy_against_bias"),
-    "gallery-injection": ("injection", "kinds"),
+    "gallery-pairs": ("qwen-silent", "matrix"),
+    "gallery-win-rates": ("qwen-silent", "win-rates"),
 }
 """Pictures of the page, and the run and the figure of its report that each is."""
 OUT = Path(__file__).parent / "figures"

@@ -130,7 +130,7 @@ def method_item(name: str, method: Any) -> str:
 
 
 def reference_page(package: str, names: list[str]) -> str:
-    parts = [f"# {package}"]
+    parts = [f"# {package}", f"What `parley.{package}` offers to your own code, from its docstrings."]
     for name in names:
         module = importlib.import_module(name)
         parts.append(f"## {name}\n\n{as_markdown(inspect.cleandoc(module.__doc__ or ''))}")

@@ -26,7 +26,7 @@ from parley.scenarios.squad import Question, load, sample
 
 NONE = "none"
 AS_PUBLISHED = {"paragraph": True, "limit": 100, "searched": 5, "temperature": None}
-"""What the authors' notebooks do (docs/squad.md), as defaults of `as_published`."""
+"""What the authors' notebooks do (docs/papers.md), as defaults of `as_published`."""
 PUBLISHED_TEMPERATURES = {True: 0.8, False: 0.0}
 """Of the notebook with search, and of the one without."""
 ANSWER_CHARS = 200

@@ -273,7 +273,7 @@ VIEWS: dict[str, View] = {
         scenarios=TEN_EACH,
         per_base=1,
         # A demonstration: of the whole suite's primary contrasts, this category's is the one that SmolLM2 shows most
-        # clearly (docs/malibu.md), so that a first run has something to find.
+        # clearly (docs/gallery.md), so that a first run has something to find.
         identities=("black", "white"),
         controls=False,
         # Label and persona stand last, so that a prompt's beginning is read once for all of them.

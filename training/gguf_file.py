@@ -1,8 +1,8 @@
 """A model folder as one model.gguf, which `local/FOLDER` runs.
 
 For the architectures of Llama, Mistral and Qwen2 with a byte-level BPE tokenizer. Weights are written as 32-bit floats,
-or as 16-bit ones on request: with 32 bits llama.cpp agrees with transformers, with 16 it does not (docs/training.md has
-the numbers). bf16 is not offered: it rounds away most of what training changes in a weight.
+or as 16-bit ones on request: with 32 bits llama.cpp agrees with transformers, with 16 it changed 11 of
+12 greedy replies of SmolLM2 on ARM. bf16 is not offered: it rounds away most of what training changes in a weight.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def _pair(line: str, where: str) -> PreferencePair:
         chosen, rejected = (_side(row, meta, name) for name in ("chosen", "rejected"))
         topic, bias = str(meta.get("topic") or prompt), str(meta.get("bias", ""))
     except NOT_A_ROW:
-        raise ConfigError(f"{where}: not a row of chosen and rejected as TRL reads them (docs/rldf.md)") from None
+        raise ConfigError(f"{where}: not a row of chosen and rejected as TRL reads them (docs/datasets.md)") from None
     if chosen.text == rejected.text:
         raise ConfigError(f"{where}: chosen and rejected are the same text")
     return PreferencePair(
@@ -209,7 +209,7 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
     except NOT_A_ROW:
-        raise ConfigError(f"{file}: not rows of prompt and completion as TRL reads them (docs/rldf.md)") from None
+        raise ConfigError(f"{file}: not rows of prompt and completion as TRL reads them (docs/datasets.md)") from None
     if not examples:
         raise ConfigError(f"{file}: the file has no rows")
     return examples

@@ -147,7 +147,7 @@ class LocalClient(StreamingClient):
         params.n_ctx = self.context_tokens * self.options.max_connections
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self.options.threads
         # llama.cpp's default is 8 GiB, most of it for conversations that are over. Without any, three times as many
-        # tokens are read if there are twice as many conversations as slots (docs/serving.md).
+        # tokens are read if there are twice as many conversations as slots.
         params.cache_ram_mib = self.options.reuse_mb
         # llama.cpp's library always opens an HTTP port on loopback and answers requests of any origin. A random key
         # locks it; our calls do not go through HTTP.

@@ -53,7 +53,7 @@ def leaderboard(
 
 
 def shipped_cards() -> list[Card]:
-    """The cards of open models that ship with Parley (docs/card.md says how they were made)."""
+    """The cards of open models that ship with Parley (docs/gallery.md says how they were made)."""
     with as_file(files("parley.analysis.card").joinpath("shipped")) as folder:
         return [read_card(path) for path in sorted(folder.glob("*.json"))]
 

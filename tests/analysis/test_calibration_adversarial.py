@@ -1,4 +1,4 @@
-"""Judges that break the tests' assumptions: what is simulated, and a seeded sample of the table in docs/analysis.md."""
+"""Judges that break the tests' assumptions: what is simulated, and a seeded sample of benchmarks/CALIBRATION.md."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ def test_the_figure_shows_false_alarms_only(sample: pd.DataFrame, tmp_path: Path
     assert [path.suffix for path in save(figure, tmp_path / "c")] == [".svg", ".pdf", ".png"]
 
 
-# Silent ballots: a seeded sample of the table in docs/analysis.md
+# Silent ballots: a seeded sample of the table in benchmarks/CALIBRATION.md
 
 
 @pytest.mark.nightly

@@ -227,7 +227,7 @@ def test_texts_of_others_stay_texts() -> None:
     ids=lambda part: getattr(part, "name", str(part)),
 )
 def test_a_small_sample_of_the_simulation(cell: GateCell, checks: int) -> None:
-    """The whole table is in docs/ci.md; here no more checks are false than 6% allow in 99 of 100 samples."""
+    """The table is in docs/ci.md; here no more checks are false than 6% allow in 99 of 100 samples."""
     for found in simulate_gate(cell, checks, seed=1):
         assert found.wrong * checks <= stats.binom.ppf(0.99, checks, 0.06)
         assert found.holds * checks <= stats.binom.ppf(0.99, checks, 0.06)

@@ -29,6 +29,12 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
     ):
         assert words in page
         assert words in sentences["tutorial"]
+    model = "sim/judge?female=+0.1&varies=0.2"
+    assert f'{model}" --out runs/silent.sqlite' in page
+    silent = {"suite": "wide", "design": "silent", "phases": [1], "identities": ["gender"]}
+    parley.run("malibu", model=model, out="silent.sqlite", **silent)
+    (row,) = make_report([Path("silent.sqlite")]).table("primary").itertuples()
+    assert f"female − male {row.difference:+.2f} ({row.low:+.2f} to {row.high:+.2f})" in page
     words = "The two labels were not shown to differ, nor to be alike"
     assert words in page
     assert words in sentences["null"]

@@ -1,0 +1,90 @@
+"""Reference pages made from data when the site is built: prices, bases, the card's battery, formats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+
+from docs.card_tables import battery_table
+from parley.agents.models.prices import Price, price_list
+from parley.analysis.card.record import SCHEMA_FILE, read_card
+from parley.runs.notes import SCHEMA as NOTES_SCHEMA
+from parley.scenarios.malibu import load_suite
+
+SHIPPED_CARDS = SCHEMA_FILE.with_name("shipped")
+
+
+def _row(*cells: object) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _dollars(value: float | None) -> str:
+    return "" if value is None else f"{value:g}"
+
+
+def prices() -> Iterator[str]:
+    yield "# Prices"
+    yield "The price list that cost estimates use, in US dollars per million tokens; it is `agents/models/prices.toml`."
+    yield "Batch prices are given for prompt and reply. Thinking is billed as output. An empty cell was not found."
+    rows = [_row("model", "prompt", "cached", "reply", "in batches", "looked up", "ends"), "|---" * 7 + "|"]
+    for name, listed in price_list().items():
+        price = listed.price
+        batch: Price = price.in_batches(0.5)
+        ends = f"{listed.ends:%d %B %Y}, use {listed.use}" if listed.ends else ""
+        looked_up = f"[{listed.looked_up:%d %B %Y}]({listed.source})"
+        halves = f"{_dollars(batch.prompt)}, {_dollars(batch.completion)}"
+        cells = (_dollars(price.prompt), _dollars(price.cached), _dollars(price.completion), halves, looked_up, ends)
+        rows.append(_row(f"`{name}`", *cells))
+    yield "\n".join(rows)
+
+
+def bases() -> Iterator[str]:
+    suite, _ = load_suite("malibu-2")
+    yield "# Bases of the suite"
+    yield "Every base of `malibu-2`: the stereotype it probes, whom the stereotype favours, and its source."
+    yield "Where no direction is given, the source compares no one's work. `parley scenarios list --bases` prints this."
+    rows = [_row("base", "stereotype", "favours", "disfavours", "source"), "|---" * 5 + "|"]
+    for base in suite.base:
+        sides = [
+            "; ".join(f"{key}: {', '.join(who)}" for key, who in side.items())
+            for side in (base.favours, base.disfavours)
+        ]
+        rows.append(_row(f"`{base.id}`", base.stereotype, *sides, base.source))
+    yield "\n".join(rows)
+
+
+def battery() -> Iterator[str]:
+    yield "# Lines of the judge's card"
+    yield "Every line of the battery `card-1`: null value, margin with its reason, and the half-width to expect."
+    yield (
+        "Half-widths come from the spread of the four shipped cards; `python -m docs.card_tables battery` "
+        "prints the table from other cards. *worse* says which direction `parley check` counts as worse."
+    )
+    yield "\n".join(battery_table([read_card(path) for path in sorted(SHIPPED_CARDS.glob("*.json"))]))
+
+
+def formats() -> Iterator[str]:
+    schema = json.loads(SCHEMA_FILE.read_text("utf-8"))
+    yield "# File formats"
+    yield "The SQL of run files and of notes files, and the JSON Schema of a judge's card."
+    yield "## A run file"
+    yield f"```sql\n{files('parley.runs').joinpath('schema.sql').read_text('utf-8').strip()}\n```"
+    yield "## RUN.notes.sqlite"
+    yield f"```sql\n{NOTES_SCHEMA.strip()}\n```"
+    yield "## A judge's card"
+    yield f"```json\n{json.dumps(schema, indent=1, ensure_ascii=False)}\n```"
+
+
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "prices": prices,
+    "bases": bases,
+    "battery": battery,
+    "formats": formats,
+}
+"""The pages by name."""
+
+
+def generated_pages() -> dict[str, str]:
+    """The Markdown of each page."""
+    return {name: "\n\n".join(page()) for name, page in PAGES.items()}

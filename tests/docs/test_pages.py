@@ -1,0 +1,48 @@
+"""The pages keep to their kind: short how-to pages, a first line that says what a page is for, a limit on all words."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+MADE = {"licences"}
+"""Pages that a command writes."""
+MAX_WORDS = 40_000
+MAX_HOW_TO_WORDS = 600
+
+
+def words_of(page: Path) -> int:
+    return len(page.read_text("utf-8").split())
+
+
+@pytest.fixture
+def pages(root: Path) -> list[Path]:
+    return [page for page in sorted((root / "docs").glob("*.md")) if page.stem not in MADE]
+
+
+def test_all_pages_together_have_at_most_40_000_words(pages: list[Path]) -> None:
+    assert sum(map(words_of, pages)) <= MAX_WORDS
+
+
+def test_a_how_to_page_has_at_most_600_words(root: Path) -> None:
+    sections = tomllib.loads((root / "docs" / "nav.toml").read_text("utf-8"))["section"]
+    names = [name for section in sections if section["title"].startswith("How-to") for name in section["pages"]]
+    assert len(names) > 20
+    counts = {name: words_of(root / "docs" / f"{name}.md") for name in names}
+    assert {name: count for name, count in counts.items() if count > MAX_HOW_TO_WORDS} == {}
+
+
+def test_the_first_lines_of_a_page_say_what_it_is_for(pages: list[Path]) -> None:
+    without = [
+        page.stem for page in pages if not re.match(r"# .*\n\n[^#]*?This (page|tutorial) ", page.read_text("utf-8"))
+    ]
+    assert without == []
+
+
+def test_every_figure_is_shown_on_a_page(root: Path) -> None:
+    text = "".join(page.read_text("utf-8") for page in [root / "README.md", *(root / "docs").glob("*.md")])
+    names = {path.name.replace("-dark", "") for path in (root / "docs" / "figures").iterdir()}
+    assert {name for name in names if f"figures/{name}" not in text} == set()
