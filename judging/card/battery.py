@@ -46,6 +46,7 @@ class Embedded(_Table):
 
     sizes: tuple[SizeName, ...]
     places: tuple[Place, ...]
+    graded: int = Field(ge=6)
 
 
 class TalkSample(_Table):

@@ -101,7 +101,8 @@ class JudgesCard:
         bases = sorted((base.id for base in suite.base), key=lambda base: (base not in with_sets, first.get(base, 99)))
         chosen = set(bases[: self.size.bases])
         self.suite = suite.only(sorted(chosen), self.size.scenarios)
-        self.sets: list[Graded] = sorted(suite.graded, key=lambda graded: bases.index(graded.base))[: self.size.graded]
+        most = min(self.size.graded, embedded.graded) if fast else self.size.graded
+        self.sets: list[Graded] = sorted(suite.graded, key=lambda graded: bases.index(graded.base))[:most]
         self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
         self.labelled: list[Scenario] = [scenario for scenario in self.suite.scenario if scenario.responses]
         self.identities = select(["all"])

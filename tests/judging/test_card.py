@@ -55,6 +55,7 @@ def test_an_embedded_model_reads_labels_after_the_answer_and_its_card_has_anothe
     assert read(fast) == {"after"}
     assert read(slow) == {"after", "before", "beside"}
     assert card(model="local/smollm2", size="default").digest == slow.digest != fast.digest
+    assert len(list(card(model="local/smollm2").plan())) == 742
     shipped = json.loads(files("parley.analysis.card").joinpath("shipped/hf-smollm2.json").read_text("utf-8"))
     assert shipped["battery"]["sha256"] == slow.digest, "the cards that ship stand beside those of today's battery"
 
