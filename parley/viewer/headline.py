@@ -44,6 +44,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         return {**page, "unavailable": "this run has no verdicts"}
     if verdicts > MAX_VERDICTS:
         return {**page, "unavailable": "this run is too large for figures here: use parley report"}
+    tell("loading the statistics")
     try:
         from parley.analysis.reporting.report import json_values
         from parley.reports import make_report

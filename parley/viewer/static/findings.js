@@ -31,7 +31,7 @@ function findingView(run, { prefix, question, answer, line, status }, Tag = "h2"
 
 // What is being computed, and for how long: a large run's report takes a while.
 function waiting({ stage = "", seconds = null, before = 0 } = {}) {
-  const text = seconds !== null ? `The report is being computed: ${stage || "reading the run"} · ${Math.round(seconds)} s` : before > 0 ? `The report is being computed after ${plural(before, "other")}` : "The report is being computed…";
+  const text = seconds !== null ? `The report is being computed: ${stage || "starting"} · ${Math.round(seconds)} s` : before > 0 ? `The report is being computed after ${plural(before, "other")}` : "The report is being computed…";
   return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "the report is being computed" }), h("p", { class: "muted" }, "The units can be read meanwhile."));
 }
 
