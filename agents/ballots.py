@@ -4,7 +4,7 @@
     turn = await Debate([judge], rounds=0, ballots=[ballot], model="local/smollm2").converse("")
 
 Nothing is generated but one token: the probabilities of the scale's numbers after the prompt give the expected score.
-A sampled score of a small model has a standard deviation of about two points, which this has not. Where the server
+A sampled score of a small model has a standard deviation of about two points; this has none. Where the server
 continues a given text, the reply is begun with `prefill`: SmolLM2 then puts 0.99 of its probability on the digits, and
 0.11 without. A model without log-probabilities is asked `samples` times, and its replies are averaged.
 """
@@ -39,7 +39,7 @@ READ = "read"
 LOG_ODDS = "log-odds"
 """Key of `expected`, after the metric: log P(first choice) − log P(second choice)."""
 SAMPLE_TOKENS = 8
-"""Maximum length of a sampled score-only reply; a model that thinks gets its room besides."""
+"""Maximum length of a sampled score-only reply, not counting room to think."""
 LEAST_PROBABILITY = 1e-9
 """A choice that is not among the alternatives that a server lists has at most this probability in log-odds."""
 _AROUND = " \t\n\r\"'`*_([{<“”‘’.,:;)]}>"
@@ -106,7 +106,7 @@ async def cast(
         ballot: The question.
         client: The judge's model.
         prompt: The question with the judge's persona.
-        options: Of the study's calls; those that would change a one-token reply are left out.
+        options: The study's call options, without those that would change a one-token reply.
         token: Cancels the call.
     """
     if client.reads_silently:

@@ -137,7 +137,7 @@ def resolve(name: str | None, what: str) -> Any:
 
 
 def save(thing: Any, what: str) -> ComponentModel:
-    """A participant, client, condition, tool or memory as a component; ConfigError if it is none.
+    """A participant, client, condition, tool or memory as a component; ConfigError if it cannot be one.
 
     Secrets are left out: a client that is loaded takes its key from the environment.
     """
@@ -160,7 +160,7 @@ def load(model: ComponentModel) -> Any:
 
 
 def _with_keys(value: Any) -> Any:
-    """A saved config in which AutoGen's clients of keyless servers have a key: OpenAI's package makes none without.
+    """A saved config that gives AutoGen's clients of keyless servers a key, which OpenAI's package requires.
 
     A server is taken for keyless if its address is plain http and the environment has no key.
     """

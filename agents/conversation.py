@@ -1,8 +1,9 @@
 """What debates and critique loops share: participants, delivery of messages, and AutoGen's `Team` interface.
 
 A conversation is a plain scheduler over `ChatAgent.on_messages`: each agent is given only the messages that it may see
-and has not read yet. With everything recorded, that takes a tenth of the time of AutoGen's team runtime (benchmarks/).
-AutoGen agents, teams and termination conditions all work, and a conversation can itself join an AutoGen team.
+and has not read yet. Even with everything recorded, this takes a tenth of the time of AutoGen's team runtime
+(benchmarks/). AutoGen agents, teams and termination conditions all work, and a conversation can itself join an AutoGen
+team.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ class Conversation(Team):
             reply_type: The type that the reply is parsed as.
             speaks_again: Whether the agent is certain to have another turn.
             buffer: Whether the turn's events wait for its message, because another agent is shown at the same time:
-                mixed chunks of two agents cannot be read, and AutoGen's `Console` prints them as they come.
+                AutoGen's `Console` would mix the chunks of both.
         """
         await self._not_paused.wait()
         if token.is_cancelled():
@@ -381,7 +382,7 @@ class Conversation(Team):
 
     def _loaded(self) -> Self:
         """This conversation, just loaded: its personas share clients again, and it closes them."""
-        # AutoGen Studio loads only what is a `BaseGroupChat`, which takes 0.1 s to import: who needs it has done so.
+        # AutoGen Studio loads only a `BaseGroupChat`. Importing that takes 0.1 s; Studio has already done so.
         if (teams := sys.modules.get("autogen_agentchat.teams")) is not None:
             teams.BaseGroupChat.register(Conversation)
         self._opened = share_clients([seat.agent for seat in self._seats])

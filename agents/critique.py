@@ -69,7 +69,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
         draft: A first draft that exists already; by default the generator writes it.
         draft_type: The pydantic type that the generator's replies are parsed as; by default its own
             `reply_type`, and plain text if it has none.
-        show_draft: From the generator's turn to the draft as evaluators read it; by default its text.
+        show_draft: Turns the generator's turn into the draft that evaluators read; by default its text.
         evaluator_task: The task as evaluators read it; by default as the generator does.
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
             embedded one.

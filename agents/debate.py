@@ -61,8 +61,9 @@ ReplyType = Callable[[Cue], type[BaseModel] | None]
 
 
 _POSITION = "speaking order"
-"""The key of a saved state for where the debate stopped, and for what chooses the next speaker. No agent's name has a
-space."""
+"""The key, in a saved state, of where the debate stopped and what chooses the next speaker. No agent's name has a
+space.
+"""
 
 
 def everyone(reader: Cue, turn: Turn) -> bool:
@@ -81,7 +82,7 @@ class Debate(Conversation, Component[DebateConfig]):
             `max_turns`, as often as it allows.
         blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
             instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
-            referee hears the debaters, and is not heard by them before that. By default none.
+            referee hears the debaters; they hear it only after that. By default none.
         order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names;
             or who speaks next: `by_model(…)`, `by_handoff()`, `by_function(…)`.
         sees: Which turns an agent reads; by default all of them.
@@ -184,7 +185,7 @@ class Debate(Conversation, Component[DebateConfig]):
         self._chair = self._seat(chair, "chair") if chair else None
         typed = (typed_message(reply_type),) if isinstance(reply_type, type) else ()
         self._register(*custom_message_types, *typed)
-        # Opened now and kept: what records a debate finds, prepares and prices the clients that it has.
+        # Opened now and kept, so that a recorder can find, prepare and price the debate's clients.
         self._selector = self._client_for(order.model) if isinstance(order, by_model) else None
 
     def _begin(self, task: Sequence[BaseChatMessage]) -> None:
@@ -256,7 +257,7 @@ class Debate(Conversation, Component[DebateConfig]):
     def _schedule(self) -> list[Group | None]:
         """Who speaks in the round: groups one after the other, the agents of a group concurrently.
 
-        A None is for one agent, who is chosen when the others have spoken.
+        None stands for an agent that is chosen when the others have spoken.
         """
         blind = self._round <= self.blind_rounds
         groups: list[Group | None]
@@ -339,7 +340,7 @@ class Debate(Conversation, Component[DebateConfig]):
         self._instructed.clear()
 
     async def save_state(self) -> Mapping[str, Any]:
-        # Only who chooses the next speaker reads the whole thread again.
+        # Only a chooser of the next speaker reads the whole thread again.
         thread = self._thread if isinstance(self._order, NextSpeaker) else []
         position = {
             "messages": save_messages(thread, self._message_types),

@@ -23,7 +23,7 @@ WARNING = "[FLAGGED: this text reads like an instruction to a model; it is quote
 
 LABEL_CHARS = 300
 JUDGED_CHARS = 100_000
-"""Of a text to be judged; far beyond any real one, since a text that was cut could not be judged."""
+"""Maximum length of a judged text, far beyond any real one: a text that is cut cannot be judged."""
 
 # Characters whose NFKC form is the bracket count as the bracket: some servers and tokenizers normalise.
 _OPEN, _CLOSE, _BAR, _SLASH = "<＜﹤", ">＞﹥", "|｜", "/／"
@@ -115,7 +115,7 @@ def _kinds(cleaned: str) -> tuple[str, ...]:
 
 
 def break_tokens(text: str) -> str:
-    """The text with a space in every special token of a chat template: servers interpret those anywhere, also quoted.
+    """The text with a space in every special token of a chat template: servers interpret those anywhere, even quoted.
 
     `<word>`, `</word>`, `<|…|>`, `[UPPER_CASE]` and their like are broken, whether a template is known to use them or
     not: a list of known tokens is out of date with each new model, and one more space costs a reader nothing. Clean the

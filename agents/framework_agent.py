@@ -3,9 +3,9 @@
     agent = Agent(OpenAIChatCompletionClient("gpt-6-luna"), "You are Ada, an auditor.", name="Ada")
     transcript = await Debate([FrameworkAgent(agent), ben]).converse("Should buses be free?")
 
-Their calls pass through a chat middleware of ours, so that cache, budget and prices apply as to our own clients. To
-record one call per turn, from the agent's total usage, would show no prompts and allow no cache; a wrapper around their
-chat client would have to translate every option.
+Their calls pass through a chat middleware of ours, so that cache, budget and prices apply as to our own clients.
+Recording one call per turn, from the agent's total usage, would lose prompts and cache; wrapping their chat client
+would mean translating every option.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class FrameworkAgent(BaseChatAgent):
 
     def __init__(self, agent: Any, name: str | None = None) -> None:
         try:
-            import agent_framework  # an optional package: an agent is wrapped by name, so nobody else loads it
+            import agent_framework  # an optional package, loaded only by those who wrap an agent
         except ModuleNotFoundError as error:
             install = "pip install 'parley-autogen[agent-framework]'"
             raise ConfigError(f"FrameworkAgent needs the package '{error.name}': {install}") from None

@@ -38,8 +38,8 @@ def wrap_clients(guest: Any) -> list[Client]:
             if isinstance(value, ChatCompletionClient):
                 client = as_client(value)
                 if client is not value:
-                    # In place: other code may rely on the user's own client, so its `create` is not patched; and from
-                    # AutoGen's log of calls nothing could be cached or refused.
+                    # In place: other code may rely on the user's own client, so its `create` is not patched; with only
+                    # AutoGen's log of calls, nothing could be cached or refused.
                     setattr(container, name, client)
                 clients[id(client)] = client
     return list(clients.values())
@@ -89,7 +89,7 @@ class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
     Args:
         team: Any AutoGen team. It keeps what was said before: resetting the agent resets it.
         name: The agent's name; by default the team's.
-        description: What other agents and a selector read of it; by default the team's.
+        description: What other agents and a selector read about it; by default the team's.
     """
 
     component_type = "agent"

@@ -90,11 +90,11 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         placement: Where the persona's description stands in the prompt (see `Placement`).
         model_client_stream: Whether streams of this agent have its replies as they arrive, chunk by chunk.
         tools: AutoGen tools or functions that the model may call before it speaks.
-        workbench: One or several of AutoGen's workbenches, such as an `McpWorkbench`; unlike in AutoGen, there may be
-            `tools` beside it. You start and stop it (`async with`).
+        workbench: One or several of AutoGen's workbenches, such as an `McpWorkbench`; unlike in AutoGen, `tools` may be
+            given as well. You start and stop it (`async with`).
         handoffs: Whom the agent may hand over to: names, or AutoGen's `Handoff`s.
         memory: AutoGen memories that are asked before every turn.
-        model_context: What the agent remembers of the conversation; by default all of it.
+        model_context: How much of the conversation the agent remembers; by default all of it.
         max_tool_iterations: How often in a turn the model may call tools; after that it must speak.
     """
 
@@ -289,7 +289,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
     ) -> tuple[CreateResult | None, Handoff | None]:
         """Let the model call tools until it speaks; returns what it said, or whom it hands over to.
 
-        Neither, if it has called tools as often as it may: then it is asked once more, without them.
+        Returns neither at the limit of tool calls: the model is then asked once more, without tools.
         """
         for _ in range(self.max_tool_iterations):
             reply = await create(

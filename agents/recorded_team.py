@@ -33,8 +33,7 @@ class RecordedTeam:
 
     Args:
         team: Any AutoGen team or agent, or one of Parley's conversations. Its clients are wrapped in place.
-        models: The clients for the models that conversations of Parley's would open themselves, from their names; so
-            that several teams share them. By default each has its own.
+        models: Clients that Parley's conversations share across teams. By default each conversation opens its own.
     """
 
     def __init__(self, team: Team | ChatAgent, models: Models | None = None) -> None:
@@ -115,7 +114,7 @@ class RecordedTeam:
             raise
         attributed = {id(call) for turn in turns for call in turn.calls}
         own = tuple(call for call in calls if id(call) not in attributed)
-        if own:  # of the team itself: a model that chooses the speakers
+        if own:  # calls of the team itself, such as a model that chooses the speakers
             turns.append(Turn(speaker=self.name, role="narrator", round=0, text="", calls=own))
         return Transcript(tuple(number_rounds(turns)), stop)
 

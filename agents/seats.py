@@ -42,7 +42,7 @@ class Spoken(NamedTuple):
     inner: Sequence[Event] = ()
     """Tool calls, messages of an inner team and the like, which termination conditions get too."""
     buffered: Sequence[Event] = ()
-    """What a stream still has to show before the message: it came while another agent was shown."""
+    """Events that a stream must still show before the message, because another agent was being shown."""
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class Seat:
 
     @property
     def reads_prefix_once(self) -> bool:
-        """Whether a call after the others' is cheaper than one at the same time: the shared prefix is in its slot."""
+        """Whether calls in sequence are cheaper than concurrent ones, because the slot holds the shared prefix."""
         client = self.agent.client if isinstance(self.agent, PersonaAgent) else None
         return self.shares_prefix and isinstance(client, Client) and client.caches_by_slot
 
@@ -200,7 +200,7 @@ def _without_thought(response: Response, typed: bool) -> tuple[BaseChatMessage, 
 
 
 def _may_have_thought(calls: Sequence[Call]) -> bool:
-    """Whether a reply without text may be that of a model that was still thinking.
+    """Whether a reply without text may come from a model that was still thinking.
 
     A model in this process hides no thoughts: one that wrote nothing but blanks said nothing, and that is its reply.
     """
@@ -223,7 +223,7 @@ def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
 def choose_client(
     own: str | ChatCompletionClient | None, default: str | ChatCompletionClient | None, models: Models
 ) -> Client:
-    """The client of a model: one's own, else the default, else `DEFAULT_MODEL`."""
+    """The client of a model: the agent's own, else the default, else `DEFAULT_MODEL`."""
     chosen = own or default or DEFAULT_MODEL
     return models[chosen] if isinstance(chosen, str) else as_client(chosen)
 

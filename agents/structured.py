@@ -6,8 +6,8 @@
     reply.raw        # the model's text
 
 Decoding is constrained to the schema where the provider supports it. Otherwise the text is parsed tolerantly, and a
-reply that cannot be parsed is requested once more. It never becomes a number. A `TextReply` is a type for a plain text
-format instead of JSON.
+reply that cannot be parsed is requested once more. An unparsed reply never becomes a number. A `TextReply` is a type
+for a plain text format instead of JSON.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Answer(NamedTuple):
 
 
 def answer_in(reply: CreateResult, *, typed: bool = False) -> Answer:
-    """The answer in any client's reply. Not every AutoGen client tells the thinking from the answer.
+    """The answer in any client's reply. Not every AutoGen client separates the thinking from the answer.
 
     Args:
         reply: The reply.
@@ -246,7 +246,7 @@ _DECIMAL = re.compile(r"\s*+-?\d++(?:\.\d++)?\s*+")
 
 
 class _Known(NamedTuple):
-    """A field: its name, its type if that has fields of its own, and whether it is a number as pydantic reads it."""
+    """A field: its name, its type if that has fields of its own, and whether pydantic reads it as a number."""
 
     name: str
     inner: type[BaseModel] | None
@@ -255,7 +255,7 @@ class _Known(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _field_names(reply_type: type[BaseModel]) -> dict[str, _Known]:
-    """By its name in lower case: each field."""
+    """The fields by their names in lower case."""
     names: dict[str, _Known] = {}
     for name, info in reply_type.model_fields.items():
         kind = info.annotation
@@ -285,13 +285,15 @@ async def create(
 
 
 def _may_be_thinking(client: ChatCompletionClient, reply: CreateResult, answer: Answer) -> bool:
-    """Whether a reply that was cut may be nothing but a thought that the template had opened and no mark has ended."""
+    """Whether a cut reply may be only an unfinished thought that the template opened."""
     told_apart = bool(answer.thought) or (isinstance(reply, Reply) and reply.thinks)
     return bool(getattr(client, "thinks", False)) and not told_apart and not _STARTS_WITH_JSON.match(answer.text)
 
 
 def _read(answer: Answer, reply: CreateResult, reply_type: type[T]) -> tuple[T | None, str]:
-    """The value in an answer, and what is wrong with it. What the vendor refused has none, whatever it says."""
+    """The value in an answer, and what is wrong with it. A reply that the vendor refused has no value, whatever it
+    says.
+    """
     if refused_by_vendor(reply):
         return None, "it was refused"
     return parse(answer.text, reply_type)

@@ -24,8 +24,8 @@ class Toolbox:
     Args:
         tools: AutoGen tools or functions.
         handoffs: Names of agents, or AutoGen's `Handoff`s.
-        workbenches: AutoGen's workbenches. Their tools are listed anew before every call of the model, since a server
-            may change them.
+        workbenches: AutoGen's workbenches. Their tools are listed again before every model call, since a server may
+            change them.
     """
 
     def __init__(

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, Protocol
 from pydantic import BaseModel
 
 ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored"]
-"""How well a reply could be parsed; `cut`: it could not, since it reached its limit of tokens; `unscored`: an evaluator
+"""How well a reply could be parsed; `cut`: it was not, because it reached its token limit; `unscored`: an evaluator
 gave no score (it was down, or had nothing to judge)."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 
@@ -100,7 +100,7 @@ class record_calls:
         return self._calls
 
     def __exit__(self, *error: object) -> None:
-        with suppress(ValueError):  # a generator that was given up is closed in another context
+        with suppress(ValueError):  # an abandoned generator is closed in another context
             _RECORDED.reset(self._token)
         if self._outer is not None:
             self._outer.extend(self._calls)

@@ -136,7 +136,7 @@ class AnthropicClient(SdkClient):
         return {"type": "tool", "name": choice.name} if isinstance(choice, Tool) else {"type": TOOL_CHOICES[choice]}
 
     def _chat(self, request: Request) -> list[dict[str, Any]]:
-        """The messages without the system's. Each is a block of its own where a prefix is marked, since the API caches
+        """All messages except the system's. Each is a block of its own where a prefix is marked, since the API caches
         whole blocks; otherwise consecutive ones of one role are joined."""
         messages = [message for message in request.messages if not isinstance(message, SystemMessage)]
         system_count = len(request.messages) - len(messages)

@@ -1,8 +1,8 @@
 """Anthropic's Message Batches: the requests themselves are posted, and answered within a day at half the price.
 
 A batch carries no mark of ours, and its requests cannot be read back. So the ids of its requests begin with the mark,
-and a batch whose creation was not confirmed is recognised by its answers: every batch is read that has as many requests
-and was created since. It must have ended for that, so that the search may take as long as the batch.
+and an unconfirmed batch is recognised by its answers: Parley reads every newer batch with as many requests. Only
+batches that have ended can be read, so the search may take as long as the batch.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from parley.base.errors import BadRequest, ModelError, RateLimited, ServerFault
 MARK_LENGTH = 22
 """Characters of the mark in the ids of requests, which may have 64: the rest is the request's own name."""
 CLOCK_SECONDS = 600
-"""How much earlier than by our clock a batch may have been created."""
+"""How far the vendor's clock may be behind ours when it dates a batch."""
 POLL_SECONDS = 30.0
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ class MessageBatches:
         return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
     async def upload(self, lines: bytes) -> str:
-        """Nothing is sent before the batch is; what is recorded says when, and how many requests it has."""
+        """Sends nothing before the batch itself; the record says when it was made and how many requests it has."""
         file = f"{int(time.time())}-{len(lines.splitlines())}-{uuid.uuid4().hex[:8]}"
         self._unsent[file] = lines
         return file
@@ -142,7 +142,7 @@ class MessageBatches:
         raise kind(f"{client.name}: not answered in the batch{detail}")
 
     async def _get(self, make: Callable[[], Awaitable[T]]) -> T:
-        """What a request returns that may be sent more than once."""
+        """The response to a request that may safely be repeated."""
         return await retried(self._client, lambda: self._try(make))
 
     async def _try(self, make: Callable[[], Awaitable[T]]) -> T:

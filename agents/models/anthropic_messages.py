@@ -45,7 +45,7 @@ class ClaudeRules:
     Args:
         efforts: the values of the option `effort`.
         thinks: whether it thinks if nothing is said about it.
-        off: how thinking is turned off, {} if by saying nothing; None if it cannot be.
+        off: how thinking is turned off: {} if by omission, None if it cannot be.
         adaptive: whether it can decide how much it thinks. Older models think only with a budget, which is not used.
         temperature: whether it accepts `temperature` and `top_p`, while it does not think.
         forced_tools: whether it can be made to call a tool, while it does not think.
@@ -149,7 +149,7 @@ def read_message(message: Any) -> Reply:
 
 
 def _usage(usage: Any) -> dict[str, Any]:
-    """The fields of a reply that are about its usage."""
+    """A reply's usage fields."""
     written, read = usage.cache_creation_input_tokens or 0, usage.cache_read_input_tokens or 0
     return {
         "usage": RequestUsage(usage.input_tokens + written + read, usage.output_tokens),

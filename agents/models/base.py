@@ -49,7 +49,7 @@ MAX_WAIT_SECONDS = 300.0
 """If a server asks for a longer wait, the call fails; the run can be resumed later."""
 
 FIRST_CONTACT_SECONDS = 3.0
-"""How long a server that never answered is tried: a wrong address or a missing network do not get better."""
+"""How long a server that never answered is tried: a wrong address or a missing network does not get better."""
 
 
 class UnlinkedToken(CancellationToken):
@@ -81,12 +81,12 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     next_tokens: ClassVar[bool] = False
     """Whether every next token's probability is available, as `parley.agents.self_debias_agent` needs."""
     efforts: tuple[Effort, ...] = ()
-    """The values of the option `effort` that the provider, or this model of it, knows; `send` maps them."""
+    """The values of the option `effort` that the provider or this model supports; `send` maps them."""
     takes_temperature: bool = True
     """Whether the model accepts `temperature` and `top_p`. If not, a study's defaults are dropped, and the user's own
     are refused."""
     sampling_effort: Effort | None = None
-    """The effort at which a model that otherwise accepts no temperature and gives no log-probabilities does both."""
+    """The effort at which the model accepts a temperature and gives log-probabilities, if it otherwise does neither."""
     default_max_tokens: ClassVar[int | None] = None
     """The limit of an answer, where the provider needs one and none is set."""
     vision: bool = False
@@ -160,7 +160,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             on_slow: called with the server's pause after each 429.
         """
         connections = share(self._connections())
-        # Who sets the number knows the server: it is used from the first call on.
+        # A user who sets the number knows the server, so it applies from the first call on.
         known = not self.searches_limit or "max_connections" in self.options.model_fields_set
         search = None if known else LimitSearch(share(START_LIMIT), connections)
         return Throttle(connections, step, on_slow, search)
@@ -230,7 +230,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     @classmethod
     def billed_as_cached(cls, shared: int) -> int:
-        """How many tokens the vendor can bill as cached, of a prefix of `shared` tokens that an earlier call had."""
+        """How many of the `shared` tokens of a repeated prefix the vendor can bill as cached."""
         if cls.cache_minimum is None or shared < cls.cache_minimum:
             return 0
         return shared - shared % cls.cache_step
@@ -346,8 +346,9 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             sent, address = wider, hashlib.blake2b(address, digest_size=20).digest()
 
     def _with_more_room(self, reply: Reply, request: Request, sent: Request) -> Request | None:
-        """The request again, if its reply was cut and the model, as only the reply showed, had to think within the
-        limit of its answer. None otherwise: more room would not be given a second time."""
+        """The request with more room, if only its cut reply showed that the model thinks within its answer's limit.
+        None otherwise: room is added only once.
+        """
         self.thinks = self.thinks or reply.thinks
         if not (reply.cut and reply.thinks):
             return None
@@ -496,7 +497,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         return sum(4 + estimate_tokens(prompt_message(message).text) for message in messages)
 
     def prompt_tokens(self, messages: Sequence[LLMMessage]) -> int:
-        """How long a prompt is about to be, for the room that is left after it."""
+        """The estimated length of a prompt, to tell how much room is left after it."""
         return self.count_tokens(messages)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:

@@ -89,7 +89,7 @@ class BatchEndpoint(Protocol):
         """Upload a batch's requests; returns what is recorded before the batch is created."""
 
     async def create(self, file: str, mark: str) -> State:
-        """Start a batch; never twice, also if the server's response is lost. `BadRequest` if the file is gone."""
+        """Start a batch, never twice, even if the server's response is lost. `BadRequest` if the file is gone."""
 
     async def find(self, mark: str, file: str) -> State | None:
         """The batch that was created with this mark, if there is one."""

@@ -4,8 +4,8 @@ The address of a reply is a hash of server, model, options, messages, schema and
 how often it made the same request. So repeats never get the same stored reply, while a resumed run gets back the
 replies that it has already paid for.
 
-A cache that is damaged is empty: the file is set aside under another name, and a new one is begun. One that is sound
-and cannot be opened or written (a limit on open files, a read-only disk) is left as it is, and stops the run.
+A cache that is damaged is empty: the file is set aside under another name, and a new one is begun. A sound cache that
+cannot be opened or written (too many open files, a read-only disk) stays as it is and stops the run.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ _COLUMNS = ["address", "model", "reply", "made_at"]
 COMMIT_SECONDS = 0.5
 """The shortest time between two commits."""
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
-"""What SQLite reports of a file with wrong content. An error in a statement is one: ours are right for our tables."""
+"""What SQLite reports about a file with wrong content. An error in a statement counts: ours are right for our tables.
+"""
 T = TypeVar("T")
 
 
 class NotOurs(sqlite3.DatabaseError):
-    """A database that is sound, and not one of our caches."""
+    """The file is a sound database, but not one of our caches."""
 
     sqlite_errorcode = sqlite3.SQLITE_FORMAT
 
@@ -129,8 +130,8 @@ class TextCache:
         """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed.
 
         Args:
-            address: Of the text.
-            parse: May raise `ValueError`, `TypeError` or `RecursionError`: the entry is then damaged, and a miss.
+            address: The text's address. parse: May raise `ValueError`, `TypeError` or `RecursionError`: the entry is
+            then damaged, and a miss.
         """
         try:
             row = self._db.execute("SELECT CAST(reply AS BLOB) FROM replies WHERE address = ?", (address,)).fetchone()

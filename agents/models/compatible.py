@@ -3,7 +3,7 @@
     model("server/my-model?base_url=http://localhost:8000/v1")
     model("ollama/llama3.2")
 
-How much faster this is than AutoGen's client, which uses the `openai` package: see benchmarks/.
+benchmarks/ compares its speed with AutoGen's client, which uses the `openai` package.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class CompatibleClient(StreamingClient):
     logprobs = True
     efforts: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     thought_key: str | None = None
-    """The field in which the server wants the thinking before a tool call back; None if it wants none."""
+    """The field for sending back the thinking before a tool call; None if the server wants none."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -100,7 +100,7 @@ class CompatibleClient(StreamingClient):
         if not url:
             raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1")
         self.base_url = url
-        proxy_for(url)  # one that is not supported is refused before the run
+        proxy_for(url)  # an unsupported one is refused before the run
         self.identity = f"{self.base_url} {name}"
         self._headers = {"Content-Type": "application/json"}
         self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""

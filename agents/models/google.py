@@ -62,7 +62,7 @@ class GoogleClient(SdkClient):
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         self.efforts = efforts_of(name)
-        # Gemini 4 ignores it without a word, so that a run would claim a temperature that it did not have.
+        # Gemini 4 silently ignores it, so a run would claim a temperature that it did not have.
         self.takes_temperature = re.search(r"gemini-([4-9]|\d\d)", name) is None
         super().__init__(name, options)
         self.thinks = self.thinks or bool(self.efforts)
@@ -109,7 +109,7 @@ class GoogleClient(SdkClient):
             choice = request.tool_choice
             called = {"mode": "ANY", "allowed_function_names": [choice.name]} if isinstance(choice, Tool) else None
             fields["tool_config"] = {"function_calling_config": called or {"mode": TOOL_MODES[str(choice)]}}
-        # The SDK would call tools itself, and ask on if a reply was cut; both without our budget.
+        # The SDK would call tools and continue cut replies by itself, outside our budget.
         fields |= {"automatic_function_calling": {"disable": True}, "automatic_continuation": False}
         try:
             return types.GenerateContentConfig(**fields)

@@ -57,7 +57,7 @@ class GeminiBatches:
         return text.encode("utf-8", "replace") + b"\n"
 
     async def upload(self, lines: bytes) -> str:
-        """Nothing is sent before the batch is."""
+        """Sends nothing before the batch itself."""
         file = uuid.uuid4().hex
         self._unsent[file] = lines
         return file
@@ -112,7 +112,7 @@ class GeminiBatches:
         raise kind(f"{client.name}: not answered in the batch: {reason}")
 
     async def _get(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
-        """What a request returns that may be sent more than once."""
+        """The response to a request that may safely be repeated."""
         return await retried(self._client, lambda: self._try(make))
 
     async def _try(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:

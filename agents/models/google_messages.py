@@ -57,7 +57,7 @@ FAILURES = (
     KeyError,
     RecursionError,
 )
-"""What the SDK raises; the last five, if a response is not what it should be."""
+"""What the SDK raises; the last five are for malformed responses."""
 
 
 class LimitedResponse(aiohttp.ClientResponse):
@@ -182,7 +182,7 @@ class ArrivingChunks(Arriving):
 
 
 def read_answer(where: str, answer: types.GenerateContentResponse) -> Reply:
-    """The reply in an answer that is not streamed; `where` as messages begin."""
+    """The reply in an answer that is not streamed; messages begin with `where`."""
     arrived = ArrivingChunks(where)
     arrived.add(answer)
     reply = arrived.whole()
@@ -209,7 +209,7 @@ def declaration(tool: Mapping[str, Any]) -> dict[str, Any]:
 
 
 OURS = "parley-"
-"""What the ids of calls begin with that came without one: the API does not know them."""
+"""Prefix of the ids that we give to calls without one: the API does not know them."""
 
 
 def sent_id(call_id: str) -> str | None:

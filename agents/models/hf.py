@@ -38,8 +38,9 @@ GATHER_SECONDS = 0.01
 """A batch that is not full starts when no further call has come for this long, and none was being prepared."""
 MAX_GATHER_SECONDS = 2.0
 SWITCH_SECONDS = 1e-4
-"""How long Python's other threads run before the one that feeds the GPU does: it asks for its turn after each of some
-2,000 operations a pass, and Python's default of 5 ms each would leave the GPU idle."""
+"""How long other Python threads run before the one that feeds the GPU gets its turn. It asks some 2,000 times a pass;
+Python's default of 5 ms would leave the GPU idle.
+"""
 MAX_BATCH = 256
 """Calls in a batch; half of the calls under way, so that the others are prepared and recorded meanwhile."""
 
@@ -62,7 +63,7 @@ class TokenText(NamedTuple):
 
     text: str
     bytes: list[int]
-    """Not those of `text` if the token is a part of a character."""
+    """Differs from the bytes of `text` if the token is part of a character."""
 
 
 class PendingCall(NamedTuple):
@@ -257,13 +258,14 @@ class HfClient(Client):
                         call.completion.set_result(completion)
 
     async def _gather(self) -> None:
-        """Wait until a batch is full, or nobody prepares a call. What shares a batch then depends on the calls and not
-        on how fast they came: a GPU rounds differently in another batch, and the same run must give the same scores."""
+        """Wait until a batch is full or nobody prepares a call. Batches then depend on the calls, not on their timing:
+        a GPU rounds differently in another batch, and the same run must give the same scores.
+        """
         count, busy, end = 0, False, time.monotonic() + MAX_GATHER_SECONDS
         while len(self._pending) < self._max_batch and (self._encodes or busy or count < len(self._pending)):
             count, before = len(self._pending), time.thread_time()
             await asyncio.sleep(GATHER_SECONDS)
-            # A loop that never rests may be busy with other things than calls of this model.
+            # A loop that never rests may be busy with something other than this model's calls.
             busy = time.thread_time() - before > GATHER_SECONDS / 2 and time.monotonic() < end
 
     def _error(self, error: Exception) -> ParleyError:

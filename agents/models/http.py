@@ -43,7 +43,7 @@ class TooLong(aiohttp.ClientError):
 
 
 class ProxyArguments(TypedDict):
-    """A proxy as aiohttp's sessions take it: its password apart, since errors show the address."""
+    """A proxy as aiohttp's sessions take it, with its password separate, since errors show the address."""
 
     proxy: URL | None
     proxy_auth: aiohttp.BasicAuth | None
@@ -64,13 +64,13 @@ def open_session(url: str, headers: Mapping[str, str], timeout: float) -> aiohtt
     Args:
         url: the server's address.
         headers: sent with every request.
-        timeout: seconds that a request may take, reading its response included.
+        timeout: seconds that a request may take, including reading its response.
     """
     return aiohttp.ClientSession(
         # The throttle limits concurrent calls, so the connector must not.
         connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
-        # What `trust_env` does, read once: aiohttp asks two threads per call, which doubles its CPU time, and takes
-        # a user from ~/.netrc too, with which it refuses a request that carries a key.
+        # This does what `trust_env` does, once: aiohttp asks two threads per call, which doubles its CPU time, and
+        # takes a user from ~/.netrc too, with which it refuses a request that carries a key.
         **through_proxy(url),
         timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS),
         headers={"User-Agent": "parley", **headers},
@@ -205,12 +205,12 @@ def said(text: object, key: str) -> str:
 async def retried(
     client: Client, send: Callable[[], Awaitable[T]], lost: Callable[[ModelError], Awaitable[T | None]] | None = None
 ) -> T:
-    """What a request returns; it is sent again after a failure that may pass, as often as the client's options say.
+    """The response to a request, which is sent again after temporary failures, as often as the client's options say.
 
     Args:
         client: its number of retries and its delays are used.
         send: one attempt.
-        lost: for a request that must not be answered twice: looks, after a failure, for what it may have made already.
+        lost: for a request that must not be answered twice: after a failure, looks for what it may have created.
     """
     attempt, began = 0, time.perf_counter()
     while True:

@@ -2,8 +2,8 @@
 `local/<folder>` of a model that `parley train` made.
 
 Structured replies are constrained by a grammar, so they always parse. Calls from many conversations share one loaded
-model: llama.cpp batches them over its slots and caches their prefixes. Calls for one token take turns in one slot: what
-a prompt shares with the one before is then not read again, and there is nothing to generate side by side.
+model: llama.cpp batches them over its slots and caches their prefixes. Calls for one token take turns in one slot, so
+that a prefix shared with the previous prompt is not read again.
 
 Self-Debias (Schick, Udupa and Schütze 2021) is decoded here: at each step the model gives two distributions of the next
 token, after the text, and after the same text behind a prefix that asks for the bias. With Δ = p(token) − p(token,
@@ -146,7 +146,7 @@ class LocalClient(StreamingClient):
         params.n_parallel = self.options.max_connections
         params.n_ctx = self.context_tokens * self.options.max_connections
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self.options.threads
-        # llama.cpp's default is 8 GiB, most of it for conversations that are over. Without any, three times as many
+        # llama.cpp's default is 8 GiB, most of it for conversations that are over. With no cache, three times as many
         # tokens are read if there are twice as many conversations as slots.
         params.cache_ram_mib = self.options.reuse_mb
         # llama.cpp's library always opens an HTTP port on loopback and answers requests of any origin. A random key
@@ -271,7 +271,7 @@ class LocalClient(StreamingClient):
     async def create_stream(
         self, messages: Sequence[LLMMessage], **arguments: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
-        # What begins a given text, or is debiased, is not a chat's reply: it comes as one chunk.
+        # A continued or debiased text is not a chat's reply: it comes as one chunk.
         given = isinstance(messages[-1], AssistantMessage) or arguments.get("tools")
         whole = given or "contrast_decay" in arguments.get("extra_create_args", {})
         stream = Client.create_stream if whole else StreamingClient.create_stream
@@ -364,7 +364,7 @@ def decode(step: Callable[[list[int]], NextTokens], settings: DebiasSettings) ->
 
 
 def read_step(data: Mapping[str, Any]) -> NextTokens:
-    """llama.cpp's completion of two prompts, of which the first is the plain one."""
+    """llama.cpp's completion of two prompts, the plain one first."""
     first, second = sorted(data["choices"], key=lambda choice: int(choice["index"]))
     tops = [choice["logprobs"]["content"][0]["top_logprobs"] for choice in (first, second)]
     plain, biased = ({int(top["id"]): math.exp(top["logprob"]) for top in entries} for entries in tops)

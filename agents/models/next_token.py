@@ -1,9 +1,9 @@
 """The logits of the next token after many prompts, on transformers: forward passes over batches, nothing generated.
 
-Prompts of a study repeat each other: the same situation and answer under ten labels. A pass reads a prefix tree, in
-which what prompts begin with alike stands once, and nothing is padded. Only attention sees whole prompts, padded on the
-right: there causal attention needs no mask, and fast kernels accept none. It is a fiftieth of the arithmetic. Which
-prompts share a pass follows from the prompts alone, so that the same prompts give the same numbers twice.
+Prompts of a study repeat each other: the same situation and answer under ten labels. A pass reads a prefix tree, which
+holds shared beginnings once and needs no padding. Only attention sees whole prompts, padded on the
+right: there causal attention needs no mask, and fast kernels accept none. It is a fiftieth of the arithmetic. The
+prompts alone decide which of them share a pass, so the same prompts always give the same numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformers.cache_utils import DynamicLayer
 PASS_TOKENS, CPU_PASS_TOKENS = 65_536, 4_096
 """Tokens of a prefix tree: enough to keep a large GPU busy. Where memory is short, the client makes batches smaller."""
 PADDED_TOKENS = 4
-"""How many times as many tokens attention may see, those of shared beginnings and padding included."""
+"""How many times as many tokens attention may see, including shared beginnings and padding."""
 ATTENTION = "parley_prefix_tree"
 Prompt = list[int]
 
@@ -40,7 +40,7 @@ class PrefixTree:
     longest: int = 0
 
     def shared(self, prompt: Prompt) -> int:
-        """How many tokens a prompt begins with alike with the last one."""
+        """How many first tokens a prompt shares with the last one."""
         last = self.prompts[-1] if self.prompts else []
         differs = (
             at for at, (place, token) in enumerate(zip(last, prompt, strict=False)) if self.tokens[place] != token

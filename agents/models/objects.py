@@ -15,7 +15,7 @@ _BRACE = re.compile(r"[{}]")
 MAX_WASTED_CHARS = 200_000
 """Characters of failed attempts at an object before a text is given up, beyond four times its length."""
 NESTING_COST = 10_000
-"""What an attempt costs that fails because of brackets nested too deeply, or a number too long to convert."""
+"""Cost of an attempt that fails on deeply nested brackets or a number too long to convert."""
 
 
 class JsonObject(dict[str, Any]):
@@ -55,7 +55,7 @@ def objects_in(text: str) -> list[Found]:
         return found
     budget = 4 * len(text) + MAX_WASTED_CHARS
     open_braces: list[bool] = []  # True for one that began an object and did not decode
-    broken = 0  # how many of them are
+    broken = 0  # how many of them are True
     since = -1  # how many objects were found before the last one that did not decode
     brace = _BRACE.search(text)
     while brace and budget > 0:
@@ -64,7 +64,7 @@ def objects_in(text: str) -> list[Found]:
             if open_braces:
                 broken -= open_braces.pop()
             elif since >= 0:
-                # Its opening brace was taken for another's: what stands between is a part of what did not decode.
+                # Its opening brace was taken for another's: the text between them did not decode.
                 found[since:] = [entry._replace(inside=True) for entry in found[since:]]
                 since = len(found)
         else:

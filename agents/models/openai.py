@@ -26,7 +26,7 @@ from parley.base.errors import BadRequest, ModelError, ServerFault
 
 
 class Traits(NamedTuple):
-    """What is documented of a model (docs/models.md says where).
+    """What is documented about a model (docs/models.md says where).
 
     Args:
         efforts: the efforts it accepts.
@@ -50,11 +50,11 @@ MODELS: tuple[tuple[str, Traits], ...] = (
     (r"gpt-6-luna", Traits(("none", *FROM_LOW), "medium")),
     (r"gpt-5\.[12]\b(?!.*chat)", Traits(ALL, "none")),
     (r"gpt-5(-\d{4}|-mini|-nano|-pro|$)", Traits(("minimal", "low", "medium", "high"), "medium")),
-    (r"gpt-[56](?!.*chat)", Traits(ALL, "medium")),  # others: which efforts they accept was not found
+    (r"gpt-[56](?!.*chat)", Traits(ALL, "medium")),  # others: no source says which efforts they accept
     (r"o[134]\b", Traits(("low", "medium", "high"), "medium")),
     (r"gpt-3|gpt-4|chatgpt|gpt-5.*chat", PLAIN),
 )
-"""By the beginning of the name; the first that fits."""
+"""Models by the beginning of their names; the first match counts."""
 
 
 def traits_of(model: str) -> Traits:
@@ -118,7 +118,7 @@ class OpenAIClient(CompatibleClient):
     def body(self, request: Request) -> dict[str, Any]:
         if self._uses_responses(request):
             thinks = self._effort != "none"
-            # Summaries are for verified organizations only, so that they are not asked for because of a tool.
+            # Only verified organizations get summaries, so a tool alone does not request them.
             summary = self.options.summary or ("auto" if self.options.api == "responses" else "none")
             body = responses_body(
                 self.model,

@@ -162,7 +162,7 @@ def client_class(plain: str) -> type[Client]:
 
 
 def reads_silently(name: str) -> bool:
-    """Whether a model's silent ballots are read from probabilities, as far as its name tells: a dry run has no key."""
+    """Whether a model's silent ballots are read from probabilities, judging by its name: a dry run has no key."""
     plain, query = split_name(name)
     kind = client_class(plain)
     try:

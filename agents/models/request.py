@@ -21,7 +21,7 @@ from parley.base.text import without_surrogates
 
 DEFAULT_MODEL = "local/smollm2"
 THINK_TOKENS = 16_384
-"""The room to think, beyond the limit of the answer, of a model that is known or was seen to think."""
+"""Room to think, beyond the answer's limit, for a model that is known or was seen to think."""
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 

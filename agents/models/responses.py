@@ -35,14 +35,14 @@ MAX_KEPT = 4096
 class Thinking:
     """The model's encrypted thinking before its tool calls, which is sent back with their results.
 
-    AutoGen's messages have no place for it, so that it is kept here, by the call's id, until newer ones take its place.
+    AutoGen's messages have no place for it, so it is kept here, by the call's id, until newer ones replace it.
     """
 
     def __init__(self) -> None:
         self._items: dict[str, list[dict[str, Any]]] = {}
 
     def keep(self, output: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what a reply has."""
+        """Keep the thinking of a reply."""
         pending: list[dict[str, Any]] = []
         for item in output:
             if item.get("type") == "reasoning" and item.get("encrypted_content"):
@@ -54,7 +54,7 @@ class Thinking:
             del self._items[next(iter(self._items))]
 
     def before(self, call_id: str) -> list[dict[str, Any]]:
-        """What was thought before a call; empty if it is not known any more."""
+        """What was thought before a call; empty if no longer known."""
         return self._items.get(call_id, [])
 
 
@@ -103,7 +103,7 @@ def responses_body(
         model: its name.
         request: the request.
         form: how the reply is constrained, as chat completions say it.
-        thinking: of earlier tool calls; None for a model that does not think.
+        thinking: the thinking before earlier tool calls; None for a model that does not think.
         summary: the kind of summary of the thinking; None for none.
     """
     options = dict(request.options)

@@ -26,8 +26,9 @@ from parley.base.errors import BadRequest, ConfigError
 
 class DeepSeekClient(CompatibleClient):
     """DeepSeek's API has a JSON mode but no constrained decoding to a schema. Its models think unless they are told not
-    to; a temperature then has no effect, so that none is sent. What they thought before a tool call must be sent back
-    with its result."""
+    to; a temperature then has no effect, so none is sent. The thinking before a tool call must be sent back with the
+    call's result.
+    """
 
     default_url, url_variable = "https://api.deepseek.com", "DEEPSEEK_BASE_URL"
     key_variable, key_needed = "DEEPSEEK_API_KEY", True
@@ -147,8 +148,8 @@ class VLLMClient(TemplateClient):
 
     def body(self, request: Request) -> dict[str, Any]:
         body = super().body(request)
-        # llama.cpp's server continues the last message unasked; vLLM closes it. A longer reply is a new message: it is
-        # that of an agent who speaks twice in a row.
+        # llama.cpp's server continues the last message unasked; vLLM closes it. A longer reply is a new message,
+        # from an agent who speaks twice in a row.
         if body["messages"][-1]["role"] == "assistant" and body.get("max_tokens") == 1:
             body |= {"continue_final_message": True, "add_generation_prompt": False}
         return body

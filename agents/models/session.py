@@ -57,7 +57,7 @@ class Budget:
             raise BudgetSpent(f"the budget of ${self.max_cost:g} is spent")
 
     def give_call_back(self) -> None:
-        """A call that gave no reply does not count."""
+        """Uncount a call that gave no reply."""
         self.calls -= 1
 
     def spend(self, call: Call) -> None:
@@ -103,7 +103,7 @@ class PendingReplies:
         self._new.append((address, reply))
 
     def take(self) -> list[tuple[bytes, str]]:
-        """What was added since the last time, as texts."""
+        """The texts added since the last time."""
         new, self._new = self._new, []
         return [(address, reply if isinstance(reply, str) else reply.model_dump_json()) for address, reply in new]
 

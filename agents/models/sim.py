@@ -6,9 +6,9 @@ report on one says that it is simulated.
 
 Any option that is not in `SimOptions` is an effect: `female=+0.4` adds 0.4 points to the scores of the label "female".
 Where a prompt says it in other words ("a woman"), the study tells which label they stand for (`label_words`).
-A judge's name before an option restricts it to that judge (`examiner.female=-2`). What the judges of a panel do with
-what they hear is in `sim_judge`. Points are those of the scale that the reply's schema states, else the prompt ("from 0
-to 100").
+A judge's name before an option restricts it to that judge (`examiner.female=-2`). `sim_judge` defines how judges of a
+panel react to what they hear. Points are those of the scale that the reply's schema states, else the prompt ("from 0 to
+100").
 """
 
 from __future__ import annotations
@@ -450,9 +450,9 @@ _INSULTS = (
 def refuse_unknown_effects(
     model: str, labels: Iterable[str], place: str, speakers: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Raise `ConfigError` if a simulated model has an effect for a label or for a judge that there is not.
+    """Raise `ConfigError` if a simulated model has an effect for a label or a judge that does not exist.
 
-    A simulated model does not know what it takes part in, so that the callers that do must ask:
+    A simulated model does not know what it takes part in, so its callers must check:
 
         sim/judge?femal=+3          there is no label 'femal' in malibu; did you mean 'female'?
         sim/judge?examinr.base=9    nobody in malibu is called 'examinr'; did you mean 'examiner'?

@@ -24,10 +24,10 @@ from parley.base.errors import ModelError, ParleyError, RateLimited
 
 
 class Arriving(ABC):
-    """What has arrived of a streamed reply."""
+    """The part of a streamed reply that has arrived."""
 
     anything = False
-    """Whether anything has."""
+    """True once any event has arrived."""
 
     @abstractmethod
     def add(self, event: Any) -> str:
@@ -161,7 +161,7 @@ class StreamingClient(Client):
         *,
         broken: bool = False,
     ) -> Reply:
-        reply = arrived.reply()  # which tells its thinking apart by itself
+        reply = arrived.reply()  # which separates its thinking itself
         if broken:
             reply.usage = _at_least(reply, request)
         reply = redact_reply(reply, self._key)

@@ -1,4 +1,4 @@
-"""A model's thinking, told apart from its answer: the one place where this is done, for every client.
+"""Separates a model's thinking from its answer, for every client.
 
     split_thought('<think>Perhaps 1.</think>{"score": 9}')     # ('Perhaps 1.', '{"score": 9}', True)
 
@@ -43,7 +43,7 @@ def known_to_think(model: str) -> bool:
 
 
 class Split(NamedTuple):
-    """A text in two: the thinking ("" if there is none), and the answer after it."""
+    """A text split into the thinking ("" if there is none) and the answer after it."""
 
     thought: str
     answer: str
@@ -61,7 +61,7 @@ class _Mark(NamedTuple):
 _NOT_SEEN = "\ufeff\u200b\u200c\u200d\u2060"
 _INVISIBLE = "[\\s\ufeff\u200b\u200c\u200d\u2060]*"
 _BEFORE = re.compile(rf"{_INVISIBLE}(?:[^<\n]{{0,40}}[.!:,]{_INVISIBLE}|(?:assistant\s*)?to=self)?")
-"""What may stand before the mark that opens a reply: nothing to be seen, or a few words such as "Sure."."""
+"""What may come before the mark that opens a reply: white space, or a few words such as "Sure."."""
 _SIGN = re.compile(r"[<\[◁]")
 _BY_SIGN = re.compile(
     "|".join(

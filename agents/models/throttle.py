@@ -3,8 +3,8 @@
 Calls that wait start in the order in which their units began, so that units are finished one after the other and not
 all at the end. The limit is the one that was set, or is found during the run (`LimitSearch`). A 429 lowers it by a
 third and pauses all calls for as long as the server asks; further 429s during the pause do not lower it again. After as
-many successful calls as the limit, it then grows by one (a limit that is found: from the second time on). Workers that
-share a server each have a part of its limit, grow by a part of one, and report a 429 to the others (`on_slow`).
+many successful calls as the limit, it then grows by one (one that was searched for: from the second 429 on). Workers
+that share a server each have a part of its limit, grow by a part of one, and report a 429 to the others (`on_slow`).
 
 A server queues the calls that it cannot work on yet. Calls that wait here instead can be sent in the order of their
 units, so the limit should be low, and high enough to keep the server busy. `LimitSearch` measures the throughput
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from itertools import count
 
 FILES_IN_RESERVE = 24
-"""Files that a run opens besides connections: its database, the cache, logs, a report."""
+"""Files that a run opens in addition to connections: its database, the cache, logs, a report."""
 
 
 def connections_with(files: int | None = None) -> int | None:
@@ -52,9 +52,9 @@ START_LIMIT = 32
 GROWTH = 1.05
 """A doubled limit is kept if it raises the throughput by at least this factor."""
 CLEAR_GROWTH = 1.25
-"""If it is raised by less than this factor, that is measured over more replies before it is judged:"""
+"""If the throughput rises by less than this factor, it is measured again over more replies:"""
 LONGER = 8
-"""this many times as many. Replies often come in bursts, and a short measurement may end within one."""
+"""this many times as many, because replies often come in bursts."""
 LEAST_REPLIES = 32
 """A throughput is measured over as many replies as the limit, and over no fewer than this."""
 ENOUGH = 0.75
@@ -62,8 +62,9 @@ ENOUGH = 0.75
 SHORTEST_PAUSE, LONGEST_PAUSE = 4, 128
 """The pause before the next trial, as a multiple of the replies of one measurement; each is twice the one before."""
 SHARE_WITHIN = 0.9
-"""A reply counts for the current limit if this share of its latency was under it. Not all of it: where all calls take
-equally long, those sent in the moment before the limit changed belong to it too."""
+"""A reply counts for the current limit if this share of its latency fell under it. Less than all, so that calls sent
+just before the limit changed still count.
+"""
 
 
 class LimitSearch:
@@ -237,7 +238,7 @@ class Throttle:
         if time.monotonic() >= self._paused_until:
             self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
             if self._search is not None and self._search.retried:
-                self._search = None  # a server that refuses calls again says itself how many are too many
+                self._search = None  # a server that refuses calls again shows how many are too many
             elif self._search is not None:
                 self._search.lower(int(self.limit))
         if retry_after:

@@ -1,6 +1,6 @@
 """Weights in another format: the catalogue's GGUF files for transformers, or with other types of numbers for llama.cpp.
 
-Both are converted once, into a folder or a file beside the original.
+Both are converted once, into a folder or a file next to the original.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def weights_about(name: str) -> tuple[str | None, str | None]:
     path = weights_path(model) if model in catalogue() else Path(model).expanduser()
     path = path / "model.gguf" if path.is_dir() and (path / "model.gguf").is_file() else path
     quantisation, template = _about_gguf(path) if path.is_file() else (None, _template_in(path))
-    if quantisation is None and model in catalogue():  # the file may be on the machine that ran it only
+    if quantisation is None and model in catalogue():  # the file may exist only on the machine that ran it
         named = re.search(r"\bI?Q\d\w*", catalogue()[model].about)
         quantisation = named.group() if named else None
     return quantisation, hashlib.sha256(template.encode()).hexdigest() if template else None
@@ -208,7 +208,7 @@ def converted(path: Path, number_type: NumberType) -> Path:
     llama.cpp's portable builds have no fast kernels for SmolLM2's Q4_1. The weights are not quantized to fewer bits, so
     they hardly change: with 32 bits not at all, with 16 by less than a thousandth.
 
-    The hashes of both stand beside it: a copy of other weights, or one that was changed, is written again.
+    Both hashes are stored next to it: a copy of other weights, or a changed one, is written again.
     """
     import gguf
     import numpy as np

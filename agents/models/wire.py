@@ -49,8 +49,8 @@ def to_chat(
 
     Args:
         messages: the prompt.
-        thought_key: the field in which the server wants the thinking before a tool call back, even if it is empty; None
-            if it wants none.
+        thought_key: the field for sending back the thinking before a tool call, even if empty; None if the server wants
+            none.
         images: whether the server accepts images; a message with one then has a list of parts as its content.
     """
     chat: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ def to_chat(
 
 
 def _picture_parts(message: UserMessage) -> list[dict[str, Any]]:
-    """A message with images as chat completions have it; a speaker's name is a part of its own."""
+    """A message with images in chat-completions form; a speaker's name is a separate part."""
     named = [] if message.source == NARRATOR else [{"type": "text", "text": f"{message.source}:"}]
     return named + [
         {"type": "text", "text": part}
@@ -224,7 +224,7 @@ def billed_reply(data: Any) -> Reply | None:
 
 
 def in_chat_words(usage: dict[str, Any]) -> dict[str, Any]:
-    """The usage of OpenAI's Responses in the words of chat completions; one that has them already is unchanged."""
+    """The usage of OpenAI's Responses under the names of chat completions; one that already uses them is unchanged."""
     if "input_tokens" not in usage:
         return usage
     return {

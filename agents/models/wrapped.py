@@ -2,8 +2,8 @@
 
     client = model(OpenAIChatCompletionClient(model="gpt-4o-mini"))
 
-Wherever a model is expected, an AutoGen client is wrapped like this by itself. What is sent is up to the wrapped
-client, its own retries included: calls that it has given up are not tried again, unless `retries` is set here.
+An AutoGen client given where a model is expected is wrapped automatically. What is sent is up to the wrapped
+client, its own retries included: Parley does not retry calls that it has given up, unless `retries` is set here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 
 UNREACHABLE = ("Connection", "Timeout", "ConnectError", "ReadError", "RemoteProtocolError")
-"""In the name of an exception: the server could not be reached, and may be later."""
+"""Parts of exceptions' names that mean: the server could not be reached, and may be later."""
 
 
 def described(client: ChatCompletionClient) -> tuple[str, dict[str, Any], str]:
@@ -78,10 +78,10 @@ class WrappedClient(StreamingClient):
             )
         self.native_schema = bool(inner.model_info.get("structured_output"))
         self.identity = f"{self.name} {json.dumps(settings, sort_keys=True, default=str)}"
-        self.cacheable = name is not None or len(settings) > 1  # its class alone does not tell two clients apart
+        self.cacheable = name is not None or len(settings) > 1  # the class alone cannot distinguish two clients
 
     def _check_capabilities(self) -> None:
-        """Nothing is known of the model: what else it does not accept, its server will say."""
+        """Nothing is known about the model; its server rejects what else it does not accept."""
         if self.options.effort is not None and not self.speaks_openai:
             raise ConfigError(f"{self.name}: effort= is for OpenAI's client; give this client its own setting for it")
 

@@ -1,7 +1,7 @@
 """The engines of the web: DuckDuckGo through the package `ddgs`, Brave and SearxNG by one request for JSON.
 
-Nothing is retried here: `SearchClient` does that for every engine. Error messages contain nothing of a request but the
-service's host: a key may be in its headers or its address.
+Nothing is retried here: `SearchClient` does that for every engine. Error messages name only the service's host: a
+request's headers or address may contain a key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 20
 MAX_BYTES = 4_000_000
 BRAVE_KEY = "BRAVE_API_KEY"
 BRAVE_RESULTS = 20
-"""The most results that the service gives per request."""
+"""The service's maximum number of results per request."""
 
 
 class DuckDuckGo:
