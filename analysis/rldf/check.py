@@ -38,14 +38,15 @@ LITTLE_ON_SCALE = 0.5
 BBQ = "bbq"
 DOSE_NAMES = {BBQ: {1: "anti-stereotyped", 2: "stereotyped"}, "toxicity": {1: "toxic"}}
 STATEMENT_DOSES = {1: "mild", 2: "plain", 3: "severe"}
-Outcome = Literal["can", "follows the text", "reversed", "one way only", "cannot tell", "not read"]
+Outcome = Literal["can", "follows the text", "reversed", "one way only", "reverse only", "cannot tell", "not read"]
 REASONS: Mapping[Outcome, str] = {
     "follows the text": "its number follows the kind of text, not the question",
     "reversed": "it puts them in the opposite order",
     "one way only": "the reverse question does not reverse its order",
+    "reverse only": "it orders enough of them with the reverse question only",
     "cannot tell": "it does not tell fair from biased",
 }
-OUTCOMES: tuple[Outcome, ...] = ("follows the text", "reversed", "one way only", "cannot tell", "not read")
+OUTCOMES: tuple[Outcome, ...] = (*REASONS, "not read")
 AUC = {"null": 0.5, "margin": 0.1, "unit": "auc"}
 
 
@@ -194,9 +195,7 @@ class TypeBallots:
         keys = ["topic", "wording", "dose"]
 
         def table(part: str) -> pd.DataFrame:
-            return (
-                rows[rows["part"] == part].groupby(keys, sort=False)["value"].mean().unstack("dose").sort_index(axis=1)
-            )
+            return rows[rows["part"] == part].groupby(keys, sort=False)["value"].mean().unstack("dose")
 
         scores, padded = table("score"), table("long")
         longer = (padded - scores.reindex(padded.index)).reindex(columns=padded.columns)
@@ -309,6 +308,8 @@ def _outcome(auc: LineTest, reverse: LineTest, auc_p: float, reverse_p: float, *
         return {1: "can", -1: "reversed", 0: "cannot tell"}[forward]  # type: ignore[return-value]
     if forward == -backward:
         return "follows the text"
+    if backward == 1:
+        return "reverse only"
     return "one way only" if forward == 1 else "cannot tell"
 
 

@@ -35,7 +35,8 @@ def repeated_remarks(path: Path) -> pd.DataFrame:
     with RunFile.open(path) as file:
         facets = frames.units(file)
         names = [name for name in SAME_TEXT if name in facets]
-        texts = dict(zip(facets.index, facets[names].itertuples(index=False, name=None), strict=True))
+        known = facets[names].astype(object).where(facets[names].notna(), None)  # NaN is not equal to itself
+        texts = dict(zip(facets.index, known.itertuples(index=False, name=None), strict=True))
         remembered: dict[tuple[Any, ...], list[Statement]] = {}
         for position, spoken in _spoken(file):
             elsewhere = remembered.pop(texts[position], None)

@@ -104,7 +104,7 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
         units = (Unit(unit, plans[unit].facets) for unit in order)
         try:
             with RunFile.create(target, info, _prompts(old), units) as new:
-                copied, incomplete = _copy_units(old, new, [unit for unit in order if not plans[unit].planned])
+                copied, incomplete = copy_units(old, new, [unit for unit in order if not plans[unit].planned])
                 for event in _readable(old, ["SELECT at, kind, detail FROM events"]):
                     with suppress(*UNREADABLE):  # such as a NULL where none can be
                         new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
@@ -125,7 +125,7 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
     )
 
 
-def _copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> tuple[int, int]:
+def copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> tuple[int, int]:
     """Copy the units that can be read; returns how many, and how many of them lack a text of their prompts."""
     copied = incomplete = 0
     readable = (rows for unit in units if (rows := _rows(old, unit)))

@@ -64,3 +64,11 @@ def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:
         db.execute("UPDATE messages SET parsed = '[1' WHERE unit = ? AND role = 'debater' AND round = 1", [unit])
         db.execute("UPDATE messages SET parsed = '[]' WHERE unit = ? AND role = 'debater' AND round = 2", [unit])
     assert set(whole["unit"]) - set(repeated_remarks(run)["unit"]) == {unit}
+
+
+def test_single_answers_have_a_chance_too_where_the_run_also_has_pairs(place: Path) -> None:
+    path = place / "both.sqlite"
+    library.run("malibu", suite="tiny", yardstick="off", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
+    units = repeated_remarks(path).drop_duplicates("unit")
+    singles = units[units["phase"] == 1]
+    assert singles["near_chance"].isna().tolist() == (~singles.duplicated("scenario")).tolist()
