@@ -195,7 +195,9 @@ class TypeBallots:
         keys = ["topic", "wording", "dose"]
 
         def table(part: str) -> pd.DataFrame:
-            return rows[rows["part"] == part].groupby(keys, sort=False)["value"].mean().unstack("dose")
+            return (
+                rows[rows["part"] == part].groupby(keys, sort=False)["value"].mean().unstack("dose").sort_index(axis=1)
+            )
 
         scores, padded = table("score"), table("long")
         longer = (padded - scores.reindex(padded.index)).reindex(columns=padded.columns)
