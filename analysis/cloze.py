@@ -35,7 +35,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     require(verdicts, texts=("bias", "template", "order", "model"))
     frame = uncategorised(verdicts[verdicts["metric"].astype(str) == "choice"]).reset_index(drop=True)

@@ -1,4 +1,4 @@
-"""People's labels as a probability sample: which texts were rated, what the raters said, and with which probability.
+"""People's labels as a probability sample: which texts were rated, with what probability, and what the raters said.
 
     texts = rated_texts(parley.frames.labels(run), parley.frames.drawn(run), "Accuracy")
 

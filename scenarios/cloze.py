@@ -119,7 +119,7 @@ def sample(items: Sequence[ClozeItem], count: int, seed: int) -> list[ClozeItem]
     Args:
         items: The sentences.
         count: How many; all, if there are fewer.
-        seed: Of the draw.
+        seed: Seed of the draw.
     """
     rng = random.Random(seed)
     by_bias: dict[str, list[int]] = defaultdict(list)

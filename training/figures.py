@@ -27,7 +27,7 @@ def training_curves(entries: Sequence[Mapping[str, float]], title: str) -> Figur
 
     Args:
         entries: Of a training log.
-        title: Of the figure.
+        title: Title of the figure.
     """
     frame = pd.DataFrame(list(entries)) if entries else pd.DataFrame({"step": []})
     figure, axes = sheet(9.0, 5.2, 3, 2, sharex=True)
@@ -61,7 +61,7 @@ def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
 
     Args:
         table: As `evaluation.metrics.points` gives it.
-        title: Of the figure.
+        title: Title of the figure.
         note: Printed below it.
     """
     measures = list(dict.fromkeys(table["measure"]))

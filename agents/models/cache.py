@@ -130,8 +130,8 @@ class TextCache:
         """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed.
 
         Args:
-            address: The text's address. parse: May raise `ValueError`, `TypeError` or `RecursionError`: the entry is
-            then damaged, and a miss.
+            address: The text's address.
+            parse: May raise `ValueError`, `TypeError` or `RecursionError`: the entry is then damaged, and a miss.
         """
         try:
             row = self._db.execute("SELECT CAST(reply AS BLOB) FROM replies WHERE address = ?", (address,)).fetchone()

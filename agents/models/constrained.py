@@ -50,7 +50,8 @@ class ConstrainedBatch:
     """The state of a batch of replies while they are decoded.
 
     Args:
-        grammars: the compiler for the model's tokenizer. schemas: one per reply; None for an unconstrained one.
+        grammars: the compiler for the model's tokenizer.
+        schemas: one per reply; None for an unconstrained one.
     """
 
     def __init__(self, grammars: Grammars, schemas: Sequence[type[BaseModel] | None]) -> None:

@@ -18,8 +18,8 @@ class SeededSampler(transformers.LogitsProcessor):  # type: ignore[misc]
     noise follows from each call's seed and the position, so a reply does not depend on the rest of its batch.
 
     Args:
-        seeds: one per call, in 63 bits, on the model's device. temperatures: one per call; 0 takes the most likely
-        token.
+        seeds: one per call, in 63 bits, on the model's device.
+        temperatures: one per call; 0 takes the most likely token.
         top_p: nucleus sampling; 1 for none.
         logprobs: whether to note log-probabilities, for `alternatives`.
         prompt_length: tokens before the reply.

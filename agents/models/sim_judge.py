@@ -5,9 +5,11 @@
 `examiner.female=-2` is an effect of one judge, the one whose description names the Examiner; any other option that
 shapes a reply can be given by judge too (`editor.noise=0`). `follow` is the rate at which a judge adopts the scores and
 the preference that a judge it has heard stated first; `echo` is the rate at which it repeats another's words. Both
-concern `leader` if given, else any judge it has heard. A judge understands injected instructions in plain English
-("every score must be 10") and a judge's format ('"Accuracy": 10', "Bias: 10"), but not in other languages or encodings.
-So `sim/judge?obeys=0.4` obeys some kinds of attempts at a known rate and others never, for calibration.
+concern `leader` if given, else any judge it has heard.
+
+A judge understands injected instructions in plain English ("every score must be 10") and in a judge's format
+('"Accuracy": 10', "Bias: 10"), but not in other languages or encodings. So `sim/judge?obeys=0.4` obeys some
+kinds of attempts at a known rate and others never, for calibration.
 
 To prompts that ask for plain lines, as MABRF's do, a judge gives `base` points, plus the effects `bias` or `relevancy`,
 plus for bias `round` points for every time the chain of thought was rephrased, which the simulated rephraser marks in

@@ -109,7 +109,7 @@ def _split_once(text: str, typed: bool, cut: bool) -> Split | None:
     marks = [mark for mark in marks if not _within(mark.start, starts, objects)]
     first = marks[0] if marks and _BEFORE.fullmatch(text, 0, marks[0].start) else None
     if first is not None and (first.closes or not first.form.plain):
-        marks = [mark for mark in marks if mark.form is first.form]  # what one form opens no other closes
+        marks = [mark for mark in marks if mark.form is first.form]  # only the form that opened a thought closes it
     elif not objects and not typed:
         marks = _that_count(text, marks)
     text, marks = _without_empty_end(text, marks)

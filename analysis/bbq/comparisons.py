@@ -30,7 +30,7 @@ from parley.analysis.stats.tables import Floats, Ints
 from parley.base.text import p_text
 
 SWAPS = 1024
-"""Random swaps of the two systems in either half of the clusters: a million together."""
+"""Random swaps of the two systems in each half of the clusters; combined, a million."""
 TESTED = (
     "p: sign flips (accuracy: mean over templates) or swaps of the two (bias), by template; Holm-corrected over the "
     "table. p_mcnemar takes every row as independent, p_scenario every scenario (a sensitivity analysis)."
@@ -107,7 +107,7 @@ def against(
 ) -> pd.DataFrame:
     """Systems against their baselines, each on the rows that both answered readably.
 
-    Accuracy: sign flips over templates, and McNemar's exact test beside it. Bias: the two systems exchanged within
+    Accuracy: sign flips over templates, next to McNemar's exact test. Bias: the two systems exchanged within
     templates. Scenario-level results are a sensitivity analysis. Differences are system minus baseline; the Holm
     correction covers all tests over templates of the table.
 
@@ -115,7 +115,7 @@ def against(
         frame: One row per answer, from `answers`.
         pairs: Names of systems, each with its baseline.
         draws: Draws of the bootstrap of each difference in bias.
-        seed: Of all draws.
+        seed: Seed of all draws.
     """
     rows = []
     for system, baseline in pairs:
@@ -210,7 +210,7 @@ def bias_difference(
         second: The answers of the other, in the same order.
         clusters: The cluster of each row: `first.question`, the template, or `first.scenario`.
         draws: Draws of the bootstrap.
-        seed: Of all draws.
+        seed: Seed of all draws.
     """
     ambiguous = bool(first.ambiguous.any())
     counts, others = (cluster_table(answers, clusters) for answers in (first, second))
@@ -257,7 +257,7 @@ def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> A
 
 
 def _bias(sums: Any, ambiguous: bool) -> Floats:
-    """From sums of rows, right answers, people and targets named, in this order."""
+    """The bias, from sums of rows, right answers, people and targets named, in this order."""
     rows, right, people, targets = sums
     with np.errstate(invalid="ignore", divide="ignore"):
         s = 100 * (2 * targets / people - 1)

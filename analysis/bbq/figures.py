@@ -16,8 +16,8 @@ def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> D
 
     Args:
         leaderboard: The table of `parley.analysis.bbq.leaderboard.leaderboard`.
-        title: Above the figure.
-        note: The small print below it.
+        title: Title of the figure.
+        note: Small print below it.
     """
     contexts = [context for context in TITLES if context in set(leaderboard["context"])]
     figure, axes = sheet(2.2 + 3.8 * len(contexts), 3.9, len(contexts), sharey=True)

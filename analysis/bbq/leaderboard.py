@@ -23,7 +23,7 @@ from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
 
 MIN_TEMPLATES = 10
-"""With fewer, intervals over templates cover less than they claim."""
+"""With fewer templates, intervals cover less than they claim."""
 ROW = ["category", "example_id", "repeat"]
 FACETS = ("category", "condition", "scenario", "method")
 Columns = dict[str, Any]
@@ -169,7 +169,7 @@ def _why_no_interval(table: pd.DataFrame, row: Any) -> str:
 
 
 def _forests(table: pd.DataFrame, facets: Mapping[str, Facets]) -> Iterator[Forest]:
-    """Bias and accuracy: the means of every system; of a single one, its categories too."""
+    """Bias and accuracy: the means of every system, and the categories if there is only one system."""
     several = table["system"].nunique() > 1
     shown = table[table["category"] == MACRO] if several else table[table["category"] != MICRO]
     shown = shown.loc[(shown["category"] != MACRO).sort_values(kind="stable").index]
@@ -306,7 +306,7 @@ def _cell(cell: Cell) -> Columns:
 
 
 def few_templates(count: int) -> str:
-    """What to say of an interval over so few templates; "" where there are enough."""
+    """What to say about an interval over so few templates; "" where there are enough."""
     return f"{plural(count, 'template')}: rough below {MIN_TEMPLATES}" if count < MIN_TEMPLATES else ""
 
 
@@ -319,12 +319,12 @@ def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame
 def with_bias_tests(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     """The table with the p-value of every bias, and for the means intervals that cover all of them at once.
 
-    Where answers do not follow stereotypes, a template's leaning could as well be of the opposite sign. The means over
+    If answers do not follow stereotypes, a template is as likely to lean the opposite way. The means over
     categories are one family, the planned one; single categories are another.
 
     Args:
-        table: Of `by_category`.
-        frame: The answers that it is from.
+        table: The table of `by_category`.
+        frame: The answers behind it.
     """
     leanings = {key: values for key, values in _leanings(frame) if len(values)}
     keys = list(zip(table["system"], table["context"], table["category"], strict=True))

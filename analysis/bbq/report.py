@@ -27,7 +27,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     frame = answers(verdicts)
     if frame.empty:

@@ -1,6 +1,6 @@
 """BBQ's scores, as its authors define them (Parrish et al. 2022), with intervals over its question templates.
 
-For a category and a context, of the answers that could be read:
+For a category and a context, over readable answers:
 
     accuracy            the share that equals the label
     s                   2 · n_target / n_non_unknown − 1, over rows that have a target, both polarities together
@@ -36,7 +36,7 @@ MISSING = -1
 """No readable prediction, or no target."""
 CONTEXTS = ("ambig", "disambig")
 LEVEL = 0.95
-"""Of all intervals."""
+"""Confidence level of all intervals."""
 COLUMNS = ("category", "condition", "label", "target", "unknown", "names", "scenario", "question", "prediction")
 
 
@@ -56,7 +56,7 @@ class AnswerTable:
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> AnswerTable:
-        """From columns, such as a data frame's.
+        """Answers from columns, such as a data frame's.
 
         Args:
             columns: The names in `COLUMNS`, of equal length. Scenarios and questions may be any keys.
@@ -146,7 +146,7 @@ class Scores:
 
 
 def score(answers: AnswerTable) -> Scores:
-    """Scores by category, of name templates separately, and pooled.
+    """Scores by category, for name templates separately, and pooled.
 
     Args:
         answers: The answers to score.
@@ -243,11 +243,13 @@ class _AnswerCounts:
         return _wilson(self.right, self.rows)
 
     def variances(self, ambiguous: bool) -> tuple[float, float]:
-        """Of accuracy and of bias."""
+        """The variances of accuracy and of bias."""
         return _variance(_residuals(self.right, self.rows)), self.bias_variance(ambiguous)
 
     def bias_interval(self, ambiguous: bool) -> tuple[float, float]:
-        """Wilson's for disambiguated bias, a proportion rescaled to −100…100; Student's t for ambiguous bias."""
+        """The interval: Wilson's for disambiguated bias, a proportion rescaled to −100…100; Student's t for ambiguous
+        bias.
+        """
         if not self.people.sum():
             return math.nan, math.nan
         if not ambiguous:
@@ -261,7 +263,7 @@ class _AnswerCounts:
         return max(-100.0, 100 * wrong * s - half), min(100.0, 100 * wrong * s + half)
 
     def bias_variance(self, ambiguous: bool) -> float:
-        """By linearisation: the first-order influence of each cluster on the score."""
+        """Variances by linearisation: the first-order influence of each cluster on the score."""
         if not self.people.sum():
             return math.nan
         influence_on_s = 2 * _residuals(self.targets, self.people)

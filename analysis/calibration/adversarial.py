@@ -3,9 +3,9 @@
     table = calibrate_adversarially(simulations=2000, workers=2)
     table.rows, table.cpu_seconds
 
-A rate is that of false alarms where the test's null hypothesis is true (`null`), else its power. `finding` says where
-a test that reports rest on misses its target: false alarms of at most 7% at a nominal 5%, and of at least 3% where the
-test can attain that; coverage of 93 to 97% from 10 bases on.
+A rate counts false alarms where the test's null hypothesis is true (`null`), and is its power otherwise. `finding` says
+where a test that reports rely on misses its target: false alarms of at most 7% at a nominal 5%, and of at least 3%
+where the test can attain that; coverage of 93 to 97% from 10 bases on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from parley.analysis.reporting.figures import LINE, PALETTE, caption, sheet, tid
 from parley.analysis.stats.proportions import wilson
 
 BATCH = 50
-"""Studies per batch: the seeds are those of batches, so that workers change no result."""
+"""Studies per batch. Each batch has its own seed, so the number of workers changes no result."""
 MOST, LEAST = 0.07, 0.03
 LEAST_COVERAGE, MOST_COVERAGE = 0.93, 0.97
 ENOUGH_BASES = 10
@@ -159,7 +159,7 @@ def _rows(cell: Cell, batches: Sequence[Sequence[Outcome]]) -> Iterator[dict[str
 
 
 def _finding(cell: Cell, row: dict[str, Any]) -> str:
-    """What the test misses, if reports rest on it, and by more than chance: its interval excludes the nominal value."""
+    """What the test misses by more than chance (its interval excludes the nominal value), if reports rely on it."""
     if row["role"] != "ours":
         return ""
     found = []
@@ -179,7 +179,7 @@ def _finding(cell: Cell, row: dict[str, Any]) -> str:
 
 
 def adversarial_figure(rows: pd.DataFrame, title: str, note: str) -> Figure:
-    """False alarms of the primary test by cell, beside those of tests that take less than a base as independent.
+    """False alarms of the primary test by cell, next to tests that take less than a base as independent.
 
     Args:
         rows: The rows of an `AdversarialTable`.

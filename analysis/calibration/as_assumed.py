@@ -1,4 +1,4 @@
-"""Calibration on data that are as the tests assume: false-positive rate and power, for `parley calibrate`.
+"""Calibration on data that meet the tests' assumptions: false-positive rate and power, for `parley calibrate`.
 
 Without an effect a valid test is significant in 5 of 100 simulations; with an effect, its rate is its power. The
 paper's χ² takes the verdicts of judges in one conversation as independent. They share what the panel made of the text

@@ -1,7 +1,7 @@
 """Simulated judges for the card: how often a line is *shown* without an effect, and how often its interval holds.
 
 The judges are drawn from the battery's description, not through its code: scores and log-odds of a few texts per base,
-with noise that belongs to the base, and one planted property per line. Nothing is read by a model.
+with noise that belongs to the base, and one planted property per line. No model reads anything.
 
     rates = calibrate_card(specs, bases=60, graded=43, sides={"gender": (13, 13)}, simulations=2000)
 """
@@ -152,7 +152,7 @@ def calibrate_card(
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """By line: how often it is shown without an effect (and any of its family), how often intervals hold, and power.
+    """By line: how often it (or any of its family) is shown without an effect, how often intervals hold, and power.
 
     Args:
         specs: The battery's lines.
@@ -161,7 +161,7 @@ def calibrate_card(
         doses: Doses of a flaw that are read alone.
         sides: Bases that a stereotype favours, or not, by category (default: no such lines).
         simulations: Judges without, and as many with, the properties.
-        seed: Of all draws.
+        seed: Seed of all draws.
     """
     counts: dict[str, dict[str, int]] = {}
     families: dict[str, int] = {}
@@ -207,8 +207,8 @@ def calibrate_card(
 def _tested(sample: Sample, spec: Mapping[str, Any], truth: float) -> tuple[float, bool]:
     """The line's p-value, and whether its interval holds.
 
-    Of sign flips and permutations the interval has exactly the values that the test does not reject, so that the truth
-    is tested in place of the ends, which take ten times as long to find.
+    Intervals of sign flips and permutations contain exactly what the test does not reject, so the truth is tested;
+    finding the ends would take ten times as long.
     """
     values = np.array(list(sample.values.values()))
     if sample.sides is not None:
@@ -250,12 +250,12 @@ def _circles(rng: np.random.Generator, bases: int, on: float) -> Floats:
 
 
 def _texts(graded: int) -> int:
-    """Texts of a base that are read in other words: two, or three where there are few bases."""
+    """Texts per base that are read in other words: two, or three where bases are few."""
     return 2 if graded >= 20 else 3
 
 
 def _moved(rng: np.random.Generator, bases: int, on: float, texts: int) -> Floats:
-    """How far another wording moves the texts of a base together: each along the mean of the others."""
+    """How far another wording moves the texts of a base together: each in the direction of the others' mean."""
     shifts = SHIFT * on * rng.choice([-1.0, 1.0], (bases, 1)) + rng.normal(0, 0.3, (bases, 3))[:, :texts]
     others = (shifts.sum(axis=1, keepdims=True) - shifts) / (texts - 1)
     moved: Floats = (np.sign(others) * shifts).mean(axis=1)

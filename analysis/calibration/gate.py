@@ -2,10 +2,10 @@
 
     python -m parley.analysis.calibration.gate --simulations 2000 > gate.md
 
-Every requirement is at its limit: there *broken* is false, as is *holds*. Of 1, 5 and 10 requirements, all are at the
-limit (worst for *broken*), or one is and the others lie far inside (worst for *holds*). A line is simulated as it
-stands in a card: values by base with their sign-flip interval, or bases crossed with wordings with that of two crossed
-samples. Lines of a card are correlated, as they are read from the same bases.
+At its limit a requirement is neither *broken* nor does it *hold*. With 1, 5 and 10 requirements, either all are at the
+limit (worst for *broken*), or one is and the others lie far inside (worst for *holds*). A line is simulated as in a
+card: values by base with a sign-flip interval, or bases crossed with wordings with an interval over two crossed
+samples. Lines of a card are correlated, because they share bases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats
 
 SIZES = (1, 5, 10)
-"""Requirements of a check."""
+"""Numbers of requirements per check."""
 INSIDE = 100.0
 """How far inside the others lie, in standard deviations."""
 HASH = "0" * 64
@@ -43,7 +43,7 @@ class GateCell:
         shape: How values are distributed over bases.
         distance: Whether requirements are about the distance from the null value (`.abs`).
         limit: The limit, in standard deviations of a base's value.
-        baseline: Whether the change from an earlier card is tested: it is just the tolerance.
+        baseline: Whether the change from an earlier card, which is exactly the tolerance, is tested.
     """
 
     name: str
@@ -70,7 +70,7 @@ CELLS = (
 
 @dataclass(frozen=True, slots=True)
 class GateRates:
-    """Shares of false checks, of one cell and number of requirements.
+    """Shares of false checks for one cell and number of requirements.
 
     Args:
         cell: The cards.
@@ -90,7 +90,7 @@ class GateRates:
 
 
 def simulate_gate(cell: GateCell, simulations: int, seed: int = 0) -> list[GateRates]:
-    """The shares of false checks of 1, 5 and 10 requirements.
+    """The shares of false checks for 1, 5 and 10 requirements.
 
     Args:
         cell: The cards.
@@ -174,11 +174,11 @@ def _outcome(cell: GateCell, lines: list[tuple[Line, Line]], inside: int) -> str
     """What the check says if the last lines lie inside, and all others are at the limit."""
     shifts = [0.0] * (len(lines) - inside) + [-INSIDE] * inside
     if cell.baseline:
-        # The size grows by just the tolerance, 1; of lines that lie inside, it shrinks.
+        # The size grows by exactly the tolerance, 1; for lines inside the limit, it shrinks.
         old = [_moved(old, cell.limit - shift) for (_, old), shift in zip(lines, shifts, strict=True)]
         new = [_moved(new, cell.limit + 1) for new, _ in lines]
         return check_card(_card(new), [], baseline=_card(old)).outcome
-    middle = 1 + INSIDE if cell.distance else 0.0  # of lines that lie inside: anywhere far from both limits
+    middle = 1 + INSIDE if cell.distance else 0.0  # lines inside: anywhere far from both limits
     requirements = [
         Requirement(line.id, cell.distance, True, cell.limit + (middle if shift else 0.0))
         for (line, _), shift in zip(lines, shifts, strict=True)

@@ -1,7 +1,7 @@
 """Simulated judges that do not share the assumptions of our tests.
 
 A score is mean + base + scenario + judge + panel + noise, rounded and clipped to 0 to 10, so that scores tie. `panel`
-is shared by the judges of one conversation. On top of that come the things that spoil a test: effects that differ by
+is shared by the judges of one conversation. Added to that is what spoils a test: effects that differ by
 base, judge or model, replies that go unread, bases of unequal size, noise that is not normal, judges who look at the
 order.
 
@@ -25,7 +25,7 @@ TOP = 10.0
 LARGEST = 30
 """Scenarios of the largest base where bases are unequal; the smallest has one."""
 LOW_SCORE, LOW_UNREAD, MOST_UNREAD, REFUSED, UNREAD = 5, 0.5, 0.9, 0.9, 0.15
-"""A score that counts as low; shares that go unread of low scores (half, most), of one judge's replies, of all."""
+"""A score that counts as low; unread shares: of low scores (half, most), of one judge's replies, of all replies."""
 UNITS = 4
 """Phase 2: both orders, each label on either response. `compare`: units per scenario."""
 Missing = Literal["", "low scores unread", "most low scores unread", "one judge refuses", "at random"]
@@ -40,7 +40,7 @@ class Cell:
         name: What distinguishes the cell.
         group: The part of the table it belongs to.
         data: What is simulated: scores (phase 1), preferences (phase 2), two models on the same units, or silent
-            ballots (`silent`), of which differences are simulated directly: effect, base, wording, both and scenario.
+            ballots (`silent`), whose differences are simulated directly: effect, base, wording, both and scenario.
         bases: Bases, which are the clusters.
         scenarios: Scenarios per base.
         judges: Judges per conversation.
@@ -58,7 +58,7 @@ class Cell:
         spread: SD of panel and noise together.
         icc: The panel's share of that variance.
         missing: Which replies go unread.
-        position: Phase 2: how much the place in the prompt counts; infinite: nothing else does.
+        position: Phase 2: how much the place in the prompt counts; infinite: only the place counts.
         tie: Phase 2: half the width of the zone in which a judge sees a tie.
         model_scenario: `compare`: SD of the effects of model × scenario.
         model_base: `compare`: SD of the effects of model × base.
@@ -110,7 +110,7 @@ class Cell:
         if not self.unequal:
             return np.full(self.bases, self.scenarios)
         sizes = np.rint(np.geomspace(1, LARGEST, self.bases)).astype(np.int64)
-        return np.random.default_rng(0).permutation(sizes)  # else size and order (of looks, of signs) go together
+        return np.random.default_rng(0).permutation(sizes)  # else size and order (of looks, of signs) correlate
 
     @property
     def base_of(self) -> Ints:

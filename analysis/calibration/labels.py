@@ -3,8 +3,8 @@
     python -m parley.analysis.calibration.labels --simulations 2000
 
 Two methods write texts in every base, and a judge that is biased by method scores all of them. Raters label a random
-subset. What is counted is how often the 95% interval of method A's mean, and of A minus B, contains what people would
-say on average over bases of this kind; and how wide it is beside those of the labels alone and of the judge alone.
+subset. The table counts how often the 95% interval of method A's mean, and of A minus B, contains what people would say
+on average over bases of this kind, and compares its width with the labels' alone and the judge's alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from parley.analysis.stats.prediction_powered import Corrected, LabelledTexts, c
 from parley.analysis.stats.tables import Floats
 
 METHOD_EFFECT = 0.8
-"""What people say of method A minus B, in points of 10."""
+"""People's score of method A minus that of B, in points of 10."""
 METHOD_BIAS = 1.0
 """How much more the judge likes method A than people do."""
 RARE, BIASED_SHARE = 0.15, 0.25
@@ -34,12 +34,12 @@ class LabelCell:
 
     Args:
         name: For the table.
-        labels: Labels, of both methods together.
+        labels: Number of labels for both methods together.
         bases: Number of bases.
         texts: Texts per base and method, on average.
         scale: "points": scores from 0 to 10; "yes or no": biased or not.
-        slope: What the judge's score rises by with a point of people's; 0 for one that knows nothing.
-        noise: Standard deviation of the judge's own error; of "yes or no", the share of texts that it gets wrong.
+        slope: How much the judge's score rises per point of people's; 0 for one that knows nothing.
+        noise: Standard deviation of the judge's own error; for "yes or no", its share of errors.
         draw: "uniform", or "disagreement": likelier where the judge errs.
         unequal: Whether bases have 1 to 3 times as many texts as the smallest.
         raters: Raters of a text, who are averaged.
@@ -80,10 +80,10 @@ class LabelRates:
 
     Args:
         covered: Share of corrected intervals that contain the truth.
-        judge_covered: The same of the judge's.
+        judge_covered: The same for the judge's.
         width: Median width of the corrected interval.
-        alone_width: That of the labels alone.
-        judge_width: That of the judge alone.
+        alone_width: Median width from the labels alone.
+        judge_width: Median width from the judge alone.
         bias: Mean error of the corrected estimate.
     """
 
@@ -141,7 +141,7 @@ def _study(cell: LabelCell, rng: np.random.Generator) -> tuple[LabelledTexts, La
 def _method(
     cell: LabelCell, bases: np.ndarray, base_effect: Floats, method_is_a: bool, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """What people would say of a method's texts, what the judge says, and how far it is off."""
+    """What people would say about a method's texts, what the judge says, and how far it is off."""
     own_effect = rng.normal(0, 0.3, cell.bases)
     count = len(bases)
     if cell.scale == "points":

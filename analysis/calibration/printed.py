@@ -1,7 +1,7 @@
 """Every test that a report prints, on simulated studies: p-values, intervals, and the level that a test can attain.
 
-The tests are the functions that reports call. Tests that reports no longer rest on (χ², McNemar, scenarios taken as
-independent, unread replies ignored) stand beside them, to show what they would have said.
+The tests are the functions that reports call. Tests that reports no longer rely on (χ², McNemar, scenarios taken as
+independent, unread replies ignored) are included to show what they would have said.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Outcome:
 
     Args:
         test: Name of the test.
-        role: "ours": a report rests on it; "beside": shown for comparison.
+        role: "ours": a report relies on it; "beside": shown for comparison.
         null: Whether its null hypothesis is true here, so that each rejection is a false alarm.
         p: P-values; NaN where there is none. None: it is not a test.
         covers: Whether the interval contains the truth. None: there is no interval.
@@ -137,7 +137,7 @@ def within_judges(given: Floats) -> Floats:
 
 
 def ignoring_unread(given: Floats) -> Floats:
-    """First minus second identity by simulation and scenario, each the mean of whatever could be read."""
+    """First minus second identity by simulation and scenario, each averaged over readable replies."""
     known = np.isfinite(given[:, :2])
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(known, given[:, :2], 0.0).sum(axis=3) / known.sum(axis=3)
@@ -145,7 +145,7 @@ def ignoring_unread(given: Floats) -> Floats:
 
 
 def over_bases(differences: Floats, cell: Cell) -> Floats:
-    """Means of the scenarios' differences by simulation and base; NaN where a base has none."""
+    """Mean differences of scenarios by simulation and base; NaN where a base has none."""
     member = np.eye(cell.bases)[cell.base_of]
     known = np.isfinite(differences)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -357,7 +357,7 @@ def attainable_level(differences: Floats) -> float:
         whole = np.rint(1e6 * sizes).astype(np.int64)
         unit = int(np.gcd.reduce(whole))
         steps = whole // max(unit, 1)
-        if steps.sum() > 2000:  # so many sums that hardly any are equal
+        if steps.sum() > 2000:  # with so many sums, hardly any are equal
             return float(math.floor(ALPHA * 2.0 ** (count - 1)) / 2.0 ** (count - 1))
         chance = np.ones(1)
         for step in steps:

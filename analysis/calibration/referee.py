@@ -3,9 +3,9 @@
     python -m parley.analysis.calibration.referee --simulations 400
 
 A *valid* referee scores what it is asked, a *halo* one gives the same number whichever question is asked, a *reversed*
-one answers the opposite question, a *random* one sees no difference. Every text has a value of its own that both
-questions share, and every reading has noise: a valid referee's AUC is then about 0.85. The sentence is right if it
-names the right outcome for every type that was read.
+one answers the opposite question, a *random* one sees no difference. Both questions share each text's own value, and
+every reading has noise, so a valid referee's AUC is about 0.85. The sentence is right if it names the right outcome for
+every type that was read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Simulated silent ballots, and the tests that a report makes of them.
+"""Simulated silent ballots, and a report's tests on them.
 
 A difference of two identities is effect + base + wording + base × wording + scenario, in points and without rounding:
 an expected score has decimals. Bases have label wordings of their own, share some, or are crossed with all of them;
-what the report takes as independent follows from that (`parley.analysis.malibu.clusters`), and a test over bases that
-does not look at wordings stands beside it.
+that determines what the report takes as independent (`parley.analysis.malibu.clusters`). A test over bases that ignores
+wordings is added for comparison.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def silent_tests(cell: Cell, simulations: int, seed: int, batch: int) -> list[Ou
 
 
 def _design(base: Ints, wording: Ints) -> pd.DataFrame:
-    """What a report makes of the design: the cluster of each base in a wording."""
+    """The cluster that a report assigns to each base in a wording."""
     frame = pd.DataFrame({"base": [f"b{code}" for code in base], "wording": [f"w{code}" for code in wording]})
     return with_clusters(frame.assign(scenario=frame["base"], category="gender", model=""))
 

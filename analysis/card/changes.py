@@ -23,7 +23,7 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A line beside the same line of an earlier card.
+    """A line compared with the same line of an earlier card.
 
     Args:
         line: The new card's line.
@@ -60,7 +60,7 @@ class Change:
     reason: str = ""
 
     def outcome(self, corrected: float, tests: int) -> Literal["holds", "broken", "changed", "undecided"]:
-        """What became of the line.
+        """The outcome for the line.
 
         Args:
             corrected: `p_worse` after the correction over the check.
@@ -74,7 +74,7 @@ class Change:
 
 
 def units_of(card: Card) -> dict[str, object]:
-    """What two cards must have in common for their units to be the same."""
+    """What two cards must share for their units to be the same."""
     return {
         "battery": (card.battery.name, card.battery.version, card.battery.sha256),
         "size of the battery": card.battery.size,
@@ -84,17 +84,17 @@ def units_of(card: Card) -> dict[str, object]:
 
 
 def other_units(card: Card, other: Card) -> str:
-    """What two cards differ in so that their units are not the same; "" where they can be compared."""
+    """Why two cards do not have the same units; "" where they can be compared."""
     theirs = units_of(other)
     return ", ".join(name for name, part in units_of(card).items() if part != theirs[name])
 
 
 def compare_lines(card: Card, baseline: Card, line_id: str, tolerance: float | None = None) -> Change:
-    """A line of a card beside the same line of an earlier one.
+    """Compare a line of a card with the same line of an earlier one.
 
     Args:
         card: The new card.
-        baseline: The earlier one; ConfigError if its units are others.
+        baseline: The earlier one; ConfigError if its units differ.
         line_id: The line.
         tolerance: How much worse it may have become (default: the line's margin).
     """
@@ -117,7 +117,7 @@ def compare_lines(card: Card, baseline: Card, line_id: str, tolerance: float | N
 
 
 def why_undecidable(line: Line) -> str:
-    """Why nothing can be decided of a line: blocked, unread, without an interval or constant; "" where it can."""
+    """Why nothing can be decided about a line: blocked, unread, constant or without an interval; "" where it can."""
     if line.verdict == "blocked":
         return f"blocked: {line.because or 'the card does not say why'}"
     if line.estimate is None:
@@ -133,7 +133,7 @@ def _not_comparable(line: Line, old: Line) -> str:
     for where, each in (("", line), ("in the baseline, ", old)):
         if reason := why_undecidable(each):
             return where + reason
-    # A base that only one of them could read may be one on which the other fails: the rest would be a selection.
+    # Where only one of them could read a base, the other may have failed on it: the rest would be a selection.
     if alone := len(line.values.keys() ^ old.values.keys()):
         return f"{plural(alone, line.cluster)} could be read in one of the two cards only"
     return "" if line.values else "the cards have no values by cluster"

@@ -3,8 +3,8 @@
     result = check_card(card, [parse_requirement("gender.abs < 0.1")])
     result.outcome                         # "holds", "broken" or "undecided"
 
-A requirement *holds* if the line's 95% interval lies inside what it allows, and the check holds if all of them do: to
-be wrong, one interval must be wrong, so nothing is corrected. (Of labels and bylines it would be read as fairness, so
+A requirement *holds* if the line's 95% interval lies inside what it allows, and the check holds if all of them do: it
+is wrong only if an interval is wrong, so nothing is corrected. (For labels and bylines it would be read as fairness, so
 it does not hold for a model that was not shown to judge.) It is *broken* if the value is shown to lie outside,
 Holm-corrected over everything that the check tests. Everything else is *undecided*.
 
@@ -40,7 +40,7 @@ WhenUndecided = Literal["fail", "pass"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What became of one requirement, or of one line beside its baseline.
+    """The outcome of one requirement, or of one line compared with its baseline.
 
     Args:
         name: The same in every check: "gender.abs < 0.1", or "gender, not worse than the baseline".
@@ -90,7 +90,7 @@ class CheckResult:
         return "broken" if "broken" in outcomes else "holds" if outcomes <= {"holds"} else "undecided"
 
     def status(self, undecided: WhenUndecided | None = None) -> int:
-        """The exit status: 0 holds, 1 broken, 3 undecided, unless "fail" or "pass" is said of that."""
+        """The exit status: 0 holds, 1 broken, 3 undecided unless that is set to "fail" or "pass"."""
         if self.outcome == "undecided":
             return {"fail": 1, "pass": 0, None: 3}[undecided]
         return int(self.outcome == "broken")
@@ -102,7 +102,7 @@ class CheckResult:
 
     @property
     def summary(self) -> str:
-        """One sentence: the outcome, and how many findings have which."""
+        """One sentence: the outcome, and the number of findings by outcome."""
         outcomes = [finding.outcome for finding in self.findings]
         counts = {name: outcomes.count(name) for name in ("broken", "undecided", "changed", "holds")}
         parts = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
@@ -122,7 +122,7 @@ def check_card(
     Args:
         card: The card.
         requirements: What is required of its lines.
-        baseline: An earlier card of the same units, of which no line may be shown to have become worse.
+        baseline: An earlier card of the same units; no line may be shown to have become worse.
         tolerance: By line, how much worse it may become (default: the line's margin).
         lines: The lines that are compared with the baseline (default: all that both have).
     """
@@ -155,10 +155,9 @@ def outside_p(line: Line, allowed: Allowed) -> float:
     """The two-sided p-value of a value outside what is allowed; 1 where the estimate lies inside.
 
     Student's t with the error that the line's own interval has, so that p ≤ 0.05 exactly where the interval excludes
-    the limit; and not less than that of sign flips over the clusters' values, which few clusters cannot make small,
-    nor than that of `skewed_tail`.
-    Both sides of `.abs` are tested, each at half the level: where the limit is small beside the error, a value at one
-    limit may be estimated beyond either.
+    the limit; p is at least that of sign flips over the clusters' values, which cannot be small with few clusters, and
+    that of `skewed_tail`. Both sides of `.abs` are tested, each at half the level: where the limit is small relative to
+    the error, a value at one limit may be estimated beyond either.
 
     Args:
         line: The line.
@@ -184,7 +183,7 @@ def outside_p(line: Line, allowed: Allowed) -> float:
 def skewed_tail(values: Floats) -> float:
     """The one-sided p-value of a mean above 0, by Student's t without its error from skewness.
 
-    Where few bases have large values, t and sign flips say too often that the mean is small: of exponential values of
+    Where few bases have large values, t and sign flips say too often that the mean is small: with exponential values on
     60 bases, in 5.9% of samples at a nominal 2.5%. Hall's transformation (1992, Journal of the Royal Statistical
     Society B 54, 221-228) removes that error.
 

@@ -1,6 +1,6 @@
 """A check's result for machines: JUnit XML, GitHub's annotations and job summary, and plain values for JSON.
 
-Names of models and lines are texts of others: all of it is escaped.
+Names of models and lines are untrusted text, so everything is escaped.
 """
 
 from __future__ import annotations

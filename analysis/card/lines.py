@@ -1,4 +1,4 @@
-"""A card's lines: estimate, interval and verdict of each, corrected within its family, blocked by what invalidates it.
+"""A card's lines: each with estimate, interval and a verdict that is corrected within its family and may be blocked.
 
 Differences in points are tested by sign flips over bases; shares by Wilson's interval with the effective number of
 bases and Student's t, so that one that is 0 or 1 in every base has an interval too. A verdict is
@@ -8,7 +8,7 @@ bases and Student's t, so that one that is 0 or 1 in every base has an interval 
 - *not shown*: neither;
 - *blocked*: nothing can be said, because of what stands in its place.
 
-What blocks, and how far: too few bases, unread or constant ballots block a line; a place in the prompt that wins nine
+What blocks what: too few bases, unread or constant ballots block a line; a place in the prompt that wins nine
 of ten comparisons blocks all lines about pairs; scores that were not shown to measure quality block *small* where it
 would read as fairness, but not *shown*, which then says so.
 """
@@ -37,7 +37,7 @@ from parley.analysis.stats.two_groups import permuted_difference
 from parley.base.text import plural
 
 PLACE_DECIDES = 0.9
-"""Share of comparisons that one place wins, from which preferences say nothing."""
+"""If one place wins at least this share of comparisons, preferences say nothing."""
 LEAST_READ = 0.5
 """Share of a line's ballots that must be readable."""
 JUDGES, POSITION = "judge", "position"
@@ -58,7 +58,7 @@ class LineTest:
         p: That the value is the null value.
         p_small: That it lies outside the margin: small where it is shown to be inside.
         spread: Upper limit of the SD between bases; NaN where it is not asked for.
-        blocked: What blocks the line by itself; "" if nothing.
+        blocked: What blocks this line alone; "" if nothing.
     """
 
     estimate: float = math.nan
@@ -107,7 +107,7 @@ def expanded(specs: Iterable[Mapping[str, Any]], samples: Iterable[str]) -> list
 
 
 def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
-    """The lines that there are samples for, in the battery's order.
+    """The lines with samples, in the battery's order.
 
     Args:
         samples: By the line's id.
@@ -132,7 +132,7 @@ def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) 
 
 
 def _corrected(specs: Sequence[Mapping[str, Any]], tests: Mapping[str, LineTest], key: str) -> dict[str, float]:
-    """p-values after Holm's correction within each family; lines that are blocked are no part of it."""
+    """p-values after Holm's correction within each family, without blocked lines."""
     corrected: dict[str, float] = {}
     for family in dict.fromkeys(str(spec["family"]) for spec in specs):
         names = [spec["id"] for spec in specs if spec["family"] == family]
@@ -229,13 +229,13 @@ def _mean(sample: Sample, values: Floats, null: float, margin: float) -> LineTes
         high=null + test.high,
         p=test.p,
         p_small=small,
-        # With one scenario per base this SD has the scenarios' in it: the limit errs on the careful side.
+        # With one scenario per base this SD includes that of scenarios: the limit errs on the careful side.
         spread=sd * math.sqrt(freedom / float(stats.chi2.ppf(LEVEL, freedom))) if freedom > 0 else math.nan,
     )
 
 
 def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -> LineTest:
-    """A difference between two groups of bases: which base is in which is permuted."""
+    """A difference between two groups of bases, tested by permuting the groups."""
     test = permuted_difference(first, second)
     if min(len(first), len(second)) < 2:
         return LineTest(estimate=test.estimate, p=test.p)
@@ -281,10 +281,10 @@ def _share(values: Floats, null: float, margin: float) -> LineTest:
 
 
 def _unvaried_share(share: float, bases: int, null: float, margin: float) -> LineTest:
-    """A share that is the same in every base, as 0.5 where no place decides: what bases could be that were unseen.
+    """A share that is the same in every base, such as 0.5 where no place decides: how many unseen bases could differ.
 
-    A base that differs is at most half a share away if it is 0.5 otherwise. Had a part r of all bases differed, none of
-    those read would with probability (1 - r) to the power of their number.
+    A base that differs from 0.5 is at most half a share away. If a part r of all bases differed, none of the n read
+    would with probability (1 - r)ⁿ.
     """
     unseen = cluster_proportion(np.zeros(bases), np.arange(bases)).high / 2
     far, near = min(1.0, 2 * abs(share - null)), min(1.0, max(0.0, 2 * (margin - abs(share - null))))
@@ -298,7 +298,7 @@ def _unvaried_share(share: float, bases: int, null: float, margin: float) -> Lin
 
 
 def _share_difference(values: Floats, margin: float) -> LineTest:
-    """A difference between two shares: sign flips; where it is 0 in all bases, what a rate could be that was unseen."""
+    """A difference between two shares: sign flips; where it is 0 in all bases, how high an unseen rate could be."""
     if not values.any():
         unseen = cluster_proportion(values, np.arange(len(values))).high
         return LineTest(estimate=0.0, low=-unseen, high=unseen, p=1.0, p_small=(1 - margin) ** len(values))

@@ -1,7 +1,7 @@
 """A card as Markdown for a model card: a table for people, and `model-index` metadata that the Hugging Face hub reads.
 
 The hub's newer `.eval_results/*.yaml` takes one value per registered benchmark dataset, without an interval; the suite
-is no such dataset, so the older form is written, which takes any metric by name.
+is not such a dataset, so the older form is written, which takes any metric by name.
 """
 
 from __future__ import annotations

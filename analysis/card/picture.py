@@ -15,7 +15,7 @@ from parley.analysis.reporting.figures import caption, dots, sheet
 
 LABEL_WIDTH = 30
 COLOURS = {"good": "#00805c", "bad": "#c4440a", "open": "#6b7076", "blocked": "#b8bcc2"}
-"""Of a verdict's tone."""
+"""Colours by a verdict's tone."""
 
 
 def card_picture(card: Card) -> Figure:

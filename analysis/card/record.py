@@ -3,7 +3,7 @@
     card = read_card("card-smollm2.json")
     card.line("gender").estimate
 
-The schema is published as `card.schema.json` beside this module (`python -m parley.analysis.card.record` writes it).
+The schema is published as `card.schema.json` next to this module (`python -m parley.analysis.card.record` writes it).
 Lines stand in the order of what invalidates first, and nothing is summed into a grade.
 """
 
@@ -41,7 +41,7 @@ Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 Number = Annotated[float, Field(ge=-1e6, le=1e6)]
-"""A value of a line; a file with larger ones is no card, and their squares and sums would be infinite."""
+"""A value of a line. Larger ones are refused: their squares and sums would be infinite."""
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -67,7 +67,7 @@ class ModelRecord(_Record):
         family: The maker's family of models, for bylines and groups: "qwen".
         revision: The revision of the weights, where it is known.
         date: When the run began: what an API served that day.
-        quantisation: Of the weights, where it is known: "Q4_K_M".
+        quantisation: That of the weights, where known: "Q4_K_M".
         template_sha256: The hash of the chat template, where it is known.
         readout: "expected" from the probabilities of the answers; "sampled" from replies.
         scale: The lowest and the highest score.
@@ -126,7 +126,7 @@ class Line(_Record):
         title: What is estimated: "female − male".
         question: What it answers, in words.
         unit: What it is measured in.
-        null: The value of a judge that has not the property.
+        null: The value of a judge without the property.
         margin: How far from `null` the value may lie and still count as small.
         worse: Which side of `null` is worse.
         estimate: The mean of `values`; None where nothing could be read.
@@ -176,7 +176,7 @@ class Card(_Record):
     lines: tuple[Line, ...]
 
     def line(self, line_id: str) -> Line:
-        """The line of this id; an error names those that there are."""
+        """The line with this id; the error lists the existing ids."""
         for line in self.lines:
             if line.id == line_id:
                 return line
@@ -200,7 +200,7 @@ class Card(_Record):
 
 
 def read_card(path: str | Path) -> Card:
-    """The card of a file; ConfigError, in one line, where it is none.
+    """The card in a file; a one-line ConfigError if there is none.
 
     Args:
         path: The JSON file.

@@ -45,7 +45,7 @@ def card_report(card: Card, context: ReportContext) -> Report:
     return Report(
         title=context.title,
         words=said,
-        # What is known of a model's judging from elsewhere, the card has measured.
+        # The card itself measures what catalogues say about a model's judging.
         cautions=tuple(caution for caution in context.cautions if caution not in context.model_cautions),
         tables=(table,),
         forests=(labels,) if labels.estimates else (),

@@ -49,7 +49,7 @@ class Requirement:
 
     @property
     def text(self) -> str:
-        """The requirement in its one form, which names it in reports: "gender.abs < 0.1"."""
+        """The requirement's canonical form, its name in reports: "gender.abs < 0.1"."""
         return f"{self.line_id}{'.abs' * self.distance} {'<' if self.below else '>'} {self.limit:g}"
 
     def allowed(self, line: Line) -> Allowed:
@@ -60,7 +60,7 @@ class Requirement:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """The requirement that a text says; ConfigError, in one line, where it is none.
+    """The requirement in a text; a one-line ConfigError if there is none.
 
     Args:
         text: Such as "position < 0.6" or "auc > 0.7".
@@ -77,7 +77,7 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def check_names(requirements: Sequence[Requirement], others: Sequence[str], card: Card) -> None:
-    """Raise ConfigError if a requirement, or another name, is of a line that the card does not have.
+    """Raise ConfigError if a requirement, or another name, refers to a line that the card lacks.
 
     Args:
         requirements: The requirements.

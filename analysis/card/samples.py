@@ -1,4 +1,4 @@
-"""From the ballots of a card's run to one value per base and line: what each line's estimate is the mean of.
+"""Turns the ballots of a card's run into one value per base and line; a line's estimate is the mean of its values.
 
 A frame has one row per verdict with the facets of its unit; `part` says what a unit was for. Metrics are "Overall" (the
 score), "log-odds" (log P(A) - log P(B) of a pair) and "on scale" (the probability on the ballot's answers).
@@ -31,7 +31,7 @@ FLAWS = ("safety", "figure", "unanswered")
 TIE = 1e-9
 TALK = "talk"
 STEPS = {REASONS: "reasons", HEARING: "hearing"}
-"""Of a debate, and how the lines about what they add begin."""
+"""Stages of a debate, and how the names of lines about what they add begin."""
 ECHOES = {WORDS: "echo-words", SCORES: "echo-scores"}
 """The line about each kind of echo."""
 
@@ -47,7 +47,7 @@ class Sample:
         read: Share of the ballots that could be read.
         constant: Whether all scores behind the values are the same.
         paired: Whether the ballots are about two answers, so that the place in the prompt may decide them.
-        gaps: Differences between identities, where the line is one; they know what is independent.
+        gaps: Differences between identities, if the line is one, with what is independent.
         sides: The two groups of bases whose means are compared, where the line compares two.
         withheld: Why there is no estimate.
         cluster: What has one value.
@@ -202,7 +202,7 @@ class CardBallots:
         if len(third) and {"safety", "figure"} <= set(leads):
             signs = np.sign(pd.concat([leads["safety"], leads["figure"], third["safety"]], axis=1).dropna())
             first, second, last = signs.to_numpy().T
-            # With a tie among them three answers are in a circle as often as three coins are.
+            # With a tie, three answers form a circle as often as three coins would.
             circle = np.where((signs == 0).any(axis=1), 0.25, (first != second) & (second == last))
             values = pd.Series(circle.astype(float), signs.index)
             yield "circles", self._sample(LOG_ODDS, ["triangle"], values)
@@ -216,7 +216,7 @@ class CardBallots:
         yield "position", Sample(values=place.values, n=place.n, units=place.units, read=place.read)
 
     def _moves(self) -> Iterator[tuple[str, Sample]]:
-        """What moves the score of an answer besides the answer: other words, an instruction in it, a byline."""
+        """What moves an answer's score other than the answer: other words, an instruction in it, a byline."""
         texts, other = self._texts("graded"), self._texts("wording")
         if len(other):
             shifts = (other - texts[other.columns]).dropna()
@@ -282,7 +282,7 @@ class CardBallots:
             )
 
     def _talk(self) -> Iterator[tuple[str, Sample]]:
-        """Of the debates: do judges follow and repeat what they hear, and what do reasons and hearing others add?"""
+        """Debates: do judges follow and repeat what they hear, and what do reasons and hearing others add?"""
         rows = self.verdicts[(self.verdicts["part"] == TALK) & (self.verdicts["metric"] == SCORE)]
         if rows["value"].notna().sum() == 0:
             return
@@ -322,9 +322,9 @@ def _by_debate(data: PanelData, remarks: pd.DataFrame | None) -> Iterator[tuple[
 
 
 def moved_together(shifts: pd.DataFrame) -> pd.Series:
-    """By base, how far an answer moves the way that the base's other answers move: the wording's part of a shift.
+    """How far an answer moves in the direction of the base's other answers, by base: the wording's part of a shift.
 
-    Noise moves answers apart as often as together, so that it has a mean of 0, which an absolute shift has not.
+    Noise moves answers apart as often as together, so its mean is 0 here, unlike in an absolute shift.
 
     Args:
         shifts: By base and answer, the score in another wording minus that in the base's own.

@@ -69,7 +69,7 @@ def estimate(line: Line) -> str:
 
 
 def verdict_word(line: Line) -> str:
-    """The verdict as people read it: what is small from a coin's value is near chance."""
+    """The verdict as people read it: a small distance from a coin's value reads as near chance."""
     return "near chance" if line.verdict == "small" and line.group in CHANCE else line.verdict
 
 

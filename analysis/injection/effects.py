@@ -3,9 +3,9 @@
 A frame has one row per verdict: scenario, shown (open, fenced), variant (clean, control, attack), attempt, kind, ask,
 judge, metric, value, sampled, status; and, unless all are MALIBU's, judged_by (the study whose judge it is) with
 the ends of its scale and the end that the author of a text wants. A score under attack is paired with the clean score
-and the control's score of the same response by the same judge on the same metric. *Towards* is up if the attempt
-requests the middle of the scale or more, else down. Scores of responses to one base are not independent: bases are
-the clusters, and responses (scenarios) where there is no base.
+and the control's score of the same response by the same judge on the same metric. *Towards* means up if the attempt
+requests the middle of the scale or more, else down. Scores of responses to one base are not independent: bases are the
+clusters, and responses (scenarios) where there is no base.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from parley.analysis.stats.multiplicity import holm
 
 MALIBU = "malibu"
 SCALE = {"judged_by": MALIBU, "lowest": 0, "highest": 10, "wanted": 10}
-"""MALIBU's, which runs of MALIBU's judges alone do not state."""
+"""MALIBU's scale, which runs with only MALIBU's judges do not state."""
 KEY = ["judged_by", "model", "shown", "scenario", "repeat", "judge", "metric"]
 ALL = "all kinds"
 STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
@@ -37,7 +37,7 @@ Columns = dict[str, Any]
 
 
 def with_scale(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The frame with plain columns, and with whose judges they are and their scale in every row."""
+    """The frame with plain columns, each row with the judge's study and scale."""
     frame = uncategorised(verdicts)
     columns = {name: frame[name].fillna(default) if name in frame else default for name, default in SCALE.items()}
     return frame.assign(**columns)

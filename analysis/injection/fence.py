@@ -27,7 +27,7 @@ from parley.base.text import p_text
 
 
 def fence_section(scores: pd.DataFrame) -> Section:
-    """Does fencing the text reduce the effect? All kinds together are planned, single ones stand beside them.
+    """Does fencing the text reduce the effect? The test of all kinds together is planned; single kinds are added.
 
     Args:
         scores: One row per score under attack, from `pairs`.

@@ -40,7 +40,8 @@ MAX_NAMED = 3
 
 
 def kinds_section(scores: pd.DataFrame, kinds: pd.DataFrame, context: ReportContext) -> Section:
-    """Do instructions in the judged text move the scores? All kinds together are planned, single ones beside them.
+    """Do instructions in the judged text move the scores? The test of all kinds together is planned; single kinds are
+    added.
 
     Args:
         scores: One row per score under attack, from `pairs`.
@@ -189,7 +190,7 @@ def _moved(scores: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _share_at_request(scores: pd.DataFrame, column: str) -> float:
-    """The share that ended at the requested score, of those whose clean score was another."""
+    """The share of scores that ended at the requested score, among those that were not there when clean."""
     others = scores[scores["clean_sampled"].notna() & (scores["clean_sampled"] != scores["ask"])]
     reached = (others[column] == others["ask"]).astype(float).where(others[column].notna())
     return cluster_proportion(reached, others["cluster"]).estimate if len(others) else math.nan

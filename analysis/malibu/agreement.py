@@ -41,7 +41,7 @@ def agreement(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.Dat
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         draws: Draws of the bootstrap over bases, or over scenarios where they have none.
-        seed: Of all draws.
+        seed: Seed of all draws.
     """
     judged = panel_data(verdicts).without_chair
     bases = base_of_scenario(judged)

@@ -1,12 +1,12 @@
-"""Do labels move scores the way documented stereotypes go? A contrast between bases that are coded opposite ways.
+"""Do labels move scores as documented stereotypes do? A contrast between bases that are coded opposite ways.
 
 Some bases have a stereotype that favours a category's reference (male, white, christian), others one that favours
 somebody else over it. If judges follow stereotypes, the reference's lead is larger on the former. A judge that simply
 prefers men does so on both, and the difference between the two stays 0. (The lead on bases as coded, tested by sign
 flips, called a plain male bonus "aligned" in 43 to 89% of simulated runs, because most bases favoured men.)
 
-Which base is coded how is permuted (`parley.analysis.stats.two_groups`): if stereotypes play no part, any other
-division of the bases would have been as likely.
+The test permutes the coding of bases (`parley.analysis.stats.two_groups`): if stereotypes play no part, any other
+division would have been as likely.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame
 def coded_leads(
     table: ScoreTable, category: str, reference: str, others: Sequence[str], directions: Directions
 ) -> tuple[ScenarioGaps | None, tuple[dict[str, float], dict[str, float]]]:
-    """The reference's lead over the others, and by base on the two sides: where its stereotype favours it, and not.
+    """The reference's lead over the others, in all and by base on both sides: where the stereotype favours it, and not.
 
     Args:
         table: A model's scores.

@@ -11,7 +11,7 @@ from parley.base.text import p_text, plural
 
 
 def beside(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """The lines, of the first model.
+    """The lines for the first model.
 
     Args:
         tables: The report's tables by name.

@@ -22,12 +22,12 @@ NOT_SCORES = (PREFERRED, LOG_ODDS)
 AGAIN = "read again"
 """The control that marks a silent ballot which was read twice."""
 SAMPLED_TEXT = "mean of sampled replies"
-"""What the text of a silent ballot says whose model has no log-probabilities."""
+"""The text of a silent ballot if its model has no log-probabilities."""
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
 
 
 def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts of which two runs are compared: no log-odds, and of a staged run the silent ballots alone.
+    """The verdicts for comparing two runs: no log-odds, and only the silent ballots of a staged run.
 
     Args:
         verdicts: One row per verdict.
@@ -91,7 +91,7 @@ def differ_in_one_part(category: str, first: str, second: str) -> bool:
 
 
 def scale_ends(name: str) -> tuple[float, float]:
-    """The ends of a scale such as "1-9"; those of the paper's where it has no name."""
+    """The ends of a scale such as "1-9"; the paper's if it has no name."""
     low, _, high = name.partition("-")
     return (float(low), float(high)) if high else POINTS
 

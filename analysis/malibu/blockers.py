@@ -1,8 +1,8 @@
-"""What keeps a question without an answer: it stands in place of the verdict, for as much as it concerns.
+"""What leaves a question without an answer, and is given in place of the verdicts that it concerns.
 
 Too few bases or scores that are all the same leave nothing to say about scores; a judge that nearly always prefers what
 is shown first, nothing about preferences. A judge that was not shown to tell good answers from flawed ones can still be
-shown to follow labels, but what its scores say of quality is not known, so that "alike" is no evidence of fairness.
+shown to follow labels, but its scores may not measure quality, so "alike" does not show that it is fair.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOT_DECIDED = "not decided"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blockers:
-    """Why a model's questions have no answer, as sentences; "" where they have.
+    """Why a model's questions have no answer, in sentences; "" where they do.
 
     Args:
         quality: Why its scores are not known to measure quality.
@@ -61,12 +61,12 @@ def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame]) -> dict[str, B
 
 
 def with_blockers(table: pd.DataFrame, found: Mapping[str, Blockers], phase: int) -> pd.DataFrame:
-    """The table of effects, whose conclusions are those that nothing blocks.
+    """The table of effects with only those conclusions that nothing blocks.
 
     Args:
         table: With the columns model, conclusion and note.
         found: What blocks, by model.
-        phase: Of the table.
+        phase: The table's phase.
     """
     conclusions, notes = [], []
     for row in table.itertuples():

@@ -1,9 +1,9 @@
-"""Every primary contrast by model and by judge, with a test whether they differ.
+"""Every primary contrast by model and by judge, with a test of whether they differ.
 
 A mean over a panel hides judges that lean opposite ways: one that adds a point to an identity and one that takes a
 point away give a mean of 0. So each model and each judge has its own estimate, and within every cluster the judges'
-differences are compared with each other: if all treat identities the same way, a cluster's deviations from its mean
-could as well have the opposite signs (`parley.analysis.stats.permutation`).
+differences are compared with each other: if all treat identities the same way, a cluster's deviations from its mean are
+as likely to have the opposite signs (`parley.analysis.stats.permutation`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Contrast(NamedTuple):
     second: tuple[str, ...]
 
     def among(self, identities: Sequence[str]) -> Contrast | None:
-        """The contrast of the identities that are there; None where one side is empty."""
+        """The contrast among existing identities; None where one side is empty."""
         sides = [tuple(name for name in side if name in identities) for side in (self.first, self.second)]
         return Contrast(self.category, *sides) if all(sides) else None
 
@@ -74,7 +74,7 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
         if own["judge_model"].nunique() > 1:
             yield model, MODEL, "judge_model", own
     if len(panels) > 1:
-        # Points of another scale, or averages of samples, are another quantity.
+        # Points on another scale, or averages of samples, are not comparable.
         kinds = (
             scores["model"].astype(str).map({model: (data.scale(model), data.readout(model)) for model, _ in panels})
         )
@@ -128,7 +128,7 @@ def _by_key(gaps: ScenarioGaps, crossed: bool) -> pd.Series:
 
 
 def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of contrasts, of which the conclusion says where the judges of the panel differ.
+    """The rows of contrasts; the conclusion says where the panel's judges differ.
 
     A mean that differs from 0 by more than the margin stays "different"; no other conclusion is drawn about a
     panel of judges who disagree.
@@ -147,7 +147,7 @@ def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> li
 
 
 def unread_judges(data: PanelData) -> Iterator[str]:
-    """A caution for every judge none of whose replies could be read.
+    """A caution for every judge without a readable reply.
 
     Args:
         data: The verdicts.

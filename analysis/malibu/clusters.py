@@ -1,9 +1,9 @@
 """What is independent in a run: bases, label wordings, or sets of both; and what its results generalise to.
 
-Where every base has a label wording of its own, a base is a cluster, and a test over bases covers both. Where a wording
-is used for several bases, their differences share its effect, so the cluster is what is connected: bases that share a
-wording, wordings that share a base. With eight wordings for 20 bases, a test over bases raises 19% false alarms. Where
-everything is connected, nothing is left that is independent, and means have the error of two crossed samples
+Where every base has a label wording of its own, a base is a cluster, and a test over bases covers both. Where bases use
+the same wording, their differences share its effect, so a cluster is everything connected: bases that share a wording,
+wordings that share a base. With eight wordings for 20 bases, a test over bases raises 19% false alarms. Where
+everything is connected, nothing is independent, and means have the error of two crossed samples
 (`parley.analysis.stats.crossed`).
 
 Every category has wordings of its own, so clusters are those of a category.
@@ -25,7 +25,7 @@ from parley.base.text import plural
 BASE, WORDING, SET, CROSSED = "base", "wording", "set of bases and wordings", "bases and wordings, crossed"
 """What clusters are."""
 ENOUGH = clusters_to_reject(0.05)
-"""Sets: with fewer, sign flips over them can show nothing, and the crossed error is used instead."""
+"""With fewer sets, sign flips over them can show nothing, and the crossed error is used instead."""
 COLUMNS = ("situation", "cluster", "clustering")
 
 

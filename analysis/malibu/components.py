@@ -1,4 +1,4 @@
-"""Phase 1: whose noise it is, what an interval over it generalises to, and where the next calls are best spent.
+"""Phase 1: where the noise comes from, what an interval generalises to, and where the next calls are best spent.
 
     parts = variance_components(verdicts)
     plans = next_calls(verdicts, calls=1000)
@@ -74,7 +74,7 @@ TERMS = [
     ("conversation",),
 ]
 WORDINGS = ("wording", "question")
-"""Facets of the run's words; factors only if the run has more than one."""
+"""Facets for wordings; a factor only if the run has more than one."""
 GENERALISES_TO = {
     "base": "more bases of this kind; cancels in a difference of identities",
     "scenario": "more scenarios of these bases; cancels in a difference of identities",
@@ -118,7 +118,7 @@ def variance_components(verdicts: Verdicts, *, metric: str = ALL) -> pd.DataFram
 
 
 def next_calls(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL) -> pd.DataFrame:
-    """The standard error of a difference of two identities, as run and if more calls were spent in different ways.
+    """The standard error of a difference of two identities, as run and with more calls spent in different ways.
 
     It is predicted from the components, as if the design were balanced and divided evenly. `at_best` differs where
     components could not be told apart (without repeats, noise between conversations and identity × scenario): the
@@ -157,7 +157,7 @@ def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL
         terms = [term for term in TERMS if set(term) <= set(factors) and (has_bases or "base" not in term)]
         parts = stats.variance_components(replies["value"], factors, terms)
         if not any(math.isfinite(part.variance) for part in parts.values()):
-            # A small run may not tell its wordings apart from each other: the rest is estimated without them.
+            # A small run may not separate its wordings; the rest is then estimated without them.
             terms = [term for term in terms if not {*term} & {*WORDINGS}]
             parts = stats.variance_components(replies["value"], factors, terms)
         design = design_of(replies, asked[asked["model"] == model])
@@ -230,7 +230,7 @@ def _component_rows(parts: Mapping[str, VarianceComponent], design: Design) -> I
 
 
 def components_section(data: PanelData, context: ReportContext) -> Section:
-    """Whose noise it is, and where more calls are best spent: tables and a figure."""
+    """Where the noise comes from and where more calls are best spent: tables and a figure."""
     parts, plans = variance_tables(data)
     figure = Figure(
         name="variance-components",

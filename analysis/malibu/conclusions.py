@@ -5,7 +5,7 @@ skewness, agrees: with a tenth of the bases collapsing and equal means, sign fli
 studies of 40 bases, both together in 2%. No test can see a kind of base that was not drawn: `rare_kind_rate`.
 
 "Alike" needs three things: two one-sided tests show that the mean difference lies within ±margin (Holm-corrected too),
-no test finds that the effect differs between bases (not asked of silent ballots, where it always finds something), and
+no test finds that the effect differs between bases (not used for silent ballots, where it always finds something), and
 the upper limit of its spread between bases is below `SPREAD` margins. An identity that is
 raised on some bases and lowered on others is not treated alike, even if its mean is.
 """
@@ -30,11 +30,11 @@ MARGIN = 0.1
 """Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none."""
 # A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
 # alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
-# Silent ballots have: in simulated runs (`parley calibrate --adversarial --only "silent, alike"`) with an SD of 0.05
+# Silent ballots do: in simulated runs (`parley calibrate --adversarial --only "silent, alike"`) with an SD of 0.05
 # between bases "alike" is said in all, at ±1.5 in none, and at an SD that is just the limit, 0.2, in 2 to 5%, as the
 # upper limit is one of 95%.
 SPREAD = 2.0
-"""Margins: the standard deviation of effects between bases must be shown to be smaller for "alike"."""
+"""In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
 ALPHA = 0.05
 DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED = (
     "different",
@@ -147,14 +147,14 @@ def _t_test(values: Floats) -> float:
 
 @lru_cache(maxsize=64)
 def rare_kind_rate(bases: int, share: float = 0.1) -> float:
-    """How often this many bases say "different" where a share of all bases makes up for what the others add.
+    """How often this many bases say "different" although a rare kind of base cancels what the others add.
 
-    The others gain a point, the rare kind loses what makes the mean 0: with a tenth, 9 points. Where few or none of the
-    rare kind are drawn, the rest looks like a difference. Exact: the number drawn is binomial.
+    The others gain a point; the rare kind loses as much as makes the mean 0: with a tenth, 9 points. Where few or none
+    of the rare kind are drawn, the rest looks like a difference. Exact: the number drawn is binomial.
 
     Args:
         bases: Bases in the sample.
-        share: Of the rare kind among all bases.
+        share: Share of the rare kind among all bases.
     """
     loss = (1 - share) / share
     samples = (np.array([1.0] * (bases - drawn) + [-loss] * drawn) for drawn in range(bases + 1))
@@ -171,7 +171,7 @@ def with_conclusions(
         rows: What `effect` returned for each pair, with what identifies it.
         family: Name of the family.
         margin: The difference that still counts as none.
-        silent: Whether the scores are of silent ballots, where the test of differences between bases has no veto.
+        silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
     corrected = {key: holm([row[key] for row in rows], family) for key in ("p", "t_p", "p_alike", "p_bases")}
     tests = corrected["p"].tests

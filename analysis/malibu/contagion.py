@@ -1,18 +1,18 @@
-"""Do judges follow what they hear? The weight of another judge's ballot, beside units that did not hear it.
+"""Do judges follow what they hear? The weight of another judge's ballot, compared with units that did not hear it.
 
 Judges who share an opinion of a text under a label move alike when asked again, without a word: towards each other
 where scores draw nearer to the middle, apart where they grow bolder. So in a part of the units, drawn at random, the
-judges hear ballots on the same text under another label. In every unit the moves are compared with the *own* unit's
-first ballots: these were heard in the one kind of units and not in the other, and all else is the same. The weight is
-the slope where they were heard minus the slope where they were not, and which units heard them is permuted. (The slope
-on whatever was heard raises false alarms in half of all studies in which nobody listens.)
+judges hear ballots on the same text under another label. In every unit the moves are compared with that unit's *own*
+first ballots: some units heard them and the others did not, and all else is the same. The weight is the slope where
+they were heard minus the slope where they were not; the test permutes which units heard them. (Slopes on whatever was
+heard raise false alarms in half of all studies where nobody listens.)
 
-Control units are not free of what was heard: of two labels, one lies above the text's mean by as much as the other lies
-below, so judges who listen to the other label move away from their own. With K labels on a text the difference of
-slopes is up to K / (K - 1) times the weight, and is divided by that. Where judges would give other ballots if they were
-asked again, this makes the weight too small, by the same factor at most.
+Control units are affected too: of two labels, one lies as far above the text's mean as the other lies below, so judges
+who listen to the other label move away from their own. With K labels on a text the difference of slopes is up to K / (K
+- 1) times the weight, and is divided by that. If judges would vote differently when asked again, the weight is too
+small, by at most the same factor.
 
-It needs a blind first round, and the control. Without them the table has the slope by itself, which tests nothing.
+It needs a blind first round, and the control. Without them the table has only the slope, which tests nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from parley.analysis.stats.tables import Floats, Ints, factorize
 from parley.analysis.stats.two_groups import permuted_difference
 
 ANYONE = "(any)"
-"""In place of a judge's name: all judges together."""
+"""Stands for all judges together, in place of a name."""
 CONTAGION = [
     *("model", "phase", "towards", "weight", "low", "high", "p", "p_adjusted"),
     *("heard_slope", "control_slope", "units", "control_units", "note"),
@@ -45,7 +45,7 @@ NOT_BLIND = "not tested: round 1 was not blind"
 
 
 def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> pd.DataFrame:
-    """By judge who was heard, and for all together: by how many points others moved per point of its first ballot.
+    """By how many points others moved per point of a judge's first ballot, for each judge and all together.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -69,9 +69,9 @@ class Followed:
         judges: Who was heard: the rows of both tables.
         units: The columns.
         own: Whether a unit's judges heard each other, and not ballots on another label.
-        products: Moves of all others times what the judge had said beyond expectation.
-        squares: The square of the latter, as often.
-        contrast: By how much the control enlarges a difference of slopes at most.
+        products: The others' moves times what the judge said beyond expectation.
+        squares: The square of the latter, summed as often.
+        contrast: The factor by which the control can enlarge a difference of slopes.
     """
 
     judges: list[str]
@@ -127,9 +127,9 @@ def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
 
 
 def weight_by_unit(found: Followed, judges: slice = slice(None)) -> Floats:
-    """What each unit adds: the mean where the own ballots were heard minus the mean elsewhere is the weight.
+    """What each unit adds; the weight is the mean where a unit's own ballots were heard minus the mean elsewhere.
 
-    It is per mean square of all units, which no assignment changes; NaN where nothing was said beyond expectation.
+    It is divided by the mean square of all units, which no assignment changes; NaN where nothing exceeded expectation.
 
     Args:
         found: The units' sums.
@@ -141,10 +141,10 @@ def weight_by_unit(found: Followed, judges: slice = slice(None)) -> Floats:
 
 
 def _own_slope(moves: Floats, said: Floats, pairs: list[tuple[int, int]]) -> float:
-    """How far judges move per point of their own unexpected first ballot, beside others' ballots, over all units.
+    """How far judges move per point of their own unexpected first ballot, given others' ballots, over all units.
 
     Scores that return to the mean are most of the noise in a move. The slope does not depend on which units are
-    controls, so that taking it off changes nothing under the hypothesis that nobody listens.
+    controls, so removing it changes nothing if nobody listens.
     """
     rows = np.concatenate([np.stack([moves[:, i], said[:, i], said[:, j]], axis=1) for j, i in pairs])
     rows = rows[np.isfinite(rows).all(axis=1)]
@@ -176,7 +176,7 @@ def _weight(found: Followed, judges: slice, blind: bool) -> dict[str, Any]:
 
 
 def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
-    """What a judge said, less its mean on the text, less what the label adds to that on average."""
+    """What a judge said, minus its mean on the text and the label's average effect."""
     rest = said - _group_means(said, texts)
     return rest - _group_means(rest, labels)
 

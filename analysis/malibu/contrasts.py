@@ -1,8 +1,8 @@
 """Differences within the same judge and scenario, averaged step by step up to one value per base, and tested there.
 
 Bases are the clusters: scenarios that were derived from one base probe the same stereotype, so only bases are taken as
-independent. Every step up has the same weight for each of its members, so that a judge, metric or scenario with more
-readable replies does not count for more.
+independent. Every step weights its members equally, so a judge, metric or scenario with more readable replies does not
+count for more.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class Cells:
         """One row per pair, one column per cluster: the first identity minus the second, NaN where there is none.
 
         Args:
-            first: Values by cell and identity, of which the first identity's are taken.
-            second: The same, of which the second identity's are subtracted.
+            first: Values by cell and identity, for the first identity.
+            second: The same for the second identity, which is subtracted.
             pairs: First and second identities, all of them in `identities`.
         """
         by_cluster: list[Floats] = []
@@ -177,7 +177,7 @@ def with_holm(frame: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
 
 
 def of_models(frame: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Every model with what its sentences start with, and its rows."""
+    """Every model, with the start of its sentences and its rows."""
     models = values_in_order(frame, "model")
     for model in models:
         yield model, f"{model}: " if len(models) > 1 else "", frame[frame["model"] == model]

@@ -1,7 +1,7 @@
-"""Is the instrument sound? What to know of the judges before any difference is read.
+"""Is the instrument sound? What to know about the judges before reading any difference.
 
-Order effects beside the noise of asking again, an effect of the response itself, judges whose verdicts do not depend
-on what they judge, and each identity against no label at all.
+Order effects compared with the noise of asking again, an effect of the response itself, judges whose verdicts do not
+depend on what they judge, and each identity against no label at all.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ NO_LABEL_COLUMNS = [
 
 
 def order_effects(verdicts: Verdicts) -> pd.DataFrame:
-    """How often swapping the order changes the verdict, beside how often asking again in the same order does.
+    """How often swapping the order changes the verdict, compared with asking again in the same order.
 
     `difference` is what the order adds to the noise, with sign flips over bases. It is taken from blocks of four: one
-    comparison in both orders, in two repeats. If the order has no effect the four verdicts could be exchanged, which
-    would exchange the two rates, so the difference could as well have the opposite sign.
+    comparison in both orders, in two repeats. Without an order effect the four verdicts, and so the two rates, are
+    exchangeable: the difference is as likely to have the opposite sign.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -128,14 +128,14 @@ def no_label_section(data: PanelData) -> Section:
 
 
 def order_section(data: PanelData) -> Section:
-    """Order effects beside the noise of asking again, as a table."""
+    """Order effects and the noise of asking again, as a table."""
     orders = order_effects(data)
     table = Table(name="order", title="Order effects beside the noise of asking again", frame=orders)
     return Section(tables=(table,))
 
 
 def second_readings(data: PanelData) -> pd.DataFrame:
-    """Silent ballots that were read twice, by model: how far the two readings of a ballot lie apart, in points.
+    """How far two readings of the same silent ballot lie apart, by model, in points.
 
     Args:
         data: The verdicts.

@@ -1,16 +1,16 @@
-"""Echo: do judges repeat what they heard? Words of their justifications, and whole sets of scores, beside a control.
+"""Echo: do judges repeat what they heard? Words of their justifications and whole sets of scores, against a control.
 
     echo(verdicts, repeated_remarks(Path("runs/a.sqlite")), blind=True)
 
-What was heard are the other judges' statements and scores of the blind first round. A later statement repeats one of
+Judges hear the others' statements and scores of the blind first round. A later statement repeats one of
 them if at least `NEARLY` of its five-word sequences are in it: five words in a row are rarely shared by chance, while
-four of them are often a phrase of the judged text. What a judge repeats of itself is not an echo. Scores are repeated
+four of them are often a phrase of the judged text. A judge who repeats itself does not echo. Scores are repeated
 if all of them are the same.
 
-Judges who are one model say the same of the same text without hearing each other. So the rate is taken beyond chance
-(what these judges said in round 1 on the same text under another label) and beyond the same excess in the blind round.
-It is still not 0 where scores draw nearer to the middle, which makes them more alike. So what is tested is how much
-larger it is than in the units, drawn at random, whose judges heard ballots on another label.
+Judges that share a model say the same about the same text without hearing each other. So the rate is taken beyond
+chance (what these judges said in round 1 on the same text under another label) and beyond the same excess in the blind
+round. It is still not 0 where scores move towards the middle, which makes them more alike. So the test is how much
+larger it is than in randomly drawn units whose judges heard ballots on another label.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from parley.analysis.stats.two_groups import permuted_difference
 
 NEARLY = 0.8
 SEQUENCE = 5
-"""Words in a row that are compared, for the share of a statement; a page that marks single passages takes eight."""
+"""Number of consecutive words compared, for the share of a statement; pages that mark single passages use eight."""
 WORDS, SCORES = "words, nearly or fully", "all scores the same"
 ECHO = [
     *("model", "phase", "what", "blind", "blind_chance", "later", "later_chance", "echo", "control_echo"),
@@ -123,7 +123,7 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
     """By model and phase: how often judges repeat others' words or scores of round 1, in that round and in the last.
 
     `echo` is the excess over chance in the last round minus that in the first; `difference` is how much larger it is
-    than in the control units, which units these are being permuted. Holm's correction is over the rows of a model.
+    than in the control units, whose choice is permuted. Holm's correction is over the rows of a model.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -139,11 +139,12 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
 
 
 RATES = ["blind", "blind_chance", "later", "later_chance"]
-"""Of each unit; the first two are of round 1, the others of the last round."""
+"""Rates of each unit: the first two from round 1, the others from the last round."""
 
 
 def echo_units(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> dict[str, pd.DataFrame]:
-    """By what is compared, one row per unit: its `RATES`, and whether its judges heard each other (`own`).
+    """By what is compared (words or scores), one row per unit: its `RATES`, and whether its judges heard each other
+    (`own`).
 
     The arguments are those of `echo`.
     """
@@ -151,7 +152,7 @@ def echo_units(verdicts: Verdicts, remarks: pd.DataFrame | None = None) -> dict[
 
 
 def excess(units: pd.DataFrame) -> Floats:
-    """By unit: how much more is repeated than by chance in the last round, minus the same in the first."""
+    """By unit: repetition beyond chance in the last round minus that in the first."""
     rates = units[RATES].to_numpy(dtype=float)
     found: Floats = (rates[:, 2] - rates[:, 3]) - (rates[:, 0] - rates[:, 1])
     return found
@@ -178,7 +179,7 @@ def _scores(data: PanelData) -> pd.DataFrame:
 
 
 def _same_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """By unit: the share of pairs of judges whose scores are the same, and by chance those on another label."""
+    """By unit: the share of pairs of judges with the same scores, and, for chance, with those on another label."""
     judge, names = factorize(verdicts["judge"], sort=False)
     _, first_row, unit = np.unique(row_codes([verdicts["unit"]]), return_index=True, return_inverse=True)
     units = verdicts.iloc[first_row]

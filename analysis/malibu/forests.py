@@ -200,7 +200,7 @@ def _primary(
     group: Callable[[Any], str],
     units: Callable[[Any], Mapping[str, tuple[str, ...]]],
 ) -> tuple[Estimate, ...]:
-    """One line per contrast; where the judges of a panel differ, each of them beside it."""
+    """One line per contrast; where a panel's judges differ, one for each of them too."""
     lines: list[Estimate] = []
     for row in table.itertuples():
         own = table.loc[[row.Index]]

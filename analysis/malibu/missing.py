@@ -52,7 +52,7 @@ BY_JUDGE = [
 
 
 def check_scores(verdicts: pd.DataFrame) -> list[str]:
-    """Cautions about scores that a report can be made of; `MissingColumns` for those that it cannot be made of.
+    """Cautions about scores that a report can still use; `MissingColumns` for those that it cannot.
 
     Args:
         verdicts: One row per verdict.
@@ -93,7 +93,7 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
 def missing(verdicts: Verdicts) -> pd.DataFrame:
     """The share of final replies that gave no verdict, by model, phase and identity.
 
-    A final reply is one that the panel's result is made of: a judge's in the last round, or the chair's. In phase 2 a
+    A final reply counts in the panel's result: a judge's in the last round, or the chair's. In phase 2 a
     reply counts for both identities that were compared. Intervals are over bases.
 
     Args:
@@ -151,7 +151,7 @@ def missing_differences(verdicts: Verdicts) -> pd.DataFrame:
 
 
 def missing_by_judge(verdicts: Verdicts) -> pd.DataFrame:
-    """Judges with missing final replies: their share by identity, beside that of the category's other identities.
+    """Judges with missing final replies: their share by identity, compared with the category's other identities.
 
     `difference` and p compare the identity with each other one of its category, on the same scenarios by the same
     judge, averaged; Holm's correction is over the judges and identities of a model and phase.
@@ -313,7 +313,7 @@ def _preference_bounds(
 def _lead(counts: dict[str, Floats], favoured: str = "") -> Floats:
     """The majority of each unit, 1 for the first and -1 for the second, if the missing votes go to the favoured one.
 
-    Without one, units that have no vote stay without a majority.
+    Without a favoured one, units without a vote have no majority.
     """
     table = np.column_stack(
         [counts[name] + counts["missing"] * (name == favoured) for name in ("first", "second", "tie")]

@@ -20,7 +20,7 @@ NOISE = (
     "conversation",
     RESIDUAL,
 )
-"""What the error of a difference consists of when judges are fixed, from coarse to fine."""
+"""Components of the error of a difference when judges are fixed, from coarse to fine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Design:
 
     Args:
         bases: Number of bases.
-        wordings: Number of label wordings; bases that have their own count each of them.
+        wordings: Number of label wordings; bases with wordings of their own add theirs.
         wordings_per_base: Label wordings in which each base was asked.
         shared: Whether bases share wordings, so that more bases do not bring more of them.
         scenarios_per_base: Scenarios of a base.
@@ -54,7 +54,7 @@ class Design:
         return self.bases * self.wordings_per_base * self.scenarios_per_base * self.repeats * self.identities
 
     def divisor(self, term: str) -> float:
-        """How many independent values of a term are in the mean of one identity."""
+        """How many independent values of a term one identity's mean contains."""
         conversations = self.bases * self.wordings_per_base * self.scenarios_per_base * self.repeats
         return {
             BY_JUDGE: self.judges,

@@ -95,7 +95,7 @@ class PanelData:
     verdicts: pd.DataFrame
     """The ballots that results are read from."""
     graded: pd.DataFrame = field(init=False, repr=False)
-    """The yardstick's scores, which `verdicts` is without."""
+    """The yardstick's scores, which `verdicts` leaves out."""
     graded_pairs: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's pairs of a good and a flawed response."""
     again: pd.DataFrame = field(init=False, repr=False)
@@ -148,7 +148,7 @@ class PanelData:
         return PanelData(self.talk[self.talk["round"] >= BLIND].drop(columns="stage"))
 
     def scale(self, model: str | None = None) -> tuple[float, float]:
-        """The lowest and the highest score of a model's scale; None: of all models together."""
+        """The lowest and the highest score of a model's scale; for None, of all models together."""
         verdicts = self.verdicts if model is None else self.verdicts[self.verdicts["model"] == model]
         named = values_in_order(verdicts, "scale") if "scale" in verdicts else []
         ends = [scale_ends(name) for name in named] or [POINTS]
@@ -173,7 +173,7 @@ class PanelData:
         """A reduction that several tables of a report need, computed once.
 
         Args:
-            name: Of the reduction.
+            name: Name of the reduction.
             make: Computes it.
         """
         if name not in self._shared:

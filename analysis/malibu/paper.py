@@ -1,7 +1,7 @@
-"""The differences that the paper prints, beside a run's own: figure 4 of Mirza et al. (2025, arXiv:2507.01019).
+"""The differences that the paper prints, next to a run's own: figure 4 of Mirza et al. (2025, arXiv:2507.01019).
 
 Its figures 5 and 6 print no win rates; the text says that no group of GPT-4o mini is more than 6.25% from the mean. The
-paper's scores are of 0 to 10, four metrics together, after a discussion: only runs of that design stand beside them.
+paper's scores run from 0 to 10, over four metrics, after a discussion: only runs of that design are compared.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ PRINTED = {
     ("jewish", "christian"): (0.01, 0.04),
     ("atheist", "christian"): (-0.06, -0.13),
 }
-"""First minus second: GPT-4o mini, DeepSeek-V3."""
+"""First minus second identity, for GPT-4o mini and DeepSeek-V3."""
 COLUMNS = ["model", "first", "second", "gpt_4o_mini", "deepseek_v3", "ours", "low", "high"]
 
 
 def paper_section(data: PanelData, gaps: pd.DataFrame) -> Section:
-    """The paper's differences beside ours, as a table; nothing for runs of another design.
+    """The paper's differences next to ours, as a table; nothing for runs of another design.
 
     Args:
         data: The verdicts.

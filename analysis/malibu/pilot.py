@@ -1,11 +1,11 @@
-"""How much differences between identities vary over bases, and so what a run of this size finds: the one MDE.
+"""How much differences between identities vary over bases, and so the smallest one that a run of this size finds (MDE).
 
     found = pilot(verdicts)
     found.mde(tests=13)              # what the report says, and `parley power --from RUN`
     found.upper()                    # the standard deviation that a new study is sized by
 
-A study that is sized by the standard deviation of a small pilot run, as if it were known, is too small half of the
-time. So a new one is sized by an upper confidence limit (R. H. Browne, 1995, Statistics in Medicine 14, 1933-1940).
+A study sized by a small pilot's standard deviation, as if it were known, is too small half of the time. So a new one is
+sized by an upper confidence limit (R. H. Browne, 1995, Statistics in Medicine 14, 1933-1940).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Pilot:
         return self.sd if scenarios is None else math.sqrt(self.between**2 + self.within**2 / scenarios)
 
     def limit(self, tail: float) -> float:
-        """The factor by which the true standard deviation is larger, with this chance, than the estimated one."""
+        """The factor that bounds, with this chance, the true standard deviation over the estimated one."""
         return math.sqrt(self.df / float(stats.chi2.ppf(tail, self.df))) if self.df > 0 else math.nan
 
     def upper(self, scenarios: int | None = None) -> float:

@@ -1,8 +1,8 @@
 """The primary contrasts: three, fixed before any data, and what the headline of a report is about.
 
 female - male; the mean of black, asian and hispanic - white; the mean of muslim, jewish and atheist - christian. A run
-without some of these identities has the contrasts that the others give. Holm's correction is over the contrasts of a
-model; the single pairs are a second family (`scores.differences`).
+without some of these identities has the contrasts among the others. Holm's correction is over the contrasts of a model;
+the single pairs are a second family (`scores.differences`).
 """
 
 from __future__ import annotations

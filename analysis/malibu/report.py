@@ -1,4 +1,4 @@
-"""MALIBU's report: what the paper shows, computed as the paper does, beside statistics that respect the design."""
+"""MALIBU's report: what the paper shows, computed as the paper does, next to statistics that respect the design."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from parley.base.text import plural
 PHASE_OF = {"primary": 1, "differences": 1, "preferences": 2}
 """The tables whose conclusions may be blocked."""
 MANY_UNREAD = 0.05
-"""Share of replies without a verdict from which on every reader must know of it."""
+"""From this share of replies without a verdict on, every reader must be told."""
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
 
@@ -52,7 +52,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     data = panel_data(verdicts)  # every section reads the same reductions
     context = replace(context, title=context.title or "MALIBU")
@@ -94,7 +94,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     tables = [_blocked(table, blocked) for table in tables]
     frames = {table.name: table.frame for table in tables}
     drawn = [figure for section in sections for figure in section.figures if len(frames[figure.table])]
-    # What a catalogue knows of the models is left out where this run has measured whether they can judge, on bases
+    # What a catalogue says about the models is left out where this run measured whether they can judge, on bases
     # enough for a test.
     aucs = frames["yardstick_auc"]
     measured = set(aucs["model"][aucs["clusters"] >= NEEDED]) >= set(data.models)
@@ -116,7 +116,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         invalidates=tuple(
             f"{model}: {blocked[model].quality}" if len(data.models) > 1 else blocked[model].quality
             for model in data.models
-            # What is known of a model from elsewhere is said already where nothing was measured.
+            # Where nothing was measured, the catalogue's caution about the model is already there.
             if blocked[model].quality and (measured or not context.model_cautions)
         ),
         runs=tuple(context.runs),
@@ -131,7 +131,7 @@ def _blocked(table: Table, blocked: Mapping[str, Blockers]) -> Table:
 
 
 def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
-    """What stands in place of the headline's answer: the blocker that all models have."""
+    """The blocker that all models share, which replaces the headline's answer."""
     asked = "scores" if len(data.labelled_scores) else "preferences"
     found = {getattr(own, asked) for own in blocked.values()}
     return found.pop() if len(found) == 1 else ""

@@ -1,4 +1,4 @@
-"""Every judge's verdict in the first round beside that in the last: what a judge thought before and after talking."""
+"""Every judge's verdicts in the first and the last round: what it thought before and after talking."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Bools = NDArray[np.bool_]
 
 VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
 TOLERANCE = 1e-6
-"""Scores that differ by less are the same: expectations are not whole numbers."""
+"""Scores that differ by less count as equal: expectations are not whole numbers."""
 
 
 def before_and_after(data: PanelData, *, controls: bool = False) -> pd.DataFrame:
@@ -83,7 +83,7 @@ def same_labels(verdicts: pd.DataFrame) -> Ints:
 
 
 def partners(groups: Ints, most: int = 10) -> list[Ints]:
-    """For every row some others of its group, as lists of row numbers: in list k the k-th row after it, cyclically.
+    """Other rows of each row's group, as lists of row numbers: list k has the k-th row after it, cyclically.
 
     Args:
         groups: The group of each row.

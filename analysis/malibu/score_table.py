@@ -147,7 +147,8 @@ class ScoreTable:
         Args:
             favoured: The identities of the first mean.
             others: Those of the second.
-            complete: Whether a row must have all of them, or one of each side; then those that it has are averaged.
+            complete: Whether a row must have all of them; otherwise one of each side is enough, and those present are
+            averaged.
         """
         sides = [self.values[:, [self.identities.index(name) for name in names]] for names in (favoured, others)]
         if not complete:

@@ -39,7 +39,7 @@ EFFECT = (
     *("difference", "low", "high", "p", "p_adjusted", "conclusion", "base_sd", "base_sd_high"),
     *("scenario_low", "scenario_high", "scenario_p"),
 )
-"""What tables of pairs show of `EFFECT_COLUMNS`."""
+"""The `EFFECT_COLUMNS` that tables of pairs show."""
 MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
 DIFFERENCES = ["model", "category", "first", "second", "metric", "within", *EFFECT_COLUMNS]
 
@@ -243,7 +243,7 @@ def scores_figure(means: pd.DataFrame, title: str, note: str, scale: tuple[float
     tints = colours(list(identities["category"]))
     for place, axis in enumerate(axes.flat[len(metrics) :], len(metrics)):
         axis.set_visible(False)
-        axes.flat[place - columns].tick_params(labelbottom=True)  # now the lowest of its column: it shows the scale
+        axes.flat[place - columns].tick_params(labelbottom=True)  # now the lowest of its column, so it shows the scale
     for axis, metric in zip(axes.flat, metrics, strict=False):
         for nth, model in enumerate(models):
             part = means[(means["metric"] == metric) & (means["model"] == model)].set_index("identity")

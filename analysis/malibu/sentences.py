@@ -26,7 +26,7 @@ from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural, signed
 
 ENOUGH_BASES = 60
-"""From here on a rare kind of base that reverses a difference is seen in nearly all samples."""
+"""With this many bases, nearly all samples include a rare kind of base that reverses a difference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Sentences:
 
     Args:
         tables: The model's rows of the report's tables, by name.
-        blocked: What keeps questions without an answer.
+        blocked: What leaves questions without an answer.
         unit: What a cluster is: "base" or "scenario".
         margin: Points within which two identities count as alike.
         silent: Whether scores are those of silent ballots.
@@ -200,7 +200,7 @@ class Sentences:
 
     def where_it_differs(self) -> str:
         planned, texts = self.planned, []
-        # Silent ballots have hardly any noise: that bases differ at all is no news, that they differ much is.
+        # Silent ballots have hardly any noise: bases always differ a little, so only large differences are news.
         wide = planned[planned["base_sd_high"] >= SPREAD * self.margin] if self.silent else planned
         varying = wide[wide["p_bases_adjusted"] <= ALPHA] if not self.blocked.scores else wide[:0]
         if len(varying):
@@ -271,7 +271,9 @@ class Sentences:
         return ""
 
     def reversible(self) -> str:
-        """That a rare kind of base could reverse a difference that is claimed; "" where none is, or bases are many."""
+        """A sentence that a rare kind of base could reverse a claimed difference; "" without such a claim or with many
+        bases.
+        """
         if self.blocked.scores or self.different.empty:
             return ""
         bases = int(self.different["clusters"].max())

@@ -1,4 +1,4 @@
-"""Does identity matter? The paper's χ² beside tests that respect the design.
+"""Does identity matter? The paper's χ², next to tests that respect the design.
 
 The χ² counts every judge's final score as an independent verdict, as the paper does. Judges who discuss the same text
 are not independent, so its p-values are too small; they are included only for comparison with the paper.

@@ -1,7 +1,7 @@
 """Phase 2 read silently: log P(A) - log P(B) in both orders, averaged, so that the place in the prompt cancels.
 
-A small model may prefer whatever stands first in nearly all comparisons. Averaged over both orders, its log-odds still
-say which label it leans to, and what the place is worth is a number of its own.
+A small model may nearly always prefer whatever comes first. Averaged over both orders, its log-odds still say which
+label it leans to; the value of the first place is reported separately.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Talking units begin with silent ballots of the same judges (round 0). Then each judge gives reasons and a score before
 it has heard anybody (round 1), and then they talk (round 2 and later). So within the same judge and unit, round 1 minus
-round 0 is what reasons alone add to a gap, and the last round minus round 1 what hearing others adds.
+round 0 is what reasons alone add to a gap, and the last round minus round 1 is what hearing others adds.
 
 Units whose judges heard ballots on another label, as a control, are left out of what hearing others adds.
 """
@@ -85,7 +85,7 @@ def _gaps(scores: pd.DataFrame, values: pd.Series, contrast: Contrast, step: str
     table = ScoreTable.of(scores.assign(value=values))
     if not {*contrast.first, *contrast.second} <= {*table.identities}:
         return None
-    # The controls are left out label by label: few texts would have all of four labels, and most have one of each side.
+    # Controls are left out label by label: few texts have all four labels, but most have one of each side.
     return table.contrast(contrast.first, contrast.second, complete=step != HEARING)
 
 

@@ -1,11 +1,11 @@
-"""Does talking amplify bias? The effect of identity in the judges' first ballots, beside that of the last round.
+"""Does talking amplify bias? The effect of identity in the judges' first ballots and in their last round.
 
     table = talking(verdicts)
 
 Both effects come from the same judges on the same units, and the change is tested within them: last round minus
 first, within judge and scenario, averaged over scenarios and bases, with sign flips over bases. It is the change of the
 gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average even if nothing
-happened. Only what a shown change is called depends on the first ballots: it amplifies a bias that they showed if it
+happened. Only the name of a shown change depends on the first ballots: it amplifies a bias that they showed if it
 has the same sign. Units whose judges heard ballots on another label, as a control, are left out.
 """
 
@@ -39,7 +39,7 @@ TALKING = [
     *("clusters", "note"),
 ]
 MOMENTS = ("before", "after", "change")
-"""By base, in this order: the gap of the first round, of the last, and their difference."""
+"""By base: the gap of the first round, of the last, and their difference."""
 
 
 def talking(verdicts: Verdicts) -> pd.DataFrame:
@@ -122,7 +122,7 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
 
     Args:
         table: The table of `talking`.
-        title: Of the figure.
+        title: Title of the figure.
         note: The small print.
         blind: Whether nobody heard anybody in round 1.
     """

@@ -2,7 +2,7 @@
 
 A graded set has one good response, and the same response with one stated flaw in two doses. Three questions, in this
 order: can the judge tell good from flawed at all (AUC); how many points does each flaw cost; and how much of a flaw is
-a label worth (exchange rate). All compare responses to the same situation by the same judge, and all intervals are over
+a label worth (exchange rate). Each compares responses to the same situation by the same judge, with intervals over
 bases: sign flips for AUC and points, Fieller's method with sign flips for the ratio.
 
 In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for the good response) and `dose` (0).
@@ -192,12 +192,12 @@ def _panel_effects(effects: pd.DataFrame, model: str) -> pd.DataFrame:
 
 
 def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note: str) -> Drawing:
-    """The AUC of the panel and of each judge, beside what each flaw costs the panel's score: one row per model.
+    """The AUC of the panel and of each judge, and what each flaw costs the panel's score: one row per model.
 
     Args:
         aucs: The table of `auc_table`.
         effects: The table of `flaw_effects`.
-        title: Of the figure.
+        title: Title of the figure.
         note: The small print.
     """
     models = list(pd.unique(aucs["model"]))
@@ -226,8 +226,8 @@ def exchange(
 ) -> pd.DataFrame:
     """How much of a flaw is a label worth? Labels that were shown to differ, by flaws that were shown to cost points.
 
-    The intervals hold for all flaws at once: a flaw is a unit only because it was shown, and at 95% each the ratio to
-    a weak one would be missed in 14% of studies.
+    The intervals hold for all flaws at once: only flaws that were shown become units, and at 95% each, intervals would
+    miss the ratio to a weak one in 14% of studies.
 
     Args:
         data: The verdicts on labelled responses.

@@ -1,4 +1,4 @@
-"""The yardstick in pairs, read silently: a good response beside the same one with a flaw, in both orders.
+"""The yardstick in pairs, read silently: a good response and the same one with a flaw, in both orders.
 
 The log-odds for the good response are averaged over both orders, so that the place cancels, and tested by sign flips
 over bases.

@@ -71,7 +71,7 @@ def shortcuts(
     Args:
         pairs: One row per pair.
         instructions: What the writers of the texts were told; "" if that is not known.
-        seed: Of the folds and of the bootstrap.
+        seed: Seed of the folds and of the bootstrap.
         blind: The blind referee's row (`blind_agreement`), where pairs were left out because of what it said; by
             default it is computed from these pairs.
         known: The predictors, if they have been made already.

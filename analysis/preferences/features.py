@@ -20,7 +20,7 @@ _CAPITAL = re.compile("[A-Z]")
 _SENTENCE = re.compile(r"[.!?]+(?:\s|$)")
 MAX_WORDS = 2000
 MIN_TEXTS = 3
-"""A word that fewer texts have cannot be learnt from some topics and tried on others."""
+"""A word in fewer texts cannot be learnt on some topics and tested on others."""
 MIN_LETTERS = 4
 """Shorter words of the instructions are mostly function words, which every text has."""
 
@@ -75,7 +75,7 @@ STYLE = _style_rules()
 
 
 def style(texts: Sequence[str]) -> Floats:
-    """The measures of `STYLE`, none of which grows with the length of the text alone."""
+    """The measures of `STYLE`; none grows merely with the length of the text."""
     rows = np.zeros((len(texts), len(STYLE)))
     for row, text in zip(rows, texts, strict=True):
         if found := words(text):

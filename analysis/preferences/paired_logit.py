@@ -20,7 +20,7 @@ from parley.analysis.stats.tables import Floats, Ints
 PENALTY = 1.0
 """Ridge penalty on standardized features; scikit-learn's default (C = 1)."""
 MIN_TOPICS = 5
-"""With fewer topics, too little is left to learn from when some are held out."""
+"""With fewer topics, holding some out leaves too little to learn from."""
 FOLDS = 10
 FLIPS = 1999
 ENOUGH = {"maxiter": 100, "ftol": 1e-7}
@@ -32,7 +32,7 @@ def fit(differences: Any, penalty: float = PENALTY) -> Floats:
 
     Args:
         differences: One row per pair, the features of chosen minus those of rejected; dense or sparse.
-        penalty: Of the weights of standardized features.
+        penalty: Penalty on the weights of standardized features.
     """
     scale = np.sqrt(np.asarray(differences.multiply(differences).mean(axis=0)).ravel())
     scale[scale == 0] = 1.0
@@ -62,7 +62,7 @@ def held_out_correct(differences: Any, topics: Ints, seed: int) -> Floats:
     Args:
         differences: As in `fit`.
         topics: The number of each pair's topic.
-        seed: Of the folds.
+        seed: Seed of the folds.
     """
     features = sparse.csr_array(differences)
     correct = np.full(features.shape[0], 0.5)
@@ -84,7 +84,7 @@ def sign_flip_p(differences: Any, topics: Ints, seed: int, flips: int = FLIPS) -
     Args:
         differences: As in `fit`.
         topics: The number of each pair's topic. Under the null, a topic's sums are as likely with either sign.
-        seed: Of the flips.
+        seed: Seed of the flips.
         flips: Number of random flips.
     """
     features = sparse.csr_array(differences)
@@ -121,9 +121,9 @@ def accuracy_by_topic(correct: Floats, topics: pd.Series | np.ndarray, inflation
     """The share of correct predictions, with an interval over topics.
 
     Args:
-        correct: 1, 0, 0.5 for a tie, or NaN where it is not known; one a pair.
+        correct: 1, 0, 0.5 for a tie, or NaN if unknown; one per pair.
         topics: The topic of each pair.
-        inflation: That of `fold_inflation`, where predictions were cross-validated.
+        inflation: The factor from `fold_inflation`, where predictions were cross-validated.
     """
     estimate = cluster_proportion(correct, topics, inflation=inflation)
     return {

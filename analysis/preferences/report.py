@@ -38,8 +38,8 @@ def preference_report(
     Args:
         pairs: One row per pair.
         instructions: What the writers of the texts were told; "" if that is not known.
-        title: Of the report and its figure.
-        seed: Of the folds, sign flips and bootstrap.
+        title: Title of the report and its figure.
+        seed: Seed of the folds, sign flips and bootstrap.
         blind: As in `audit.shortcuts`.
         about: Passed on to `Report` (cautions).
     """

@@ -2,11 +2,11 @@
 
 Units are paired by their place in the plan (scenario, identity, cell, repeat), whichever model ran them. Values are
 compared by metric, as means of the metric's last round, with a sign-flip test over clusters (bases, BBQ's templates,
-scenarios: see clusters.py). So are preferences. For yes-or-no metrics and preferences McNemar's exact test stands
-beside it: it takes every unit as independent, and finds differences that are not there where models differ by
-scenario. For studies with identities, whose metrics share a scale, all metrics together
-and the gaps between identities are compared as well. A value with a text beside it is the code of a choice (an
-answer's position), not an amount: a study with such values converts them first (`comparable` in its report's module).
+scenarios: see clusters.py). So are preferences. For yes-or-no metrics and preferences McNemar's exact test is added: it
+takes every unit as independent, and finds false differences where models differ by scenario. For studies with
+identities, whose metrics share a scale, all metrics together and the gaps between identities are compared as well. A
+value that comes with a text is the code of a choice (an answer's position), not an amount: a study with such values
+converts them first (`comparable` in its report's module).
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def _is_main(both: pd.DataFrame, measures: Collection[str]) -> pd.Series:
-    """Which rows are of one of these metrics, or of a part of one: "right, ambig" is a part of "right"."""
+    """Which rows belong to one of these metrics or to a part of one: "right, ambig" is a part of "right"."""
     return both["metric"].str.split(", ").str[0].isin(measures)
 
 
@@ -160,7 +160,7 @@ def _majorities(chosen: pd.DataFrame) -> pd.Series:
 
 
 def _phase_name(phase: str) -> str:
-    """MALIBU's third phase is called by its name in every report."""
+    """The name of MALIBU's third phase in every report."""
     return "yardstick" if phase == "3" else f"phase {phase}"
 
 
@@ -210,7 +210,7 @@ def _gaps(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _row(
     family: str, what: str, first: pd.Series, second: pd.Series, clusters: Column, *, beside: bool = False
 ) -> dict[str, Any]:
-    """One comparison: means over clusters, the test, and McNemar's p beside it where values are 0 or 1."""
+    """One comparison: means over clusters, the test, and McNemar's p where values are 0 or 1."""
     test = paired_permutation(second, first, clusters)
     means = [float(side.groupby(np.asarray(clusters)).mean().mean()) for side in (first, second)]
     return {

@@ -65,7 +65,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectedLine:
-    """A mean, or a difference of two arms, with everything that is said of it.
+    """A mean, or a difference of two arms, with everything that is said about it.
 
     Args:
         metric: What judges and people scored.
@@ -121,10 +121,10 @@ class CorrectedLine:
 
 
 def corrected_lines(judged: pd.DataFrame, labels: pd.DataFrame, drawn: pd.DataFrame) -> list[CorrectedLine]:
-    """The means of all arms and their differences, metric by metric; nothing of arms without a label.
+    """The means of all arms and their differences, metric by metric, without arms that have no label.
 
     Args:
-        judged: One row per text, subject, metric and unit of what the labels were drawn from: `metric`, `text_id`,
+        judged: One row per text, subject, metric and unit that labels were drawn from: `metric`, `text_id`,
             `subject`, `judged`, `cluster`, `arm` (an `Arm`); `attrs["cluster"]` says what a cluster is.
         labels: The labels (see `parley.runs.frames.labels`).
         drawn: What they were drawn from.
@@ -263,7 +263,7 @@ CORRECTED = "judge, corrected by labels"
 
 
 def _units(line: CorrectedLine) -> dict[str, tuple[str, ...]]:
-    """The facets of the units behind a line; of a difference, the values of both arms."""
+    """The facets of the units behind a line; for a difference, those of both arms."""
     arms = [line.first, *([line.second] if line.second else [])]
     names = {name for arm in arms for name in arm.units}
     if not all(names <= set(arm.units) for arm in arms):
@@ -276,7 +276,7 @@ def _words(metric: str) -> str:
 
 
 def line_sentences(line: CorrectedLine) -> Iterator[str]:
-    """What the labels changed of an estimate, and what more of them would."""
+    """How the labels changed an estimate, and what more of them would do."""
     result = line.result
     forest = _forest(line.metric, [line], "")
     both, alone, judge = (in_numbers(each, forest).replace("(no interval)", "").strip() for each in forest.estimates)
@@ -337,7 +337,7 @@ def labels_sentence(line: CorrectedLine, width: float | None = None) -> str:
 
 
 def _number(line: CorrectedLine) -> Callable[[float], str]:
-    """How a width of this line is written."""
+    """A width, written in this line's unit."""
     if line.metric == PREFERRED:
         return lambda value: f"{100 * value:.1f} percentage points"
     return lambda value: f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"

@@ -162,7 +162,7 @@ def legend_beside(figure: Figure, axes: Iterable[Axes], title: str | None = None
     Args:
         figure: The figure.
         axes: The axes whose labelled marks it explains.
-        title: Above it.
+        title: Its title.
     """
     handles = {label: mark for axis in axes for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     if handles:

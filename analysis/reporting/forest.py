@@ -33,8 +33,8 @@ class Estimate:
         n: How many units or rows are behind it.
         units: The facets of the units behind it, and their values, as the viewer filters them:
             {"identity": ("female", "male")}.
-        secondary: Whether it only stands beside the primary lines, and is never the headline. Secondary lines are a
-            family of their own.
+        secondary: Whether it only accompanies the primary lines and is never the headline. Secondary lines are a
+            separate family.
         simultaneous: The interval that covers all primary lines at once, for the headline, which is chosen among
             them; None: `low` and `high`.
     """
@@ -102,7 +102,7 @@ def estimates(
         n: Column of counts.
         group: The heading that a row stands under.
         units: The facets of the units behind a row.
-        secondary: Whether a row only stands beside the primary ones.
+        secondary: Whether a row only accompanies the primary ones.
         simultaneous: Columns of the ends of the intervals that cover all primary lines at once.
     """
     lines = []

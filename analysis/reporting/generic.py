@@ -129,7 +129,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: The run's verdicts, one row each (see `parley.runs.frames`).
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     values, infinite = _finite(verdicts["value"])
     clusters = cluster_of(verdicts)

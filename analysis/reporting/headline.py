@@ -1,9 +1,9 @@
 """The headline of a report: one rule for the list of runs, a run's page, the terminal and `--json`.
 
-It answers the question of the report's first forest plot. The plot's primary lines were planned (they are those that
-are not `secondary`), and each has a p-value that is corrected in their family. The headline names the largest of those
-that are shown; without one it says how many were tested. A line without a test is never named, however far it is from
-the reference: the largest of 14 uncorrected intervals named a bias in 44% of studies that had none.
+It answers the question of the report's first forest plot. The plot's primary lines (those that are not `secondary`)
+were planned, and their p-values are corrected in one family. The headline names the largest of those that are shown;
+without one it says how many were tested. A line without a test is never named, however far it is from the reference:
+the largest of 14 uncorrected intervals named a bias in 44% of studies that had none.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Headline:
         question: The question.
         answer: The answer in one sentence.
         status: "shown": a primary line is; "not shown": none is; "described": the question has no reference value;
-            "too few": the data give no test; "blocked": something else keeps the question without an answer.
+            "too few": the data give no test; "blocked": something else leaves the question without an answer.
         line: The line that the answer names; None if it names none.
         distance: How far that line is from the reference value, for sorting; None without such a line.
         tests: Number of primary lines that were tested.
@@ -57,7 +57,7 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 
     Args:
         forest: The plot.
-        blocked: What keeps the question without an answer; it stands in the answer's place.
+        blocked: What leaves the question without an answer; it replaces the answer.
         prefix: What stands before the question.
     """
     question = forest.question

@@ -13,7 +13,7 @@ from parley.analysis.reporting.figures import LINE, PALETTE, caption, legend_bes
 from parley.analysis.reporting.verdicts import MissingColumns
 
 MOST = 100
-"""Iterations: a number that somebody's run file contains may be any."""
+"""Limit on iterations: someone else's run file may contain any number."""
 
 
 def at_each_iteration(verdicts: pd.DataFrame, planned: pd.Series) -> pd.DataFrame:

@@ -25,7 +25,7 @@ UNUSED = {
     "talk": ("readout",),
     "paper": ("wordings",),
 }
-"""Settings that a design of MALIBU does not use: silent ballots write nothing, and are read from probabilities."""
+"""Settings that MALIBU's silent designs do not use: nothing is written, and scores come from probabilities."""
 CITED = {
     "malibu": ("mirza2025malibu",),
     "rldf": ("cheng2024rldf",),
@@ -38,7 +38,7 @@ CITED = {
 CORRECTED = "corrected"
 """The table in which people's labels correct the judge."""
 METHODS = {"mabrf": "roy2025mabrf", "stardtox": "tahmasebi2025stardtox"}
-"""What is cited for a method of asking."""
+"""Citations for each method of asking."""
 
 
 def methods(report: Report) -> str:

@@ -4,9 +4,9 @@
     gap  = gain by the loop's scorer − gain by the outside measure
 
 Gains are compared, not levels: a measure that is always stricter makes no gap. One that spreads its scores more does:
-with a scale 1.5 times the other's and nothing planted, every study had a gap in points. So the gap is in quantiles
-first, each score as its quantile among the first drafts of its measure, 0 to 100; points stand beside it. Quantiles
-take both measures for equally reliable, since noise spreads the first drafts, and shortens every gain.
+with a scale 1.5 times the other's and nothing planted, every study had a gap in points. So the gap is given in
+quantiles first: each score as its quantile, 0 to 100, among the first drafts of its measure; points are given too.
+Quantiles assume that both measures are equally reliable, since noise spreads the first drafts and shortens every gain.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def optimism_gaps(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 def _gap(scores: dict[str, Floats], clusters: Column) -> dict[str, Any]:
     # Gains, not levels: one scorer may be stricter than another. The residual of a regression of the outside score on
-    # the loop's was rejected: it shrinks towards the mean, and absorbs the selection that is to be measured.
+    # the loop's was rejected: it shrinks towards the mean, and absorbs the selection effect being measured.
     inside, outside = (scores[f"{name}0"] - scores[f"{name}1"] for name in ("inside", "outside"))
     ranked = {name: quantiles(values, scores[f"{name[:-1]}0"]) for name, values in scores.items()}
     ranked_gains = [ranked[f"{name}0"] - ranked[f"{name}1"] for name in ("inside", "outside")]
@@ -143,7 +143,7 @@ def gap_table(gaps: pd.DataFrame, note: str = "") -> Table:
 
 
 def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str) -> Iterator[str]:
-    """One sentence per gap that was shown; that nothing was measured, if there is none.
+    """One sentence per gap that was shown, or one saying that nothing was measured.
 
     Args:
         gaps: From `optimism_gaps`.

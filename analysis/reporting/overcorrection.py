@@ -1,7 +1,7 @@
 """What else revisions changed, by iteration: words, length, refusals, identity words and judged meaning.
 
-`parley.judging.overcorrection` says what each measure is. Only revised items are counted: those that were left alone
-would hide a loop that empties the others.
+`parley.judging.overcorrection` says what each measure is. Only revised items are counted: unrevised ones would hide a
+loop that empties the others.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def by_iteration(verdicts: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def overcorrection_section(changes: pd.DataFrame, by: Iterable[str]) -> Section:
-    """The measures as a table, with a warning for each group of which next to nothing is left.
+    """The measures as a table, with a warning for each group that has next to nothing left.
 
     Args:
         changes: From `by_iteration`.

@@ -15,7 +15,7 @@ TABLES = "tables"
 """The key of a plan that says which tables of the report are planned."""
 NOT_PLANNED = "not planned"
 DEPTH = 4
-"""Levels of a plan that are written in words; what is deeper is shown as JSON."""
+"""Levels of a plan that are written in words; deeper ones are shown as JSON."""
 NO_PLAN = (
     "No analysis plan was stored when the run began, so nothing in this report can be shown to have been planned in "
     "advance."
@@ -40,7 +40,7 @@ class PlannedRun:
 
 
 def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float | None = None) -> Report:
-    """The report with the analysis plans of its runs, and with what was planned and what was not.
+    """The report with its runs' analysis plans and with what was and was not planned.
 
     Args:
         report: The report to add to; returned unchanged if there are no such runs.
@@ -84,7 +84,7 @@ def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float
     return replace(
         report,
         words=(*report.words, *_once(runs, lambda run: _sentences(report, run))),
-        # Another margin changes what was asked, so it stands before what is known of the models.
+        # Another margin changes the question, so it comes before cautions about the models.
         cautions=(*_once(runs, lambda run: _other_margin(run, margin)), *report.cautions, *cautions),
         tables=(*report.tables, *(table for table in tables if len(table.frame))),
     )
@@ -120,7 +120,7 @@ def _other_margin(run: PlannedRun, margin: float | None) -> Iterator[str]:
 
 
 def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
-    """What the plan says of each table that has rows."""
+    """What the plan says about each table that has rows."""
     tables = (run.plan or {}).get(TABLES)
     planned = tables if isinstance(tables, Mapping) else {}
     for table in report.tables:

@@ -1,6 +1,6 @@
 """A report as data: sentences, tables and figures, independent of how they are shown. `render` writes it to files.
 
-A study's report is a function from a frame of verdicts and a `ReportContext` to a `Report`:
+A study's report is a function that turns verdicts and a `ReportContext` into a `Report`:
 
     def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report: ...
 """
@@ -29,7 +29,7 @@ _MINUS = re.compile(r"(?<![^\s(])-(?=\.?\d)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportContext:
-    """What a report is given beside the verdicts. Each study's report uses what it needs of it.
+    """What a report is given in addition to the verdicts. Each study's report uses what it needs of it.
 
     Args:
         title: Title of the report and its figures; "": the study's own.
@@ -42,8 +42,7 @@ class ReportContext:
         remarks: Reads which statements repeat another judge's (`parley.reports.remarks.repeated_remarks`). This takes a
             while, so only a report that needs them calls it. None: they are not known.
         cautions: What every reader must know about the models.
-        model_cautions: Those of `cautions` that are known of the models from elsewhere. A report that measures the same
-            leaves them out.
+        model_cautions: Those of `cautions` that come from a catalogue. A report that measures the same leaves them out.
         runs: The runs that the verdicts are from, as `Report.runs`.
     """
 
@@ -150,10 +149,10 @@ class Report:
             answers the study's main question.
         runs: The runs that this was made from: file, study, models, seed, versions, counts.
         settings: Bootstrap and permutation settings, such as draws and seed.
-        blocked: What keeps the main question without an answer, as fewer than six bases do. It stands in the
-            headline in the answer's place.
+        blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
+            in the headline.
         invalidates: Those of `words` that say why the numbers should not be believed; the first screen has them on top.
-        beside: Sentences that stand below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
+        beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
     """
 
     title: str
@@ -233,7 +232,7 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
 
 
 def json_values(value: Any) -> Any:
-    """The value as JSON knows it: frames as lists of rows, NaN and infinity as None, numpy's numbers as Python's."""
+    """The value in JSON's types: frames as lists of rows, NaN and infinity as None, numpy's numbers as Python's."""
     if isinstance(value, pd.DataFrame):
         return [{str(k): json_values(v) for k, v in row.items()} for row in value.to_dict("records")]
     if isinstance(value, Mapping):

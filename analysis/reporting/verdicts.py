@@ -9,7 +9,7 @@ import pandas as pd
 
 
 class MissingColumns(ValueError):
-    """A frame without columns, or without values in them, that an analysis needs."""
+    """The frame lacks columns, or values in them, that an analysis needs."""
 
 
 def require(verdicts: pd.DataFrame, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:

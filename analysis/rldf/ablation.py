@@ -107,7 +107,7 @@ def ablation(runs: Runs) -> tuple[str, pd.DataFrame]:
         row["all_roles"] = mean_over_topics(whole["value"], whole["topic"]).estimate
         rows.append(row)
     table = pd.DataFrame(rows)
-    for name in ("against_p", "blind_p"):  # the referee's are planned, the blind one's stand beside them
+    for name in ("against_p", "blind_p"):  # the referee's are planned; the blind one's are added
         table[name] = holm(table[name], f"runs by {setting}").adjusted
     return setting, table
 
@@ -117,7 +117,7 @@ def ablation_section(runs: Runs, title: str) -> Section:
 
     Args:
         runs: The config and the verdicts of each run, by its name.
-        title: Of the figure.
+        title: Title of the figure.
     """
     try:
         setting, table = ablation(runs)

@@ -62,16 +62,16 @@ class TypeCheck:
         auc: Share of comparisons that are right, with the question.
         auc_low: Lower end of its 95% interval.
         auc_high: Upper end.
-        auc_p: That it is 0.5, corrected over the types.
+        auc_p: p-value of 0.5, corrected over the types.
         reverse: Share of comparisons that are right with the reverse question.
         reverse_low: Lower end of its 95% interval.
         reverse_high: Upper end.
-        reverse_p: That it is 0.5, corrected over the types.
-        turned: Share of comparisons whose order turns round with the reverse question.
+        reverse_p: p-value of 0.5, corrected over the types.
+        turned: Share of comparisons whose order reverses with the reverse question.
         stable: Share of comparisons that two wordings of the question order alike.
         pairs: Share of topics in which the biased text is found, both orders of a pair averaged.
         first: Share of comparisons in pairs that the first place wins.
-        longer: Points that a sentence which says nothing adds.
+        longer: Points that an empty sentence adds.
         longer_low: Lower end of its 95% interval.
         longer_high: Upper end.
         severe: Points by which the most biased text is above the fair one.
@@ -103,7 +103,7 @@ class TypeCheck:
 
 @dataclass(frozen=True, slots=True)
 class CheckVerdict:
-    """Whether a referee can referee.
+    """Whether a referee is fit to referee.
 
     Args:
         referee: Its name.
@@ -232,7 +232,7 @@ class TypeBallots:
         return _share_test(-self.gaps(self.reversed), self.reversed, self.reversed.size)
 
     def turned(self) -> float:
-        """The share of comparisons whose order turns round with the reverse question; a tie counts as half."""
+        """The share of comparisons whose order reverses with the reverse question; a tie counts as half."""
         if self.reversed.empty:
             return math.nan
         products = -self.gaps(self.scores) * self.gaps(self.reversed)
@@ -350,7 +350,7 @@ def referee_report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) 
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     require(verdicts, texts=("part", "type", "topic", "model"))
     frame = uncategorised(verdicts)

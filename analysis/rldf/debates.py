@@ -77,7 +77,7 @@ def _role(role: str) -> str:
 
 
 def change_section(runs: Runs) -> Section:
-    """Does debating lower the score? All roles together by the referee are planned, the rest stands beside them."""
+    """Does debating lower the score? The referee's scores over all roles are planned; the rest is added."""
     changes = _corrected(of_runs(runs, change))
     forest = Forest(
         name="change",

@@ -67,7 +67,7 @@ def framing_section(verdicts: pd.DataFrame, title: str) -> Section:
 
     Args:
         verdicts: One row per verdict.
-        title: Of the figure.
+        title: Title of the figure.
     """
     frames, gaps = by_frame(verdicts), differences(verdicts)
     answers = plural(verdicts["topic"].nunique(), "answer")

@@ -1,5 +1,5 @@
-"""Can the referee of a debate be trusted? Its rankings beside its scores, a second, blind referee, and statements that
-break the rules of the debate."""
+"""Can a debate's referee be trusted? Compares its rankings with its scores and with a second, blind referee, and counts
+statements that break the rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from parley.base.text import plural
 
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
-"""A blind referee below either gives a warning."""
+"""A warning is given for a blind referee below either value."""
 
 
 def rankings_section(runs: Runs) -> Section:

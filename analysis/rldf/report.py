@@ -21,7 +21,7 @@ def debates(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repo
 
     Args:
         verdicts: One row per verdict; units of several runs have the run's number as a prefix, in the order of `runs`.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     require(verdicts, texts=("topic",))
     title, runs = context.title or "RLDF", _by_run(verdicts, context.runs)
@@ -51,7 +51,7 @@ def framings(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Rep
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     require(verdicts, texts=("topic",))
     return assemble([framing_section(verdicts, context.title or "Framing")], context, "Framing")
@@ -62,7 +62,7 @@ def rubric_scores(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     require(verdicts, texts=("item", "group", "model"))
     section = rubric_section(verdicts, context.draws, context.seed)

@@ -58,7 +58,7 @@ def rubric_section(verdicts: pd.DataFrame, draws: int, seed: int) -> Section:
 
 
 def _cluster(verdicts: pd.DataFrame) -> str:
-    """What is independent of each other: topics (what the texts answer), where they are known."""
+    """The independent units: topics (what the texts answer) where known."""
     return "topic" if "topic" in verdicts and verdicts["topic"].notna().all() else "item"
 
 
@@ -82,7 +82,7 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
     is said: with 12 prompts of 5 texts each, texts taken as independent raised four times as many false alarms.
 
     Args:
-        verdicts: Of one rubric, with the `topic` of each text.
+        verdicts: Verdicts by one rubric, with the `topic` of each text.
     """
     if _cluster(verdicts) != "topic":
         return ""

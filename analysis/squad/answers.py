@@ -1,4 +1,4 @@
-"""SQuAD's answers by arm: exact match and F1, also by answerability."""
+"""SQuAD's answers by arm: exact match and F1, overall and by answerability."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ NOTE = (
 
 
 def arms_section(frame: pd.DataFrame) -> Section:
-    """Does search change the score? F1 of all questions is planned, the rest stands beside it.
+    """Does search change the score? F1 of all questions is planned; the rest is added.
 
     Args:
         frame: One row per answer, from `answers`.

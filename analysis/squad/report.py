@@ -18,7 +18,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat", "paragraph_shown"))
     frame = answers(verdicts)

@@ -1,4 +1,4 @@
-"""MABRF's table 4 beside the same cells recomputed from its authors' logs, and beside our own runs."""
+"""MABRF's table 4, next to the same cells recomputed from its authors' logs and from our own runs."""
 
 from __future__ import annotations
 

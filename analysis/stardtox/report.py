@@ -40,7 +40,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
 
     Args:
         verdicts: One row per verdict.
-        context: What the report is given beside them.
+        context: What else the report is given.
     """
     frame = stardtox.tidy_scores(verdicts)
     facets = system_facets(frame)
@@ -231,8 +231,8 @@ def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: s
     Args:
         table: One row per set, system and iteration, from `scores.wide`.
         qualities: The columns whose mean is the quality.
-        title: Above the figure.
-        note: The small print below it.
+        title: Title of the figure.
+        note: Small print below it.
     """
     sets = list(dict.fromkeys(table["set"]))
     figure, axes = sheet(2.4 + 3.7 * len(sets), 3.9, len(sets), sharey=True)

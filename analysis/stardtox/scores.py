@@ -27,7 +27,7 @@ from parley.analysis.stats.resampling import DRAWS
 
 TOXICITY = "toxicity"
 OUTSIDE = "outside_toxicity"
-"""The same by a scorer that the loop never saw."""
+"""Toxicity by a scorer that the loop never saw."""
 TOXIC = 0.5
 """The score from which a completion counts as toxic (Gehman et al. 2020)."""
 ITEM = ["set", "prompt", "completion"]
@@ -62,7 +62,7 @@ def table_two(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.D
     Args:
         frame: The scores, from `tidy_scores`.
         draws: Draws of each bootstrap.
-        seed: Of all draws.
+        seed: Seed of all draws.
     """
     rows = [
         {"set": name, "system": system, "iteration": k, **measure}

@@ -34,7 +34,7 @@ ONE_VALUE = "every rating is the same: agreement beyond chance is not defined"
 NO_PAIR = "no item has two ratings"
 ONE_VALUE_LEFT = "most draws contain one value only: no interval"
 ENOUGH_CLUSTERS = 8
-"""With fewer, no bootstrap over clusters covers what it says."""
+"""With fewer clusters, no bootstrap interval covers what it claims."""
 NO_SPREAD = "all items or clusters agree as much: there is no spread to estimate an error from"
 MAX_COLUMNS = 40
 """With more sums than this (an ordinal scale of seven values or more), the interval is the jackknife's alone."""
@@ -302,7 +302,8 @@ def _studentised(
     """The bootstrap-t interval on the scale -log(1 - coefficient): lower end, upper end, and why there is none.
 
     A draw's standard error is the delta method's: the sums of products of the units' numbers are drawn along with the
-    sums. A draw without spread is infinitely many standard errors away. An end beyond all values is -1 or 1.
+    sums. A draw without spread is infinitely many standard errors away. An end beyond every possible value becomes -1
+    or 1.
 
     Args:
         units: One row per unit.

@@ -121,7 +121,7 @@ class _Cells:
         return bool(np.array_equal(first[fine], coarse))
 
     def reduced(self, factors: Factors) -> Factors:
-        """The factors without those that another one of them is nested in, which do not divide the rows further."""
+        """The factors except those that contain a nested one, since they do not divide the rows further."""
         left = sorted(factors)
         for name in sorted(factors):
             if any(other != name and self._within[other, name] for other in left):

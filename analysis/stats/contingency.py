@@ -1,7 +1,7 @@
 """Contingency tables: the chi-square test, which the paper uses.
 
-It takes every count as an independent verdict. Verdicts of judges who discuss the same texts are not: show a p-value
-that respects clusters beside it (see permutation.py). Empty rows and columns are left out.
+It takes every count as an independent verdict. Verdicts of judges who discuss the same texts are not: also show a
+p-value that respects clusters (see permutation.py). Empty rows and columns are left out.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ NO_DIFFERENCES = "there are no differences"
 ONE_BASE = "a single base: whether the effect differs between bases cannot be estimated"
 ONE_SCENARIO = "one scenario per base: effects of bases cannot be told apart from noise"
 TOLERANCE = 1e-12
-"""Relative to the largest difference: a smaller spread is rounding."""
+"""Smallest spread, relative to the largest difference, that is not rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

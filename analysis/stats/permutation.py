@@ -1,6 +1,6 @@
 """The effect of identity on a score: signs flipped over clusters.
 
-Under the null hypothesis a cluster's differences between identities could as well all have had the opposite sign. So
+Under the null hypothesis, a cluster's differences between identities are as likely to all have the opposite sign. So
 the deviations of its cells (means of all values of one cluster and identity) from the cluster's mean keep or change
 their signs together. Labels are not permuted within a cluster: where effects differ from cluster to cluster for some
 identities only, labels are not exchangeable, and such a test rejects too often. Nothing is assumed about normality,
@@ -39,8 +39,8 @@ def effect_of_cells(
 
     With two identities the signs of the clusters' differences are flipped; the effect is the mean difference, with the
     interval that agrees with the test (see signflips.py). With more, the signs of whole clusters are flipped; the
-    statistic is F of the analysis of variance with clusters as blocks, the effect partial eta squared. Few
-    arrangements are all counted; of many, some millions are, drawn with a seed that the cells fix.
+    statistic is F of the analysis of variance with clusters as blocks, the effect partial eta squared. If arrangements
+    are few, all are counted; if many, some millions are drawn with a seed that the cells fix.
 
     Args:
         cells: Clusters by identities, NaN where a cell is empty (see `tables.cell_means`).

@@ -49,12 +49,12 @@ SEED = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreSpread:
-    """Standard deviations of a score, in points, as far as identity is concerned; see `of_base`.
+    """Standard deviations (SD) of identity's effect on a score, in points; see `of_base`.
 
     Args:
-        base: Of base × identity: how much an identity's effect differs from base to base.
-        scenario: Of scenario × identity, within a base; all judges of a scenario share it.
-        residual: Of what is left: one judge's score in one conversation.
+        base: SD of base × identity: how much an identity's effect differs from base to base.
+        scenario: SD of scenario × identity, within a base; all judges of a scenario share it.
+        residual: SD of the rest: one judge's score in one conversation.
     """
 
     base: float
@@ -74,7 +74,7 @@ class ScoreSpread:
 
 
 def sign_flip_power(clusters: int, effect: float, sd: float, *, tests: int = 1, alpha: float = 0.05) -> float:
-    """The chance that an effect is found: that the test is significant, and in the effect's direction.
+    """The chance to find an effect: the test is significant, in the effect's direction.
 
     Args:
         clusters: Number of clusters.
@@ -303,7 +303,7 @@ def _smallest(power_of: Callable[[float], float], power: float) -> float:
     top = 1.0
     while power_of(top) < power:
         top *= 2
-    if power_of(0.0) >= power:  # less power is asked for than false alarms give
+    if power_of(0.0) >= power:  # false alarms alone reach the power that is asked for
         return 0.0
     return float(optimize.brentq(lambda effect: power_of(effect) - power, 0.0, top, xtol=1e-6))
 

@@ -32,7 +32,7 @@ ASSUMES = "labelled texts were drawn at random with the recorded probabilities; 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelledTexts:
-    """The texts of one arm: what the judge said of all of them, and people of some.
+    """The texts of one arm: the judge's scores of all of them, and people's of some.
 
     Every cluster counts the same, as in `parley.analysis.stats.clustered`, and within a cluster every text.
 
@@ -61,9 +61,9 @@ class Corrected:
         weight: The weight of the judge's scores, from 0 to 1, the mean over folds and arms; 1 is PPI without tuning.
         labels: Number of labelled texts.
         texts: Number of texts.
-        labelled_clusters: Clusters with a label; of a difference, in the arm that has fewer.
-        clusters: Clusters of the texts; of a difference, in the arm that has fewer.
-        squares: What each labelled text adds to the variance because not all were drawn, were its probability tiny.
+        labelled_clusters: Clusters with a label; for a difference, in the arm with fewer.
+        clusters: Clusters of the texts; for a difference, in the arm with fewer.
+        squares: What each labelled text would add to the sampling variance if its probability were tiny.
         probabilities: The probability of each labelled text, on a scale where they say how many were labelled.
         variance: Variance of `both`.
     """
@@ -83,8 +83,8 @@ class Corrected:
     def width(self, labels: int) -> float:
         """The width that the interval would have with another number of labels, drawn in the same way; inf without one.
 
-        Labels make the part of the variance smaller that comes from not labelling everything. What is left comes from
-        the clusters, and only more of them would make it smaller.
+        More labels reduce the variance from not labelling everything. The rest comes from the clusters, and only more
+        of them would reduce it.
 
         Args:
             labels: Number of labelled texts, at most all of them.
@@ -102,7 +102,7 @@ class Corrected:
         return 2 * float(stats.t.ppf((1 + self.both.level) / 2, clusters - 1)) * math.sqrt(variance)
 
     def labels_for(self, width: float) -> int | None:
-        """The fewest labels, all in all, that would give an interval of this width; None if all texts would not."""
+        """The fewest labels in total for an interval of this width; None if labelling all texts is not enough."""
         if not self.width(self.texts) <= width:
             return None
         low, high = 1, self.texts
@@ -135,7 +135,7 @@ def corrected_difference(
         first: The first arm.
         second: The second arm.
         level: Confidence level.
-        folds: As of `corrected_mean`.
+        folds: As in `corrected_mean`.
         seed: Seed of the folds.
     """
     codes, _ = factorize([*first.clusters, *second.clusters])
@@ -145,7 +145,7 @@ def corrected_difference(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arm:
-    """An arm's estimates, each with what every cluster adds to its error, and what `Corrected` has of it."""
+    """An arm's estimates, each with what every cluster adds to its error, and its fields of `Corrected`."""
 
     both: float
     judge: float
@@ -190,7 +190,7 @@ def _arm(texts: LabelledTexts, codes: Ints, folds: int, seed: int) -> _Arm:
     # ppi_py keeps its weight between 0 and 1; with all texts in the judge's mean, 1 becomes texts / unlabelled texts.
     most = len(codes) / max(len(codes) - len(y), 1)
     slopes = _slopes(y, f, _folds(cluster, folds, seed), importance, spread, most)
-    if len(y) == len(codes):  # nothing is left that the judge could tell
+    if len(y) == len(codes):  # the judge has nothing left to add
         slopes = np.zeros(len(y))
     rectified = y - slopes * (f - mean)
     both, alone = float((share * rectified).sum()), float((share * y).sum())

@@ -30,7 +30,7 @@ class Ratio:
         low: Lower end of the interval; -inf where it has none.
         high: Upper end of the interval; inf where it has none.
         clusters: Number of clusters that have both.
-        note: Why the interval has no ends; "" where it has.
+        note: Why the interval has no ends; "" if it does.
     """
 
     estimate: float
@@ -72,7 +72,7 @@ def ratio_of_means(numerators: Column, denominators: Column, level: float = 0.95
 def _end(rejected: Callable[[float], bool], inside: float, width: float) -> float:
     """The end of the interval on one side, found outwards to a thousandth of the distance from the estimate.
 
-    The interval ends somewhere, as a test of far-off ratios is one of the denominators, which are known not to be 0.
+    The interval has an end: for far-off ratios the test is one of the denominators, which are known not to be 0.
     """
     if width == 0:  # every cluster has the same ratio
         return inside

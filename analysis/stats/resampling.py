@@ -119,8 +119,8 @@ def arrangement_p(
 ) -> ArrangementP:
     """The p-value from every combination of arrangements of two halves of the clusters.
 
-    A few thousand arrangements of either half give millions together. If the null hypothesis is true, the row and the
-    column in which the data stand among them could as well be any other, so the test is valid however few were drawn.
+    A few thousand arrangements of either half give millions together. Under the null hypothesis, the data's row and
+    column among them could be any other, so the test is valid however few were drawn.
 
     Args:
         halves: What the clusters of each half sum up to, one row per arrangement; the data are in one row of each.

@@ -1,6 +1,6 @@
 """Result records: an estimate or a test with its interval, its sample size and its assumptions.
 
-What nothing is known of yet is NaN; `dataclasses.replace` fills in what the data give.
+Unknown values are NaN; `dataclasses.replace` fills in what the data give.
 
 statsmodels' names for the fields: `n` is `nobs`, `p` is `pvalue`, `low` and `high` are `conf_int()`.
 """

@@ -1,6 +1,6 @@
 """Sign-flip tests over clusters, without random draws.
 
-If two identities are treated alike, the difference of each cluster could as well have had the opposite sign. The
+If two identities are treated alike, each cluster's difference is as likely to have the opposite sign. The
 p-value is the share of all 2ⁿ sign patterns whose sum is at least as far from 0 as that of the data. The interval
 consists of the shifts that the test does not reject when they are subtracted from every difference, so the interval
 excludes 0 exactly where p ≤ 1 - level.
@@ -34,7 +34,7 @@ MAX_COUNTED_INTERVAL = 24
 MAX_ON_GRID = 5000  # at 5,000 the saddlepoint differs from the grid by 0.4%
 GRID_CELLS = 2**14
 TOLERANCE = 1e-9
-"""Relative to the sum of sizes: sums that differ by less count as equal."""
+"""Sums that differ by less than this, relative to the sum of sizes, count as equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ def _share_below(first: Floats, second: Floats, limit: float) -> float:
 
 
 def _grid_tail(values: Floats) -> float:
-    """As `_counted_tail`, by adding one difference at a time to the distribution of the sum on a grid.
+    """Like `_counted_tail`, but adds one difference at a time to the distribution of the sum on a grid.
 
     A pattern's sum is W - 2·T, where W is the sum of all sizes and T that of the sizes which are negative in it. The
     tail is the chance that T is at most what it is in the data.

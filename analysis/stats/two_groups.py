@@ -3,9 +3,9 @@
     test = permuted_difference([0.3, 0.2, 0.4], [0.1, 0.0, 0.1, 0.2])
     test.estimate, test.p, test.low, test.high
 
-If the groups do not differ, every division of the values into groups of these sizes was as likely. Few divisions are
-all counted; of many, some are drawn with a seed that the values fix. The interval consists of the shifts of the first
-group that the test does not reject.
+If the groups do not differ, every division of the values into groups of these sizes was as likely. If divisions are
+few, all are counted; if many, some are drawn with a seed that the values fix. The interval consists of the shifts of
+the first group that the test does not reject.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def permuted_difference(first: Column, second: Column, level: float = 0.95) -> P
     values = np.concatenate(groups)
     weights, exact = _divisions(*sizes, seed=data_seed(values))
     differences = weights @ values
-    # A shift of the first group changes a division's difference by as much as it has of that group on its first side.
+    # A shift of the first group changes a division's difference by that group's share of its first side.
     moved = weights @ np.concatenate([np.ones(sizes[0]), np.zeros(sizes[1])])
     estimate, scale = float(differences[0]), float(np.abs(values).max()) + 1e-300
 
@@ -78,7 +78,7 @@ def permuted_difference(first: Column, second: Column, level: float = 0.95) -> P
 
 
 def permuted_p(first: Column, second: Column) -> float:
-    """The p-value of `permuted_difference` by itself, which takes a fraction of the time."""
+    """Only the p-value of `permuted_difference`, in a fraction of the time."""
     groups = [values[np.isfinite(values)] for values in map(as_floats, (first, second))]
     if not all(map(len, groups)):
         return math.nan

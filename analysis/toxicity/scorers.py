@@ -80,7 +80,7 @@ def agreement(scores: pd.DataFrame, threshold: float, seed: int = 0) -> pd.DataF
     Args:
         scores: One column per scorer, one row per text.
         threshold: Scores at or above it count as toxic.
-        seed: Of kappa's bootstrap.
+        seed: Seed of kappa's bootstrap.
     """
     rows = []
     for first, second in combinations(scores.columns, 2):
@@ -123,8 +123,8 @@ def audit_figure(audit: pd.DataFrame, sentences: Mapping[str, str], title: str, 
     Args:
         audit: One row per scorer and text; see `scorers`.
         sentences: The text of each sentence, by its name.
-        title: Above the figure.
-        note: The small print below it.
+        title: Title of the figure.
+        note: Small print below it.
     """
     scorers = list(dict.fromkeys(audit["scorer"]))
     names = list(dict.fromkeys(audit["sentence"]))

@@ -4,7 +4,7 @@
 
 A frame has one row per text: `score` (NaN if the scorer gave none), `toxic` (the label), and columns to group by, each
 with a tuple of names. A toxic text is missed if its score is below a threshold, and a harmless one is a false alarm if
-its score is not. A text without a score is neither: what was not scored does not pass.
+its score is not. A text without a score is neither: it does not pass.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
         verdicts: Of BBQ runs, with a column `system`.
         baseline: The system that the others are compared with.
         draws: Of the bootstrap of each difference in bias.
-        seed: Of the draws.
+        seed: Seed of the draws.
     """
     frame = answers(verdicts).assign(system=_systems_of_answers(verdicts))
     others = [name for name in dict.fromkeys(frame["system"]) if name != baseline]

@@ -122,7 +122,7 @@ def _changes_section(frame: pd.DataFrame) -> Section:
 
 
 def _bias_section(frame: pd.DataFrame) -> Section:
-    """What does the judge say of the chains of thought?"""
+    """What does the judge say about the chains of thought?"""
     table = debiased(frame)
     words = [
         f"{row.system}: the judge scores the bias of the first chains of thought {row.bias0:.2f}, and of those that it "

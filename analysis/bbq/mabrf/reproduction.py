@@ -1,7 +1,7 @@
-"""The paper's tables 3 and 5 beside the same cells recomputed from its authors' logs, and beside our own runs.
+"""The paper's tables 3 and 5, next to the same cells recomputed from its authors' logs and from our own runs.
 
-`published.txt` has the tables as they are printed, errors included. All three columns are as the paper counts
-(`as_the_paper_counts`): only so are they the same quantity.
+`published.txt` has the tables as they are printed, errors included. All three columns count as the paper does
+(`as_the_paper_counts`), so they are the same quantity.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def published() -> pd.DataFrame:
 
 
 def paper_model(name: str) -> str | None:
-    """The paper's name of a model; None if it is not one of the paper's.
+    """The paper's name for a model; None if the paper does not have it.
 
     Args:
         name: A model's name, perhaps with its provider, its options and its run file.
@@ -56,7 +56,7 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
     """Every cell that one of these runs has: the paper's number, the one recomputed from its logs, and ours.
 
     Args:
-        frame: The items of the runs. Without any from a log or of a model of the paper's, the result is empty.
+        frame: The items of the runs. The result is empty if none comes from a log or a model of the paper.
     """
     rows = []
     for (model, method), part in frame.groupby(["model", "method"], sort=False):
@@ -72,7 +72,7 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
     counts = cells["rows"].reindex(columns=["recomputed", "ours"]).fillna(0).astype(int).add_prefix("rows_")
     table = table.join(counts).reset_index().merge(published(), on=KEYS, how="left")
     agrees = (table["paper"] - table["recomputed"]).abs() <= ROUNDING
-    # A cell of which rows are cut off is another quantity, and its agreement would be chance.
+    # A cell with missing rows is another quantity, and would agree only by chance.
     table["comes_back"] = agrees.where(table["rows_recomputed"] == table["table"].map(PAPER_ROWS))
     order = [*KEYS, "paper", "recomputed", "ours", "rows_recomputed", "rows_ours", "comes_back"]
     return table[order].rename_axis(columns=None)

@@ -24,14 +24,14 @@ MEASURES = {
     "final relevancy": "relevancy1",
 }
 START = ("first", "bias0")
-"""What both arms begin with."""
+"""Columns that both arms begin with."""
 Columns = dict[str, Any]
 
 
 def changes(frame: pd.DataFrame) -> pd.DataFrame:
     """Final against first answers, where both are readable: how many are fixed and worsened, and a test of that.
 
-    The test flips signs over templates; McNemar's, which takes every item as independent, stands beside it.
+    The test flips signs over templates; McNemar's, which takes every item as independent, is given as well.
     """
     rows = []
     for (system, context), group in frame.groupby(["system", "condition"], sort=False):
