@@ -28,7 +28,7 @@ from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
 from parley.runs.example import FOLDER, INDEX
 from parley.runs.job import make_study
-from parley.runs.plan import describe, measure
+from parley.runs.plan import HASH, PLAN, describe, measure
 from parley.runs.salvage import copy_units
 
 MAX_BYTES = 1_500_000
@@ -50,10 +50,10 @@ def keep_part(run: Path, settings: Mapping[str, Any], target: Path) -> None:
         stored = {unit: json.loads(facets) for unit, facets in whole.stream("SELECT id, facets FROM units")}
         if other := [unit.id for unit in planned if stored.get(unit.id) != dict(unit.facets)]:
             sys.exit(f"example: {len(other)} units of the part are not in {run}, such as {other[0]}")
-        # What ran it, and on which texts, was true then: it is not described again.
-        described = describe(study, info["target"], measure(study)) | {
-            key: info[key] for key in ("versions", "sources")
-        }
+        described = describe(study, info["target"], measure(study))
+        # What ran it, and on which texts, was true then; that this part was to be analysed alone was not planned.
+        described |= {key: info[key] for key in ("versions", "sources")}
+        described = {key: value for key, value in described.items() if key not in (PLAN, HASH)}
         with RunFile.create(target, described, dict(whole.stream("SELECT name, text FROM prompts")), planned) as part:
             copy_units(whole, part, [unit.id for unit in planned])
             part.db.executemany("INSERT INTO events VALUES (?, ?, ?)", whole.stream("SELECT * FROM events"))
