@@ -291,9 +291,7 @@ def _may_be_thinking(client: ChatCompletionClient, reply: CreateResult, answer: 
 
 
 def _read(answer: Answer, reply: CreateResult, reply_type: type[T]) -> tuple[T | None, str]:
-    """The value in an answer, and what is wrong with it. A reply that the vendor refused has no value, whatever it
-    says.
-    """
+    """The value in an answer, and what is wrong with it. A reply that the vendor refused has none."""
     if refused_by_vendor(reply):
         return None, "it was refused"
     return parse(answer.text, reply_type)

@@ -23,12 +23,12 @@ C = TypeVar("C", bound=BaseModel)
 M = TypeVar("M")
 
 as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
-"""For a list whose single member may be written without the list."""
+"""Lets the single member of a list be written alone."""
 NameList = Annotated[list[str], as_list]
-"""A list of names; a single name may be written without the list."""
+"""A list of names; a single name may be written alone."""
 
 NO_MEASURE = "none"
-"""As `--measure`: nothing but the loop's own scorers and judges measures the result."""
+"""A value of `--measure`: only the loop's own scorers and judges measure the result."""
 
 
 def limit_field(what: str) -> Any:
@@ -41,7 +41,7 @@ def limit_field(what: str) -> Any:
 
 
 def with_design(config: C, designs: Mapping[Any, Mapping[str, Any]], name: str) -> C:
-    """A config with the values of a named design, except for the keys that were given: those win.
+    """A config with the values of a named design; keys that were given win.
 
     The study stores what this returns, so that a run file has every value, whatever its design means later.
 

@@ -1,7 +1,7 @@
 """What else a revision changed: words kept, length, refusals, identity words, and the meaning as a judge sees it.
 
-A loop that lowers toxicity or bias by removing the text also lowers both. The measures here are taken of every draft
-against the first one. All but `nothing_lost` and `nothing_added` are counted from the words, and cost nothing:
+A loop that lowers toxicity or bias by removing the text also lowers both. The measures here compare every draft with
+the first one. All but `nothing_lost` and `nothing_added` are counted from the words, and cost nothing:
 
     words_kept            share of the first draft's content words that are still there, by their first five letters
     length                words in percent of the first draft's
@@ -80,7 +80,7 @@ def changes(first: str, draft: str) -> dict[str, float | None]:
 
 
 def keeps_something(first: str, draft: str) -> bool:
-    """Whether a draft may be a revision of a text: not empty, no refusal, and not a small part or unrelated.
+    """Whether a draft may be a revision of a text: it is not empty, a refusal, a small part of it or unrelated.
 
     Args:
         first: The original text. One of less than five content words may be reworded freely.

@@ -3,9 +3,9 @@
     parley run squad --data dev-v2.0.json --search none,folder:articles --limit 100
 
 By default the paragraph that a question was written for is not shown (`--paragraph` shows it): the arms compare what a
-model knows with what it finds. That is ours. MABRF's authors showed it; `--as-published` runs it as they did. A unit is
-one question in one arm; its facets contain the gold answers, so that a run file can be scored without the data. Scores:
-`parley report`, or `parley.analysis.squad.scores`.
+model knows with what it finds. MABRF's authors showed it; `--as-published` runs it as they did. A unit is one question
+in one arm; its facets contain the gold answers, so that a run file can be scored without the data. Scores: `parley
+report`, or `parley.analysis.squad.scores`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NONE = "none"
 AS_PUBLISHED = {"paragraph": True, "limit": 100, "searched": 5, "temperature": None}
 """What the authors' notebooks do (docs/papers.md), as defaults of `as_published`."""
 PUBLISHED_TEMPERATURES = {True: 0.8, False: 0.0}
-"""Of the notebook with search, and of the one without."""
+"""Temperatures of the notebook with search, and of the one without."""
 ANSWER_CHARS = 200
 PROMPTS = {key: Prompt.load(f"squad/{key}") for key in ("answer", "paragraph", "insights", "solver")}
 _NO_ANSWER = re.compile(r"\W*unanswerable\W*", re.IGNORECASE)
@@ -184,7 +184,7 @@ class SquadStudy:
 
 
 def question_facets(question: Question, arm: str, model: str, *, paragraph_shown: bool) -> dict[str, Facet]:
-    """What scoring needs to know of a question, and how it was asked.
+    """What scoring needs to know about a question and how it was asked.
 
     Args:
         question: The question.

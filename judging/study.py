@@ -208,7 +208,7 @@ class Staged(Protocol):
 
 @runtime_checkable
 class Checked(Protocol):
-    """A study whose judge is checked on known answers before the first unit: its run file keeps what came out."""
+    """A study whose judge is checked on known answers before the first unit; its run file keeps the result."""
 
     def check_first(self) -> Study | None:
         """The check, as a study of its own; None if there is none."""
@@ -222,7 +222,7 @@ class HasAnalysisPlan(Protocol):
         """The plan, as JSON data. It is stored with its hash when a run begins, and never changed after that.
 
         Keys are free: estimands, families, clusters, … The report reads two of them: `margin`, the margin of
-        equivalence; and `tables`, which says of each table of the report, or of some of its rows, whether it is
+        equivalence; and `tables`, which says whether each table of the report, or some of its rows, is
         "planned", "sensitivity" or "exploratory".
         """
 
@@ -278,17 +278,18 @@ class Measure:
 class HasMeasures(Protocol):
     """A study that says which metric stands for a unit where there is room for one number and one word.
 
-    Without it all numbers of a unit's last round are averaged, which makes no sense of a bias with ranks and 0/1 flags.
+    Without it all numbers of a unit's last round are averaged, which makes no sense for a mix of bias, ranks and 0/1
+    flags.
     """
 
     measures: ClassVar[tuple[Measure, ...]]
-    """A unit's number is that of the first score or correct answer it has a verdict of, its word that of the first
-    choice. The first of all is the study's main measure."""
+    """A unit's number comes from the first score or correct answer that it has a verdict on, its word from the first
+    choice. The first measure is the study's main one."""
 
 
 @runtime_checkable
 class HasArms(Protocol):
-    """A study that says which of its facets tell apart the texts that are compared: methods, groups, systems.
+    """A study that says which facets distinguish the texts being compared: methods, groups, systems.
 
     Where people label a part of the texts, reports correct the judges' means by arm and their differences. Identities
     are not arms: raters do not see them, so they rate the same text.
@@ -300,7 +301,7 @@ class HasArms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt with named {placeholders}: a text file in `judging/prompts/`, or beside your own study.
+    """A prompt with named {placeholders}: a text file in `judging/prompts/`, or next to your own study.
 
     Args:
         name: The name under which runs store it.

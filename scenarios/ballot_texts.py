@@ -4,9 +4,9 @@
     label = wordings.labels_for("gender", select(["gender"]))[0]
     wordings.single(situation=…, answer=…, label=label, identity="female", question=wordings.question[0], low=1, high=9)
 
-The file has the whole prompt except for the suite's texts, so that a suite in another language needs no English. Forms
-of identities ("female", "a woman") are tables of it: each key is a placeholder of labels. A label that has no table, as
-a user's own or a crossed one, gets its forms from the table `[otherwise]`.
+The file has the whole prompt except for the suite's texts, so that a suite in another language needs no English. Its
+tables have the forms of identities ("female", "a woman"); each key is a placeholder of labels. A label without a table,
+such as a user's own or a crossed one, gets its forms from the table `[otherwise]`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class QuestionWording(BaseModel, extra="forbid", frozen=True):
         id: A short name, unique among the questions.
         single: The question about one answer.
         metric: The question about one metric of a rubric.
-        pair: The question which of two answers is better.
+        pair: The question of which answer is better.
         pair_ties: The same where a tie is allowed.
     """
 
@@ -52,7 +52,7 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
             answer.
         text: The words, with placeholders.
         categories: The categories of identities it is used in; empty for all.
-        states: What else it says of the author, as "age": it is not used in a category of this name.
+        states: What else it says about the author, such as "age": it is not used in a category of this name.
     """
 
     id: Id
@@ -67,7 +67,7 @@ _Row = TypeVar("_Row", QuestionWording, LabelWording)
 
 
 class PromptParts(BaseModel, extra="forbid", frozen=True):
-    """What stands in a silent prompt besides the suite's texts, the label and the question.
+    """What a silent prompt contains in addition to the suite's texts, the label and the question.
 
     Args:
         judge: The neutral judge's system message.
@@ -130,11 +130,11 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
     """The words of silent ballots, in one language.
 
     Args:
-        schema_version: Of the file.
-        name: Of the file.
-        version: Of its contents.
+        schema_version: Version of the format.
+        name: Name of the file.
+        version: Version of its contents.
         language: A code: "en".
-        prompt: What stands in a prompt besides suite, label and question.
+        prompt: What a prompt contains in addition to suite, label and question.
         talk: What a debate asks for.
         identity: The forms of each identity.
         otherwise: The forms of other labels, from {label}; for crossed ones from {modifier} and {person} too, joined
@@ -333,7 +333,7 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         raise ScenarioError(f"{self.name}: no label wording can be used for '{category}' ({compared})")
 
     def usable_for(self, category: str, identities: Identities) -> tuple[LabelWording, ...]:
-        """The same, and an empty tuple if there is none.
+        """The same, but an empty tuple if there is none.
 
         Args:
             category: The category.

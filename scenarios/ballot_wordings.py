@@ -138,7 +138,7 @@ _NEEDED: dict[str, tuple[set[str], set[str]]] = {
     "question.pair": (set(), set()),
     "question.pair_ties": ({"tie"}, set()),
 }
-"""The placeholders that a text must have, and those that it may have besides."""
+"""The placeholders that a text must have, and those that it may have as well."""
 
 
 def _placeholder_problems(wordings: BallotWordings) -> Iterator[tuple[Location, str]]:
@@ -189,7 +189,7 @@ def _label_problems(wordings: BallotWordings, label: LabelWording) -> Iterator[s
     needed = {"answer"} if label.place == "beside" else set()
     yield from _problems(label.text, needed, {"a", "A"} | known | {key[:1].upper() + key[1:] for key in known})
     found = {form_key(key) for key in PLACEHOLDER.findall(label.text)}
-    if not found & telling and found <= known | {"a", "answer"}:  # an unknown one is a misspelt one, and was told
+    if not found & telling and found <= known | {"a", "answer"}:  # an unknown one is misspelt, and was reported
         yield f"{' or '.join(f'{{{key}}}' for key in sorted(telling)) or 'a form of the identity'} is missing"
     if label.kind in ("profile", "byline", "self-description"):
         for key in sorted(found & every - shared):

@@ -3,10 +3,10 @@ identity, and no two scenarios may share passages.
 
     parley scenarios validate my_suite.toml
 
-Of graded responses, every flaw must be the one stated difference from the good response. What can be counted is
+In graded responses, every flaw must be the one stated difference from the good response. What can be counted is
 checked: that every base has a good response with each kind of flaw in two doses, that only needless length adds words,
-that the second dose changes more than the first, and that nothing names an identity. Whether a flaw is a flaw is for
-people to read; `about` tells them what was changed.
+that the second dose changes more than the first, and that nothing names an identity. People must read whether a flaw is
+one; `about` tells them what was changed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def sentences(text: str) -> int:
 
 @lru_cache(maxsize=8)
 def _identity_pattern(language: str) -> re.Pattern[str] | None:
-    """What matches a listed word; None if there is no list of the language's."""
+    """The pattern of listed words; None if there is no list for the language."""
     name = "identity_words.txt" if language == "en" else f"identity_words_{language}.txt"
     listing = files("parley.scenarios").joinpath("data", name)
     if not re.fullmatch(r"[a-z]{2,3}", language) or not listing.is_file():
@@ -185,13 +185,13 @@ DOSES = (1, 2)
 GOOD_WORDS = (90, 130)
 """Words of a good response: as long as the suite's other responses, which judges read with labels."""
 NEARLY_AS_LONG = 0.25
-"""Share of the good response's words by which another flaw than length may make it longer or shorter."""
+"""Share of the good response's words by which a flaw other than length may change its length."""
 LONGER = {1: (1.25, 1.6), 2: (1.75, 2.5)}
 """By dose: how many times as long needless length makes a response."""
 
 
 def changed_words(first: str, second: str) -> int:
-    """How many words would have to be taken out or put in to turn one text into the other."""
+    """The number of words to remove or insert to turn one text into the other."""
     blocks = SequenceMatcher(None, words(first), words(second), autojunk=False).get_matching_blocks()
     kept = sum(block.size for block in blocks)
     return len(words(first)) + len(words(second)) - 2 * kept

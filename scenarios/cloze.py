@@ -114,7 +114,7 @@ def _template(row: Mapping[str, str], mask: re.Pattern[str]) -> str:
 
 
 def sample(items: Sequence[ClozeItem], count: int, seed: int) -> list[ClozeItem]:
-    """So many sentences, evenly over the bias types as far as each has enough, in the order of the file.
+    """A sample of sentences in the order of the file, spread evenly over bias types where each has enough.
 
     Args:
         items: The sentences.

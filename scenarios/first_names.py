@@ -38,9 +38,9 @@ class FirstNames(BaseModel, extra="forbid", frozen=True):
     """Lists of first names.
 
     Args:
-        schema_version: Of the file.
-        name: Of the file.
-        version: Of its contents.
+        schema_version: Version of the format.
+        name: Name of the file.
+        version: Version of its contents.
         sources: Publications by key.
         names: The lists.
     """
@@ -58,8 +58,8 @@ class FirstNames(BaseModel, extra="forbid", frozen=True):
     def of(self, label: str, identities: Identities) -> Mapping[str, tuple[str, ...]]:
         """The names of an identity by what else they signal: black people's names by gender; empty if there are none.
 
-        Only what the names of all identities of the category signal is there, so that two identities can be compared
-        with all else alike.
+        It has only what names of all identities of the category signal, so that two identities can be compared with all
+        else equal.
 
         Args:
             label: The identity's label.
@@ -69,7 +69,7 @@ class FirstNames(BaseModel, extra="forbid", frozen=True):
         known = {other: self._lists(identities.parts.get(other, (other,))) for other in category}
         covered = [lists for lists in known.values() if lists]
         shared = {rest for rest in known[label] if all(rest in lists for lists in covered)}
-        # A list of exactly this identity needs no second one; "" is what nothing else is signalled by.
+        # A list of exactly this identity needs no second one; "" means that names signal nothing else.
         return {rest: known[label][rest] for rest in (sorted(shared) if "" not in shared else [""])}
 
     def _lists(self, parts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

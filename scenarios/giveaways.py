@@ -28,15 +28,15 @@ from parley.scenarios.checks import Finding, words
 from parley.scenarios.malibu import Scenario, Suite
 
 MAX_SHARE = 0.6
-"""Of the pairs, told apart: more is a finding if its p-value is at most ALPHA."""
+"""Share of pairs told apart; more is a finding if its p-value is at most ALPHA."""
 ALPHA = 0.05
 MIN_GROUPS = 6
 """The smallest p-value of five groups is 1/16: exchanging all numbers is the same as exchanging none."""
 FLIPS = 2000
 SEED = 0
 PENALTY = 0.1
-"""Of the ridge regression, relative to the mean of a row's sum of squares. From 0.01 to 1 it hardly mattered: 148 to
-151 of the 200 pairs of the shipped suite's version 1.0 were told apart."""
+"""Penalty of the ridge regression, relative to the mean of a row's sum of squares. From 0.01 to 1 it hardly mattered:
+148 to 151 of the 200 pairs of the shipped suite's version 1.0 were told apart."""
 TELLS = 10
 """Words that are listed, the most telling first."""
 LENGTH = "(length)"
@@ -51,7 +51,7 @@ class Tell:
     Args:
         word: The word, or `(length)`.
         first: How often the word is in all first responses; their characters for the length.
-        second: The same of all second responses.
+        second: The same for all second responses.
     """
 
     word: str
@@ -165,7 +165,7 @@ def _ridge(rows: Floats) -> Floats:
 
 
 def _held_out(ridge: Floats, group: NDArray[np.intp]) -> Floats:
-    """What predicts every pair from the numbering of the other groups, without fitting once per group.
+    """A matrix that predicts every pair from the numbering of the other groups, without fitting once per group.
 
     The residuals of a group that was not fitted are those of the inverse, divided by its own block of it.
     """

@@ -239,7 +239,7 @@ class View:
         phases: What silent ballots show: one answer (1), pairs of answers (2).
         label_places: Where labels stand: before, beside or after the answer; empty for all places.
         label_kinds: Kinds of label wordings; empty for all that fit the identities.
-        debated_bases: Number of bases of which one scenario is debated.
+        debated_bases: Number of bases with a debated scenario.
         debates: Maximum number of debates; None for one under every label.
     """
 
@@ -272,13 +272,13 @@ VIEWS: dict[str, View] = {
         about="one scenario of each of 20 bases, black and white, then one debate: two minutes on two cores",
         scenarios=TEN_EACH,
         per_base=1,
-        # A demonstration: of the whole suite's primary contrasts, this category's is the one that SmolLM2 shows most
+        # A demonstration: this category's primary contrast is the one in the whole suite that SmolLM2 shows most
         # clearly (docs/gallery.md), so that a first run has something to find.
         identities=("black", "white"),
         controls=False,
         # Label and persona stand last, so that a prompt's beginning is read once for all of them.
         label_places=("after",),
-        # No first names: the run of the whole suite had none for race, and names signal more than that.
+        # No first names: the run of the whole suite had none for race, and names also signal other things.
         label_kinds=("profile", "byline", "self-description"),
         personas="last",
         remark_chars=120,

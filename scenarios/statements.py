@@ -4,8 +4,8 @@
     statements.topic[0].statements             # a fair statement, and three doses of bias in otherwise equal words
 
 Everything around the claim is the same in the four statements of a topic, and the claims have as many words, so that
-neither the subject nor the length gives the order away. What can be counted is checked; whether a dose is more biased
-than the one before is for people to read.
+neither the subject nor the length gives the order away. What can be counted is checked; people must read whether each
+dose is more biased than the one before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts with placeholders: "written by {noun}", and the English indefinite article that what follows decides.
+"""Texts with placeholders, such as "written by {noun}", and the English indefinite article before them.
 
 fill("{A} {noun} wrote it.", {"noun": "atheist"})    # "An atheist wrote it."
 """
@@ -57,5 +57,5 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def form_key(key: str) -> str:
-    """The value's name that a placeholder stands for: "noun" for {Noun}."""
+    """The name of the value behind a placeholder: "noun" for {Noun}."""
     return key[:1].lower() + key[1:]

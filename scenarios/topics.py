@@ -80,7 +80,7 @@ def topics_digest(topics: Iterable[str]) -> str:
 
 
 def topic_id(topic: str) -> str:
-    """A short name, the same at every place of a list."""
+    """A short name that does not depend on the place in a list."""
     slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-")[:32].strip("-")
     return f"{slug or 'topic'}-{hashlib.sha256(normal(topic).encode()).hexdigest()[:6]}"
 

@@ -1,4 +1,4 @@
-"""LoRA adapters: a stage's small result, and the model that it makes with the base and the stages before it.
+"""LoRA adapters: a stage's small result, and the model it forms with the base and earlier stages.
 
 With `use_peft`, a finished stage has an adapter (a reward model's includes its head) instead of a model. The SFT
 adapter is on the base; those of the reward model and of RL are on the base with the SFT adapter merged into it.

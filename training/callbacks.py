@@ -41,7 +41,7 @@ LOG_NAMES = {
     "eval_loss": "eval_loss",
     "eval_accuracy": "eval_accuracy",
 }
-"""Our names by those of TRL's trainers."""
+"""Our names for the log entries of TRL's trainers."""
 
 
 class TrainingStopped(Exception):
@@ -195,7 +195,7 @@ class SampleProbe(TrainerCallback):  # type: ignore[misc]
 
 
 class TrainingProgress(TrainerCallback):  # type: ignore[misc]
-    """Ten lines or so: how far a stage is, and its last log entry.
+    """Prints about ten lines: how far a stage is, and its last log entry.
 
     Args:
         stage: The stage's name.

@@ -34,7 +34,7 @@ from parley.training.tokenization import ChatTokenizer, sample_completions
 
 COMPLETIONS = "completions.jsonl"
 VALIDATION = 10
-"""One document in this many, of those that are not in the test split."""
+"""One in this many documents outside the test split."""
 GENERATION_BATCH = 512
 """A decoding step takes as long for hundreds of short completions as for one."""
 DEPENDS_ON = ("prompts", "least_toxicity", "referee", "num_generations", "pairs_per_prompt", "margin")
@@ -100,7 +100,7 @@ def score_texts(referee: str, texts: Sequence[str]) -> list[float | None]:
 
 
 def write_pairs(config: TrainConfig, report: Report = lambda line: None) -> dict[str, Any]:
-    """Samples completions unless they are there, has the referee score them, and writes the pairs.
+    """Samples completions unless they exist, has the referee score them, and writes the pairs.
 
     Args:
         config: Its table [completions] says what to do; the pairs go to its `data`.
@@ -132,9 +132,9 @@ def write_scored_pairs(
     """Writes the pairs of scored completions; what the manifest says about them.
 
     Args:
-        config: With the margin, and the number of pairs per prompt.
+        config: Has the margin and the number of pairs per prompt.
         rows: One per prompt: prompt, split, completions.
-        scores: Of all completions, in order.
+        scores: The scores of all completions, in order.
         folder: Where to.
         splits: All prompts by split.
     """
@@ -173,7 +173,7 @@ Scored = tuple[str, float]
 def best_and_worst(
     completions: Sequence[tuple[str, float | None]], count: int, margin: float
 ) -> tuple[list[tuple[Scored, Scored]], float]:
-    """Pairs of a better and a worse completion of one prompt, and how far its best and worst are apart, in points.
+    """Pairs of a better and a worse completion of one prompt, and the distance from its best to its worst, in points.
 
     Args:
         completions: Texts with their scores from 0 to 1; blank and unscored ones, and duplicates, are left out.
@@ -243,7 +243,7 @@ def continuations(
         chat: Its tokenizer.
         texts: What to continue; a text may occur several times.
         config: Its table [rl] has the length and the temperature.
-        seed: Of sampling.
+        seed: Seed of sampling.
     """
     return sample_completions(
         model,

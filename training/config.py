@@ -101,7 +101,7 @@ class RlSettings(SettingsTable):
 
 
 class EvaluationSettings(SettingsTable):
-    """What the systems are evaluated on, and by which judges."""
+    """The data and judges of the evaluation."""
 
     bbq: str | None = Field(None, description="BBQ: a folder, a .csv or hub (without it, BBQ is not run)")
     bbq_limit: int | None = Field(None, ge=1, description="number of BBQ rows, spread evenly (default: all)")
@@ -184,7 +184,7 @@ class ControlSettings(SettingsTable):
     held_out_topics: int = Field(40, ge=8, le=75, description="number of topics that the bias is measured on")
     pairs_per_topic: int = Field(4, ge=2, multiple_of=2, description="pairs per training topic; an even number")
     answers_per_topic: int = Field(4, ge=1, description="answers sampled per held-out topic")
-    # To fall below 0 is not enough: with shuffled labels the share still moved by −0.14 to +0.18 in six runs, and an
+    # Falling below 0 is not enough: with shuffled labels the share still moved by −0.14 to +0.18 in six runs, and an
     # interval over topics does not show how much training varies.
     margin: float = Field(
         0.25, ge=0, lt=1, description="the share of biased answers must fall by more than this, and its interval too"
@@ -267,7 +267,7 @@ DEPENDS_ON: dict[str, tuple[str, ...]] = {
 }
 """The tables that a stage's result depends on."""
 WITHOUT_EFFECT = {"out", "seeds", "inference_backend", "gguf", "gguf_type", "save_steps", "per_device_train_batch_size"}
-"""Settings that change where results go and how fast they come, but not the results."""
+"""Settings that change where results go or how long they take, but not the results."""
 
 
 def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:

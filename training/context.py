@@ -53,7 +53,7 @@ class TrainingContext:
         return list(dict.fromkeys(self.prompts.train.values()))
 
     def stage(self, name: str) -> Stage:
-        """A stage with the digest of its data: of the pairs, and for RL of the prompts too."""
+        """A stage with the digest of its data: the pairs, and for RL the prompts too."""
         data = f"{self.pairs.digest} {self.prompts.train}"
         digest = hashlib.sha256(data.encode()).hexdigest() if name == "rl" else self.pairs.digest
         return Stage(name, self.config, digest)

@@ -24,7 +24,7 @@ def is_main() -> bool:
 
 
 def use_bf16(config: TrainConfig) -> bool:
-    """As the config says; else only on GPUs, since on a CPU bf16 is about 200 times slower than fp32."""
+    """Whether to use bf16: as configured, else only on GPUs, since on a CPU it is about 200 times slower than fp32."""
     import torch
 
     if config.bf16 is None:
@@ -33,7 +33,7 @@ def use_bf16(config: TrainConfig) -> bool:
 
 
 def inference_dtype(config: TrainConfig) -> Any:
-    """Of models that are not trained. Those that are keep 32-bit weights, with bf16 as mixed precision."""
+    """The type of weights that are not trained. Trained ones keep 32 bits, with bf16 as mixed precision."""
     import torch
 
     return torch.bfloat16 if use_bf16(config) else torch.float32

@@ -18,7 +18,7 @@ PANELS = (
     (None, "win_rate", "win rate against SFT"),
     ("loss", None, "loss"),
 )
-"""Of each panel: the value logged at every update, the value measured on held-out prompts, the title."""
+"""Each panel: the value logged at every update, the value measured on held-out prompts, the title."""
 SMOOTHING_WINDOW = 20
 
 
@@ -26,7 +26,7 @@ def training_curves(entries: Sequence[Mapping[str, float]], title: str) -> Figur
     """Six panels: the thin line is the log, the thick one its running mean, dots are held-out prompts.
 
     Args:
-        entries: Of a training log.
+        entries: Entries of a training log.
         title: Title of the figure.
     """
     frame = pd.DataFrame(list(entries)) if entries else pd.DataFrame({"step": []})

@@ -17,7 +17,7 @@ from parley.training.base_model import require_matching_eos
 
 FILE_NAME = "model.gguf"
 # A list, not a client for any architecture: as GGUF, base and policy run in the same software, with grammars, batching
-# and a prefix cache, and differ in their weights only. What is not on it can be served by vLLM.
+# and a prefix cache, and differ in their weights only. vLLM can serve the others.
 ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qwen2ForCausalLM": "qwen2"}
 LAYER_TENSORS = {
     "self_attn.q_proj": "attn_q",

@@ -26,7 +26,7 @@ from parley.training.config import TrainConfig
 
 Row = dict[str, Any]
 NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)
-"""The errors of reading something else as a row."""
+"""What reading a malformed row raises."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Prompts by split, for RL and the evaluation: they need no pairs, and so have more topics than the pairs do.
 
 A topic's split is that of its pairs, else the one `parley export` gave it (a debate may give no pair), else drawn by
-the seed. Topics beside the debated ones are the shipped lists of the data's bias types, or a file. Held-out topics are
-never trained on.
+the seed. Topics other than the debated ones come from the shipped lists of the data's bias types, or a file. Held-out
+topics are never trained on.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:
 
 
 def _exported_topics(data: Path) -> tuple[Prompt, dict[str, list[str]]]:
-    """How an export asks about a topic, and its topics by split, also those without a pair; none without an export."""
+    """How an export asks about a topic, and its topics by split, even those without a pair; none without an export."""
     try:
         manifest = json.loads((data / EXPORT_MANIFEST).read_text("utf-8"))
         topics, question = manifest.get("topics", {}), CONTINUE if manifest.get("prompt") == CONTINUE.name else NEUTRAL
@@ -96,7 +96,7 @@ def _exported_topics(data: Path) -> tuple[Prompt, dict[str, list[str]]]:
 
 
 def _further_topics(config: TrainConfig, pairs: Pairs) -> list[str]:
-    """Topics beside the debated ones."""
+    """Topics other than the debated ones."""
     source = config.rl.topics_from
     if source == "debates":
         return []

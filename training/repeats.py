@@ -71,7 +71,7 @@ def mean_over_seeds(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> l
     deviation how much training with another seed changes it. p-values are left out. Booleans become counts.
 
     Args:
-        rows: Of all seeds.
+        rows: The rows of all seeds.
         keys: The columns that say what a row is about.
     """
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}

@@ -51,7 +51,7 @@ def check_rl(settings: RlSettings) -> None:
 
 
 class RewardFunction:
-    """The reward of a completion: the reward model's score, less a penalty if it has no end token.
+    """The reward of a completion: the reward model's score minus a penalty if it has no end token.
 
     Args:
         scorer: The reward model.
@@ -64,7 +64,7 @@ class RewardFunction:
         self.scorer, self.missing_eos_penalty = scorer, missing_eos_penalty
 
     def __call__(self, prompts: Any, completions: Any, completion_ids: Any, **more: Any) -> list[float]:
-        """As TRL calls a reward function."""
+        """TRL calls this as its reward function."""
         return self.rewards([messages[-1]["content"] for messages in prompts], completion_ids)
 
     def rewards(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> list[float]:
@@ -126,8 +126,8 @@ def refuse_weak_reward(context: TrainingContext) -> None:
     """Raises `WeakReward` if the reward model ranks held-out pairs no better than chance, unless that is allowed.
 
     A reward model that was trained on noise has preferences too, and RL follows them as far as any others: with SmolLM2
-    and shuffled labels the share of biased answers fell from 0.72 to 0.01. Not how far a policy moves, but whether
-    pairs of unseen topics are ranked better than chance, tells signal from noise.
+    and shuffled labels the share of biased answers fell from 0.72 to 0.01. How far a policy moves does not tell signal
+    from noise; ranking pairs of unseen topics better than chance does.
     """
     settings = context.config.rl
     path = context.finished_folder("reward") / QUALITY
@@ -267,7 +267,7 @@ def _dpo_trainer(context: TrainingContext, checkpoints: Path, model: Any, callba
 
 
 def _train_ppo(context: TrainingContext, model: Any, sft_folder: Path, callbacks: list[Any]) -> tuple[Any, float]:
-    """Trains with a critic, as in the paper; gives the trainer with the seconds it took.
+    """Trains with a critic, as in the paper; returns the trainer and the seconds it took.
 
     The critic starts as the reward model. The trainer is trl 1.12.0's experimental one, which cannot resume from a
     checkpoint, so none is saved; it ignores bf16, and logs KL summed over a completion.

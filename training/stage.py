@@ -1,4 +1,4 @@
-"""A stage's folder: written beside its place and then moved there, manifest last; checkpoints likewise.
+"""A stage's folder: written next to its place and then moved there, manifest last; checkpoints likewise.
 
     trained/sft/            the model, stage.json, log.jsonl
     trained/sft.steps/      checkpoints during training, removed at the end
@@ -36,7 +36,7 @@ class Stage:
     name: str
     config: TrainConfig
     digest: str
-    """Of the data it is trained on."""
+    """Digest of the data it is trained on."""
 
     @property
     def folder(self) -> Path:
@@ -63,7 +63,7 @@ class Stage:
         return True
 
     def begin(self) -> Path | None:
-        """Makes the folder for checkpoints. The newest complete checkpoint, if there is one with these settings."""
+        """Makes the folder for checkpoints, and returns the newest complete one with these settings, if any."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         begun = self.checkpoints / "begun.json"
         if begun.is_file():
@@ -77,7 +77,7 @@ class Stage:
 
         Args:
             save: Writes the model into the folder it is given; called in every process.
-            facts: What the manifest says beside the settings.
+            facts: What the manifest says in addition to the settings.
             main: Whether this process moves the folder and writes the manifest.
         """
         part = self.folder.with_name(f"{self.name}.part")

@@ -60,7 +60,7 @@ class ChatTokenizer:
         return {"input_ids": ids, "labels": [-100] * prompt_length + ids[prompt_length:]}
 
     def pair(self, pair: PreferencePair) -> dict[str, list[int]]:
-        """For the reward model. Two sides with the same tokens would teach it nothing, and nothing would show it."""
+        """For the reward model. Two sides with the same tokens would teach it nothing, without any sign of it."""
         chosen = self.conversation(pair.prompt, pair.chosen.text)
         rejected = self.conversation(pair.prompt, pair.rejected.text)
         if chosen == rejected:
@@ -107,8 +107,8 @@ def sample_completions(
         chat: Its tokenizer.
         prompts: Texts of the user's message.
         max_completion_length: Maximum tokens per completion.
-        temperature: Of sampling; 0 decodes greedily.
-        seed: Of sampling.
+        temperature: Sampling temperature; 0 decodes greedily.
+        seed: Seed of sampling.
         batch_size: Prompts per batch.
     """
     import torch

@@ -40,7 +40,7 @@ def without_printing(trainer: Any) -> Any:
 
 
 def run_trainer(trainer: Any, checkpoint: Path | None) -> float:
-    """Trains, from a checkpoint if there is one. The seconds it took."""
+    """Trains, from a checkpoint if there is one; returns the seconds it took."""
     device.avoid_cudnn_attention()
     start = time.perf_counter()
     with device.explain_out_of_memory():
@@ -57,13 +57,13 @@ def save_model(
     policy: Any = None,
     earlier: Path | None = None,
 ) -> None:
-    """Saves the stage's result: an adapter, or a whole model with tokenizer and GGUF beside it.
+    """Saves the stage's result: an adapter, or a whole model with tokenizer and GGUF.
 
     Args:
         context: What the stage was trained with.
         stage: Gets the folder.
         trainer: Has the trained model.
-        facts: What the stage's manifest says beside the settings.
+        facts: What the stage's manifest says in addition to the settings.
         policy: The model to save, if it is only a part of the trainer's (PPO's has a critic too).
         earlier: The folder of the stage that this one starts from; None for the base.
     """
@@ -126,5 +126,5 @@ def _check_saved_tokenizer(folder: Path, tokenizer: Any) -> None:
 
 
 def logged_values(trainer: Any, name: str) -> list[float]:
-    """A value from every entry of the trainer's own log that has it."""
+    """A value from each entry of the trainer's own log that has it."""
     return [float(entry[name]) for entry in trainer.state.log_history if name in entry]

@@ -30,8 +30,7 @@ _COLUMNS = ["address", "model", "reply", "made_at"]
 COMMIT_SECONDS = 0.5
 """The shortest time between two commits."""
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
-"""What SQLite reports about a file with wrong content. An error in a statement counts: ours are right for our tables.
-"""
+"""What SQLite reports about a file with wrong content. An error in a statement counts: ours fit our tables."""
 T = TypeVar("T")
 
 

@@ -247,9 +247,7 @@ class _AnswerCounts:
         return _variance(_residuals(self.right, self.rows)), self.bias_variance(ambiguous)
 
     def bias_interval(self, ambiguous: bool) -> tuple[float, float]:
-        """The interval: Wilson's for disambiguated bias, a proportion rescaled to −100…100; Student's t for ambiguous
-        bias.
-        """
+        """The interval: Wilson's for disambiguated bias (a proportion, rescaled), Student's t for ambiguous bias."""
         if not self.people.sum():
             return math.nan, math.nan
         if not ambiguous:

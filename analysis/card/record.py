@@ -67,7 +67,7 @@ class ModelRecord(_Record):
         family: The maker's family of models, for bylines and groups: "qwen".
         revision: The revision of the weights, where it is known.
         date: When the run began: what an API served that day.
-        quantisation: That of the weights, where known: "Q4_K_M".
+        quantisation: Of the weights, where it is known: "Q4_K_M".
         template_sha256: The hash of the chat template, where it is known.
         readout: "expected" from the probabilities of the answers; "sampled" from replies.
         scale: The lowest and the highest score.
@@ -126,7 +126,7 @@ class Line(_Record):
         title: What is estimated: "female − male".
         question: What it answers, in words.
         unit: What it is measured in.
-        null: The value of a judge without the property.
+        null: The value of a judge that has not the property.
         margin: How far from `null` the value may lie and still count as small.
         worse: Which side of `null` is worse.
         estimate: The mean of `values`; None where nothing could be read.

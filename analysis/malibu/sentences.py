@@ -271,9 +271,7 @@ class Sentences:
         return ""
 
     def reversible(self) -> str:
-        """A sentence that a rare kind of base could reverse a claimed difference; "" without such a claim or with many
-        bases.
-        """
+        """Says that a rare kind of base could reverse a claimed difference; "" without one, or with many bases."""
         if self.blocked.scores or self.different.empty:
             return ""
         bases = int(self.different["clusters"].max())

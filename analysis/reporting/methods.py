@@ -25,7 +25,7 @@ UNUSED = {
     "talk": ("readout",),
     "paper": ("wordings",),
 }
-"""Settings that MALIBU's silent designs do not use: nothing is written, and scores come from probabilities."""
+"""Settings that a MALIBU design does not use: silent ballots write nothing, and are read from probabilities."""
 CITED = {
     "malibu": ("mirza2025malibu",),
     "rldf": ("cheng2024rldf",),

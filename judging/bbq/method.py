@@ -26,7 +26,7 @@ _LETTER = re.compile(r"^\W*([A-C])(?:\W.*)?$", re.IGNORECASE | re.DOTALL)
 
 
 def _letter(value: Any) -> Any:
-    """ "b", "(B)" and "B) The man" are B; "<A, B or C>", a copy of the question, is none of them."""
+    """ "b", "(B)" and "B) The man" are B; "<A, B or C>", a copy of the question, is no choice."""
     letter = _LETTER.match(value) if isinstance(value, str) and not _ALL_LETTERS.match(value) else None
     return letter.group(1).upper() if letter else value
 
@@ -131,7 +131,7 @@ class BbqContext:
         """Calls made inside are the same for all methods that begin alike: same seeds, same places in the reply cache.
 
         With a reply cache the second method waits for the first and gets its replies. Without one both ask, with the
-        same seeds; whether the replies are then the same is the model's affair.
+        same seeds; the model decides whether the replies are the same.
         """
         current = SESSION.get()
         if current is None or not self.start:
@@ -145,7 +145,7 @@ class BbqContext:
         async with _STARTS.setdefault(self.start, asyncio.Lock()):
             with shared:
                 yield
-            current.cache.commit()  # what is not committed cannot be read yet
+            current.cache.commit()  # uncommitted replies cannot be read yet
 
     async def converse(
         self,
@@ -223,7 +223,7 @@ class PromptedMethod:
     Settings: ClassVar[type[BaseModel]] = NoSettings
     needs_logprobs: ClassVar[bool] = False
     used: ClassVar[Sequence[Prompt]] = ()
-    """The prompts that it uses, besides the question's."""
+    """The prompts that it uses, in addition to the question's."""
     rounds: ClassVar[int] = 1
     """Calls per row."""
     length: ClassVar[int] = 10
@@ -258,7 +258,7 @@ def read_choice(turn: Turn, task: Task) -> tuple[int | None, ParseStatus]:
     status = turn.parse_status or "unparsed"
     if isinstance(letter := getattr(turn.verdict, "answer", None), str):
         return LETTERS.index(letter), status
-    if status in ("refused", "cut"):  # what is left of a reply may name an option that it was about to reject
+    if status in ("refused", "cut"):  # a cut reply may name an option that it was about to reject
         return None, status
     place, _ = match(turn.text, task.options, task.unknown, task.row.question)
     return place, "unparsed" if place is None else "repaired"

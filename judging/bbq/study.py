@@ -51,7 +51,7 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
 
     @property
     def readout(self) -> Readout:
-        """Checked before a run starts: "expected" if a method needs log-probabilities."""
+        """The readout, checked before a run starts: "expected" if a method needs log-probabilities."""
         methods = METHODS.make(self.method, read_settings(self.settings)).values()
         return "expected" if any(method.needs_logprobs for method in methods) else "sampled"
 
@@ -138,7 +138,7 @@ class BbqStudy:
 
 
 def row_facets(task: Task) -> dict[str, Facet]:
-    """What scoring needs to know of a row.
+    """What scoring needs to know about a row.
 
     Args:
         task: The row, with the order in which its answers are shown.

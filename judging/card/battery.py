@@ -1,8 +1,8 @@
-"""A battery: which ballots a card is made of, in which sizes, and what each of its lines means.
+"""A battery: the ballots that make a card, their numbers, and what each line means.
 
     battery = load_battery()          # card-1, or the path of your own .toml file
 
-The file says everything that two cards must share to be compared, so its hash stands on every card.
+The file contains everything that comparable cards must share, so every card states its hash.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BatterySize(_Table):
 
 
 class Embedded(_Table):
-    """What embedded models read in the small sizes, so that these end in minutes on two cores."""
+    """What embedded models read in the small sizes, which then take minutes on two cores."""
 
     sizes: tuple[SizeName, ...]
     places: tuple[Place, ...]
@@ -50,7 +50,7 @@ class Embedded(_Table):
 
 
 class TalkSample(_Table):
-    """Which of a size's texts are debated: one of each of some bases, under all labels of some categories."""
+    """The texts of a size that are debated: one from each of some bases, under all labels of some categories."""
 
     bases: int = Field(ge=6)
     categories: tuple[str, ...]
@@ -79,13 +79,13 @@ class Authors(_Table):
     byline: tuple[Byline, ...] = Field(min_length=1)
 
     def wording(self, number: int) -> LabelWording:
-        """A byline as a label wording; numbers go round."""
+        """A byline as a label wording; numbers wrap around."""
         byline = self.byline[number % len(self.byline)]
         return LabelWording(id=f"byline-{number}", kind="byline", place=byline.place, text=byline.text)
 
 
 class ModelFamily(_Table):
-    """A family of models, by the words that its models' names have; `known` ones stand for another's in bylines."""
+    """A family of models, recognised by words in their names; `known` ones stand for another family in bylines."""
 
     id: str
     name: str
@@ -140,7 +140,7 @@ class Battery(_Table):
     line: tuple[LineSpec, ...]
 
     def digest(self, *tables: Literal["embedded"]) -> str:
-        """The SHA-256 hash of what every card uses, and of the tables that only some use, where these are named."""
+        """The SHA-256 hash of what every card uses, and of any named tables that only some use."""
         parts = [
             self.model_dump_json(exclude={"embedded", "talk"}),
             *(getattr(self, name).model_dump_json() for name in tables),
@@ -148,7 +148,7 @@ class Battery(_Table):
         return hashlib.sha256("".join(parts).encode()).hexdigest()
 
     def family_of(self, model: str) -> ModelFamily:
-        """The family of a model; where none is known, the model by itself.
+        """The family of a model; if unknown, the model itself.
 
         Args:
             model: Its name, as provider/model.
@@ -164,7 +164,7 @@ class Battery(_Table):
 
         Args:
             model: The judge's name.
-            number: Which of the other families; numbers go round.
+            number: Which of the other families; numbers wrap around.
         """
         own = self.family_of(model)
         others = [family for family in self.family if family.known and family.id != own.id]

@@ -1,4 +1,4 @@
-"""The judge's card as a study: which silent ballots it consists of, and in which order they are cast.
+"""The judge's card as a study: its silent ballots, and the order in which they are cast.
 
     parley card local/smollm2          # this study, and a page, a picture, Markdown and JSON made from it
     parley run card --model local/smollm2
@@ -34,8 +34,8 @@ from parley.scenarios.templates import fill
 GOOD = ("", 0)
 SEVERE = 2
 REWORDED = (GOOD, ("safety", SEVERE), ("figure", SEVERE))
-"""The texts that are read in other words too. Two are enough from `ENOUGH` bases on; with eight, the interval of what
-two texts move together holds in 91% of simulated cards, and that of three in 94%."""
+"""The texts that are also read in other words. From `ENOUGH` bases on, two are enough; with eight bases, the interval
+of their joint shift holds in 91% of simulated cards with two texts, and in 94% with three."""
 ENOUGH = 20
 EMBEDDED = "local/"
 TALK, TALK_TOKENS = "talk", 400
@@ -137,7 +137,7 @@ class JudgesCard:
             options=call_options(TALK_TOKENS, config.temperature),
             seed=config.seed,
         )
-        # Prompts that begin alike stand next to each other: an embedded model reads what they share only once.
+        # Prompts that begin alike are neighbours: an embedded model reads what they share only once.
         self._units = [unit for group in self._groups() for unit in sorted(map(self._filled, group), key=self.task)]
 
     def models(self) -> list[str]:
@@ -196,7 +196,7 @@ class JudgesCard:
             base = scenario.base or scenario.id
             labels = self.silent.singles(scenario, controls=False)
             group = [Unit(unit.id, {**unit.facets, "part": "labels"}) for unit in labels]
-            if base not in seen:  # one scenario of a base is enough for what no label wording is crossed with
+            if base not in seen:  # where label wordings are not crossed, one scenario of a base is enough
                 seen[base] = len(seen)
                 group += [*self._about_authors(scenario, seen[base]), *self._injected(scenario, seen[base])]
             yield group
@@ -204,7 +204,7 @@ class JudgesCard:
             yield from self._debates()
 
     def _debates(self) -> Iterator[Iterable[Unit]]:
-        """The debates on each text of a seeded sample: the last, since they take most of the time."""
+        """The debates on each text of a seeded sample; they come last, since they take most of the time."""
         sample = self.battery.talk.sample[self.config.size or "default"]
         first = {scenario.base or scenario.id: scenario for scenario in reversed(self.labelled)}
         drawn = sorted(first, key=lambda base: seed_from("debated", self.config.seed, base))[: sample.bases]
@@ -241,14 +241,14 @@ class JudgesCard:
     def _pair(
         self, part: str, prefix: str, graded: Graded, scenario: Scenario, kind: str, against: str = ""
     ) -> Iterator[Unit]:
-        """A severely flawed response beside the good one, or beside another flawed one, in both orders."""
+        """A severely flawed response against the good one, or against another flawed one, in both orders."""
         name = f"{kind}-{SEVERE}" + (f"-{against}-{SEVERE}" if against else "")
         for side in "AB":
             facets: dict[str, Facet] = {"phase": 4, "flaw": kind, "dose": SEVERE, "flawed": side, "against": against}
             yield self._unit(part, f"{prefix}/{graded.base}/{name}/{side.lower()}", scenario, facets)
 
     def _other_question(self, scenario: Scenario, place: int) -> str:
-        """Another question wording than the base's own, so that all pairs of wordings come round."""
+        """A question wording other than the base's own, so that all pairs of wordings occur."""
         own, ids = (
             self.silent.question(scenario.base or scenario.id).id,
             [row.id for row in self.silent.wordings.question],

@@ -1,8 +1,8 @@
 """The judges that injections are aimed at. Each is asked as in its own study: the same prompt, fence and reading.
 
 A new one is a class like these: what the judge reads, how it is asked, which verdicts count, the scale, and the score
-that the author of a text wants. All of them judge responses of MALIBU's suite, although some usually
-read other texts: so a difference between judges is not one between texts.
+that the author of a text wants. All of them judge responses of MALIBU's suite, although some usually read other texts,
+so that judges do not differ because of their texts.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Target(ABC):
 
 
 def responses(scenario: Scenario) -> tuple[str, str]:
-    """The two responses of a scenario that has them: the first is judged."""
+    """A scenario's two responses, the first of which is judged."""
     return scenario.responses or ("", "")
 
 

@@ -15,7 +15,7 @@ VERSION = 4
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
 SPREAD = 2
-"""Margins: below this the effect's SD between bases must be shown to be, for "alike". The mean alone is not enough:
+"""In margins: for "alike", the effect's SD between bases must be shown to be below this. The mean alone is not enough:
 with +1.5 points on ten bases and −1.5 on ten, 40 of 40 runs were called equivalent within ±0.5."""
 ALPHA = 0.05
 PRIMARY = {
@@ -23,7 +23,7 @@ PRIMARY = {
     "race": (("black", "asian", "hispanic"), ("white",)),
     "religion": (("muslim", "jewish", "atheist"), ("christian",)),
 }
-"""The primary contrasts: the mean of the first identities minus that of the second, of those that are run."""
+"""The primary contrasts: the mean of the first identities in the run minus that of the second."""
 ESTIMANDS = {
     "primary": "primary: mean score of the first identities of a contrast minus that of the second, on the same "
     "answers in the same words, all metrics together (phase 1)",

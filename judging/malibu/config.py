@@ -1,7 +1,7 @@
 """The settings of a MALIBU run, and its named designs.
 
 A design says which ballots are cast and what is debated, and it is a few settings under one name: `--design paper` is
-`--no-blind --speaking-order fixed --no-reasons-first`. A setting that is given besides it wins.
+`--no-blind --speaking-order fixed --no-reasons-first`. A setting given with it wins.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DESIGNS: Mapping[Design, Mapping[str, Any]] = {
     "paper": {"blind": False, "speaking_order": "fixed", "reasons_first": False},
 }
 PAPER_ONLY = {"--readout expected": "readout", "--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
-"""What silent ballots and the debate after them do not have, and its key."""
+"""Flags that silent ballots and the debate after them do not have, with their keys."""
 
 
 class MalibuConfig(BaseModel):

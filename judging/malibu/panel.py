@@ -73,7 +73,7 @@ class PanelProtocol:
     reasons_first: bool
 
     def settings(self) -> dict[str, Any]:
-        """As the analysis plan states it."""
+        """The protocol as the analysis plan states it."""
         return {"blind": self.blind, "speaking_order": self.speaking_order, "ties": self.ties}
 
     def order(self, seed: int, item: str) -> Order:
@@ -110,7 +110,7 @@ def candidate(side: str = "", label: str = "") -> str:
 
 
 def cell_facets(x: str, y: str, assignment: int, order: int) -> dict[str, Facet]:
-    """What a cell of a pair is: who is shown where, with which response.
+    """A cell of a pair: who is shown where, with which response.
 
     Args:
         x: The first identity's label.
@@ -238,7 +238,7 @@ def _reply_type(
 
 PERSONA_TOKENS = 40
 REASON_TOKENS = 90
-"""Of a remark or justification that is not cut: 80 to 95 on average, by a model of 1.5 billion parameters."""
+"""Expected tokens of a remark or justification: 80 to 95 on average if not cut, by a 1.5-billion-parameter model."""
 
 
 def estimate_usage(

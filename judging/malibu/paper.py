@@ -1,7 +1,7 @@
 """MALIBU's panel in the paper's prompts: judges score a response, or two, in a group chat, from 0 to 10.
 
 As in the paper, one of the four cells of a pair (two assignments of label to response, two orders) is judged, and the
-judges speak in a fixed order from the beginning; settings given besides `--design paper` change that.
+judges speak in a fixed order from the beginning; settings given with `--design paper` change that.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PaperPanel:
         placement: Where personas are put in the prompt.
         fence: Whether responses and remarks are fenced as data.
         readout: How scores are read from a reply.
-        options: Of every call.
+        options: Options of every call.
         seed: The run's seed.
     """
 

@@ -1,8 +1,8 @@
-"""MALIBU's silent ballots: which units there are, in which words each is asked, and what is read from it.
+"""MALIBU's silent ballots: their units, their wordings, and what is read from them.
 
 One judge is shown a situation, an answer and a label, and asked for a number alone (phase 1), or shown two answers and
-asked which is better (phase 2, in both orders). The graded responses are read in the same way, without labels: alone
-(phase 3) and each flawed one beside the good one (phase 4).
+asked which is better (phase 2, in both orders). Graded responses are read in the same way, without labels: alone (phase
+3), and each flawed one with the good one (phase 4).
 
 How the label is worded changes a difference between identities more than the base does: over eight wordings it had a
 standard deviation of 0.02 to 0.10 points, where the standard error over bases was 0.003 to 0.016. So every base gets a
@@ -32,11 +32,11 @@ from parley.scenarios.malibu import LabelKind, Place
 OVERALL = "Overall"
 PREFERRED = "preferred"
 GRADED, GRADED_PAIRS = 3, 4
-"""The phases of graded responses: alone, and each flawed one beside the good one."""
+"""The phases of graded responses: alone, and each flawed one with the good one."""
 JUDGE_TOKENS = 30
 SAMPLE_TOKENS = 4
 REPEATED_SHARE = 0.05
-"""Of the ballots of a model whose server may answer differently the next time: these are read twice."""
+"""The share of ballots that are read twice if the model's server may answer differently the next time."""
 STEADY = ("sim/", "local/", "hf/")
 """Providers of models in this process: the same ballot gives the same numbers."""
 
@@ -131,7 +131,7 @@ class SilentBallots:
         return {f"wordings {self.wordings.name} {self.wordings.version}": self.wordings.digest()}
 
     def cautions(self) -> Iterator[str]:
-        """A line for each category in which a label wording stands for several bases, though no crossing was chosen."""
+        """A line for each category in which bases share a label wording, though no crossing was chosen."""
         if self.settings.wordings_per_base > 1:
             return
         for category, labels in self._labels.items():
@@ -197,13 +197,13 @@ class SilentBallots:
         *,
         in_pairs: bool = True,
     ) -> Iterator[Unit]:
-        """The graded responses: each alone, and each flawed one beside the good one in both orders.
+        """The graded responses: each alone, and each flawed one with the good one in both orders.
 
         Args:
             sets: One per base.
             scenarios: What they answer, by id.
             texts: Those that are read, by base, kind of flaw and dose.
-            in_pairs: Whether they are also read beside the good one.
+            in_pairs: Whether they are also read in a pair with the good one.
         """
         for graded in sets:
             scenario = scenarios[graded.scenario]
@@ -301,7 +301,7 @@ class SilentBallots:
             text: The response.
             situation: What it answers.
             metric: What is asked about; None for the answer as a whole.
-            ask: What is asked in place of the unit's question wording: by the debate.
+            ask: The debate's question, in place of the unit's question wording.
         """
         identity = str(unit.facets["identity"])
         wording = self._by_id.get(str(unit.facets["wording"]))
@@ -387,7 +387,7 @@ def _log_odds(turn: Turn, of_a: float, of_b: float) -> float | None:
     if not turn.expected:
         return None
     stored = turn.expected.get(f"{PREFERRED} {LOG_ODDS}")
-    # Of a few sampled replies, with half a reply added to both: none for B would be infinite odds.
+    # Half a reply is added to both counts: with few samples and none for B, the odds would be infinite.
     return stored if stored is not None else math.log((of_a + 0.1) / (of_b + 0.1))
 
 

@@ -173,7 +173,7 @@ class Malibu:
                 fence=bool(config.fence),
                 options=self._options,
                 seed=config.seed,
-                # Heard in one debate alone, another label's ballots could be compared with nothing.
+                # With a single debate, hearing another label's ballots could not be compared with anything.
                 controlled=config.debates != 1,
             )
         else:
@@ -201,7 +201,7 @@ class Malibu:
 
     def models(self) -> list[str]:
         judges = [*self._panel(), *(self._silent_judges if self.silent is not None else [])]
-        # Where every judge has a model of its own, the study's is not called, and need not be there: it is an embedded
+        # Where every judge has a model of its own, the study's is never called and need not exist: it is an embedded
         # one by default, with weights to fetch and load.
         shared = [] if all(judge.model for judge in judges) else self.config.model
         return list(dict.fromkeys([*shared, *(judge.model for judge in judges if judge.model)]))
@@ -317,7 +317,7 @@ class Malibu:
             )
 
     def reads_aloud(self, unit: Unit) -> bool:
-        """Whether the terminal shows what is said in a unit: that of the only debate of a run."""
+        """Whether the terminal shows what is said in a unit: true for the only debate of a run."""
         return unit.facets.get("stage") == "talk" and self.config.debates == self.config.repeats == 1
 
     def _texts(self, unit: Unit) -> tuple[list[str], str]:
@@ -363,7 +363,7 @@ class Malibu:
         return self.paper.estimate(unit)
 
     def notes(self, *, dry_run: bool) -> Iterator[str]:
-        """What sampled ballots cost, in which categories wordings repeat, and in a dry run what four metrics cost."""
+        """Lines on the cost of sampled ballots, on repeated wordings, and in a dry run on the cost of four metrics."""
         if self.silent is None:
             return
         silent, calls, more = self.silent, Counter[str](), 0

@@ -23,7 +23,7 @@ from parley.judging.study import Outcome, Unit, UsageEstimate, Verdict
 from parley.scenarios import Scenario
 
 OTHER_LABEL_SHARE = 1 / 3
-"""Of the units in which the judges hear ballots on the same text under another label."""
+"""Share of the units whose judges hear ballots on the same text under another label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Talk:
         rounds: How often each judge speaks.
         placement: Where personas are put in the prompt.
         fence: Whether remarks are fenced as data.
-        options: Of every call.
+        options: Options of every call.
         seed: The run's seed.
         controlled: Whether in a part of the units the judges hear ballots under another label.
     """
@@ -124,7 +124,7 @@ class Talk:
         asked = [silent.metric for silent in ballots for _ in self.judges]
         found: list[Verdict] = [v for turn, metric in zip(first, asked, strict=True) for v in verdicts(turn, metric)]
         found += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn, expected=False)]
-        # Recorded with their calls, but said about another label: they are nobody's verdict on this one.
+        # Recorded with their calls, but they are about another label, so they are no verdict on this one.
         told = tuple(turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before)
         return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(found))
 

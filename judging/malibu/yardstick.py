@@ -1,9 +1,9 @@
 """The yardstick: judges score graded responses alone, without labels, in one call each.
 
-A graded set has a good response, and the same with one stated flaw in two doses. What the judges are asked is what they
-are asked in the first round of phase 1 about a response without a label. `full` asks every judge about every text;
-`brief` is for small models and a first look: two severe flaws on a few bases, each base read by one judge on one metric
-in turn, with scores read from log-probabilities where the model gives them.
+A graded set has a good response, and the same with one stated flaw in two doses. Judges are asked the same as in the
+first round of phase 1 about a response without a label. `full` asks every judge about every text; `brief` is for small
+models and a first look: two severe flaws on a few bases, each base read by one judge on one metric in turn, with scores
+read from log-probabilities where the model gives them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from parley.scenarios import Graded, Scenario, Suite
 from parley.scenarios import Yardstick as Mode
 
 PHASE = 3
-"""Of the yardstick's units, as the facet `phase` has it."""
+"""The value of the facet `phase` in the yardstick's units."""
 BRIEF_BASES = 8
 BRIEF_TEXTS = (("", 0), ("safety", 2), ("figure", 2))
 PERSONA_TOKENS = 40
@@ -28,7 +28,7 @@ SCORES_TOKENS = 40
 
 
 def is_yardstick(unit: Unit) -> bool:
-    """Whether a unit is one in which a graded response is scored."""
+    """Whether a unit scores a graded response."""
     return unit.facets["phase"] == PHASE
 
 
@@ -47,7 +47,7 @@ class Yardstick:
         placement: Where personas are put in the prompt.
         fence: Whether responses are fenced as data.
         readout: How scores are read from a reply; `brief` prefers log-probabilities.
-        options: Of every call.
+        options: Options of every call.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Yardstick:
     def _ballot(self, ballot: Ballot, place: int) -> Ballot:
         """What is asked about the texts of a base: all metrics; in `brief` one, another on each next base.
 
-        With as many judges as metrics, a judge is asked about another metric each time it has its turn again.
+        With as many judges as metrics, a judge gets another metric at each turn.
         """
         if not self.brief:
             return ballot

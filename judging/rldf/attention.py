@@ -5,7 +5,7 @@
 Only for local weights: a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), from a
 .gguf file or a folder. Measured at the last token of the prompt, where the reply begins. The first token of a text gets
 most of the attention whatever it is (an "attention sink"), so it is excluded from the shares. Framings have different
-lengths, so each share is given beside the share that uniform attention over all other tokens would give.
+lengths, so each share is given with the share under uniform attention over all other tokens.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from parley.scenarios.statements import GradedStatements, load_statements
 BBQ, TOXICITY = "bbq", "toxicity"
 """The types of texts that are not statements about a bias type."""
 HARMLESS, TOXIC = 0.2, 0.8
-"""Recorded toxicity up to which a text counts as harmless, and from which as toxic."""
+"""A text counts as harmless up to the first recorded toxicity, and as toxic from the second on."""
 PERSONA_TOKENS = 60
 SAMPLE_TOKENS = 8
 
@@ -71,9 +71,9 @@ class KnownOrder:
         kind: What the texts are.
         type: What a report counts them under: a bias type, `bbq` or `toxicity`.
         topic: What they are about, unique within the type.
-        texts: By dose, the fair or harmless one first.
+        texts: The texts by dose, the fair or harmless one first.
         subject: What the bias is about.
-        context: What answers answer.
+        context: The question, where the texts are answers.
     """
 
     kind: TextKindName
@@ -99,7 +99,7 @@ class RefereeCheck:
         self.questions = load_questions()
         self.is_scorer = is_scorer(config.model)
         if self.is_scorer:
-            make_referee(config.model, Models())  # what it lacks is said before anything else is done
+            make_referee(config.model, Models())  # reports what it lacks before anything else is done
         self.sampled = not self.is_scorer and not reads_silently(config.model)
         self._sources: dict[str, str] = {f"referee's questions {self.questions.version}": self.questions.digest()}
         self._orders: dict[tuple[str, str], KnownOrder] = {}
@@ -139,7 +139,7 @@ class RefereeCheck:
         places: dict[str, int] = {}
         for order in self._orders.values():
             place = places[order.type] = places.get(order.type, -1) + 1
-            # Prompts that begin alike stand next to each other: an embedded model reads what they share only once.
+            # Prompts that begin alike are neighbours: an embedded model reads what they share only once.
             yield from sorted(self._units(order, place), key=lambda unit: self._ballot(unit).question)
 
     def _units(self, order: KnownOrder, place: int) -> Iterator[Unit]:

@@ -99,7 +99,7 @@ class RefereeQuestions(_Table):
             text: The text.
             wording: The id of the wording.
             subject: What the bias is about: "people's age".
-            context: What an answer answers.
+            context: The question, where the text is an answer.
             reverse: Whether the reverse question is asked.
             samples: How often a model without log-probabilities is asked.
         """
@@ -135,7 +135,7 @@ class RefereeQuestions(_Table):
             second: The text that is shown as B.
             wording: The id of the wording.
             subject: What the bias is about.
-            context: What answers answer.
+            context: The question, where the texts are answers.
             reverse: Whether the reverse question is asked.
             samples: How often a model without log-probabilities is asked.
         """

@@ -1,6 +1,6 @@
 """What RLDF's referee reports after a round, and how the report becomes verdicts.
 
-The referee gives a ranking beside the scores, as in the paper. It is compared with the scores, and disagreement is
+The referee gives a ranking along with the scores, as in the paper. It is compared with the scores, and disagreement is
 recorded, not corrected. Rank 1 is the most biased (the paper's prompt and its example differ).
 """
 
@@ -75,7 +75,7 @@ def blind_instruction(names: Sequence[str], trait: str) -> str:
 
 
 def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """The number of pairs that ranking and scores put in opposite order, and which; None if it is not a ranking.
+    """How many pairs ranking and scores order differently, and which pairs; None if it is not a ranking.
 
     Statements with equal scores may be ranked either way.
     """

@@ -1,9 +1,9 @@
-"""Referees that are no language model: a toxicity scorer, or a function of yours.
+"""Referees that are not language models: a toxicity scorer, or your own function.
 
     parley run rldf --referee scorer/ngrams
     parley run rldf --referee my_referee.py:badness      # def badness(text: str) -> float, from 0 (none) to 1 (worst)
 
-They read a text and nothing else, so there is no wording, no order and no reverse question that could move them.
+They read only a text, so no wording, order or reverse question can move them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The silent referee: every statement is scored by itself, from the probabilities of one token, in several wordings.
+"""The silent referee scores every statement separately, from the probabilities of one token, in several wordings.
 
-A written report of a small model is mostly the noise of sampling: two of them agreed on 12% of 4,410 statements. An
-expected score has none. What is left to doubt is the wording, so each statement is read in all wordings of the
-question, and two statements that may become a pair are compared in both orders: a pair is stable if all of it points
-one way. The referee sees no name and no round. A scorer in its place gives one number, and compares nothing.
+A small model's written report is mostly sampling noise: two of them agreed on 12% of 4,410 statements. An expected
+score has none. The wording can still matter, so each statement is read in all wordings of the question, and two
+statements that may become a pair are compared in both orders: a pair is stable if all readings agree. The referee sees
+no name and no round. A scorer in its place gives one number, and compares nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ HIGHEST = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Refereed:
-    """What the silent referee made of a round: its turns, and the verdicts read from them."""
+    """The silent referee's result for a round: its turns, and the verdicts read from them."""
 
     turns: list[Turn]
     verdicts: list[Verdict]
@@ -53,7 +53,7 @@ class SilentReferee:
     samples: int = 3
 
     def prompts(self) -> dict[str, str]:
-        """The texts that its prompts are made of; none of a scorer."""
+        """The texts that its prompts are made of; none for a scorer."""
         wanted = "referee/statement/"
         return {} if is_scorer(self.name) else {k: v for k, v in load_questions().prompts() if k.startswith(wanted)}
 
@@ -143,7 +143,7 @@ def _pair_counts(roles: int, rounds: int) -> Iterable[range]:
 
 
 def _on_ten(score: float | None) -> float | None:
-    """A score of the ballot's scale on RLDF's, 0 to 10."""
+    """A ballot's score converted to RLDF's scale, 0 to 10."""
     questions = load_questions()
     return None if score is None else HIGHEST * (score - questions.low) / (questions.high - questions.low)
 

@@ -27,7 +27,7 @@ _BREAKS = re.compile(
 ECHO_WORDS = 8
 """This many consecutive words in common with the instructions are not a coincidence. Half of the statements that the
 first SFT model learnt from repeated their instructions or themselves, and it introduced itself in the words of its
-system message in 30 of 50 answers; no referee's score shows that, as a text without content is without bias."""
+system message in 30 of 50 answers; no referee's score shows that, since a text without content has no bias."""
 LOOP_WORDS, LOOP_TIMES = 4, 4
 """A statement loops if this many consecutive words occur this many times in it."""
 Words = list[str]

@@ -154,13 +154,13 @@ class Rldf:
             name=self._referee_name, persona=self._referee, subject=self._subject() or f"people's {self.bias.trait}"
         )
         if by_scorer:
-            make_referee(self._referee_name, Models())  # what it lacks is said before the debates
+            make_referee(self._referee_name, Models())  # reports what it lacks before the debates
         self._report = report_type(self.names, self.guides)
         self._format = report_format(self.names, guides=self.guides)
         self._options = call_options(config.max_tokens, config.temperature)
 
     def _may_be_silent(self) -> bool:
-        """Whether the referee can be read silently, and nothing that was given asks for written reports."""
+        """Whether the referee can be read silently and no setting asks for written reports."""
         config, name = self.config, self._referee_name
         asked = self.guides or config.rereferee or config.readout == "expected"
         # The effects of simulated debates are planted by role and round, which a silent referee does not see.
@@ -206,7 +206,7 @@ class Rldf:
             for repeat in range(config.repeats)
             for key in self._topics
         }
-        # Of few debates a small share may be none, and then a run would not have what it was asked for.
+        # A small share of few debates may be none, and the run would lack what was asked for.
         below = max(config.rereferee * 2**31, min(draws.values(), default=0) + 1) if config.rereferee else 0
         for repeat in range(config.repeats):
             for key, topic in self._topics.items():

@@ -29,7 +29,7 @@ from parley.scenarios.topics import NEAR
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in ("topic", "topic_more", "topic_again")}
 TOPIC_WORDS = (4, 24)
 TOPICS_PER_CONVERSATION = 20
-"""Maximum: in longer conversations a writer repeats itself."""
+"""Maximum per conversation: in longer ones a writer repeats itself."""
 
 
 class TopicsConfig(BaseModel, extra="forbid", frozen=True):

@@ -3,10 +3,10 @@
     done = await detox("You are an idiot.", model="openai/gpt-6-luna")
     done.text, done.met
 
-The loop should do no harm. A text that the scorers find harmless stays as it is, and so does one that they cannot score
-or are unsure about, which does not meet the criteria. Of the drafts the best one is returned, never one that is more
-toxic than the original. A scorer's thresholds are those of its calibration (`parley.judging.toxicity.calibration`). A
-text that is too long for the model is processed passage by passage.
+The loop should do no harm. A text that the scorers find harmless stays as it is. So does one that they cannot score or
+are unsure about, but it does not meet the criteria. The best draft is returned, never one that is more toxic than the
+original. A scorer's thresholds are those of its calibration (`parley.judging.toxicity.calibration`). A text that is too
+long for the model is processed passage by passage.
 """
 
 from __future__ import annotations
@@ -376,11 +376,11 @@ def _with_spaces_of(before: str, after: str) -> str:
 
 
 RESERVED_TOKENS = 600
-"""For persona, task, feedback and a judge's reply."""
+"""Tokens for persona, task, feedback and a judge's reply."""
 MAX_PASSAGE_CHARS = 6000
 """Longer passages are revised badly even if they fit the context."""
 CHARS_PER_TOKEN = 2.5
-"""Fewer than in English, so that other languages fit too."""
+"""Characters per token: fewer than in English, so that other languages fit too."""
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)]*\s+|\n+")
 
 

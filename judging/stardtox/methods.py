@@ -129,7 +129,7 @@ class PromptedCompletion:
     needs_next_tokens: ClassVar[bool] = False
     ignores: ClassVar[Sequence[str]] = ()
     used: ClassVar[Sequence[Prompt]] = ()
-    """The prompts that it uses, besides the generator's persona."""
+    """The prompts that it uses, in addition to the generator's persona."""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
@@ -147,7 +147,7 @@ def generator_persona() -> Persona:
 
 
 def continuation(prompt: str, reply: str) -> str:
-    """A reply without the beginning of the sentence, if the model repeated that: only what it added is judged.
+    """A reply without the sentence's beginning, if the model repeated it: only what it added is judged.
 
     Args:
         prompt: The beginning of the sentence.
@@ -207,7 +207,7 @@ class FairnessPromptCompletion(PromptedCompletion):
 
 
 class DecodingSettings(BaseModel, extra="forbid", frozen=True):
-    """What `--settings` may change of `self-debias-gen`."""
+    """What `--settings` may change in `self-debias-gen`."""
 
     decay: float = Field(
         50.0, ge=0, description="λ: how strongly tokens are penalised that the biased prompt makes more likely"

@@ -26,7 +26,7 @@ from parley.judging.toxicity.calibration import Calibration, load_calibration, s
 
 JUDGE = Prompt.load("stardtox/judge")
 OUTSIDE = "outside_toxicity"
-"""The evaluator, and the score, of the outside measure: no criterion, and the generator never hears of it."""
+"""The evaluator and the score of the outside measure, which has no criterion and which the generator never sees."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _RULE = re.compile(r"\s*(\w+)\s*([<>]=?.*)")
 
@@ -272,7 +272,7 @@ class Thresholds:
 
     Args:
         criteria: Criteria that replace the team's.
-        toxic_from: By score, from where a text is revised; without an entry, wherever the criterion is not met.
+        toxic_from: By score, the value from which a text is revised; without an entry, the criterion decides.
         cautions: What a reader must know about them.
     """
 
@@ -291,7 +291,7 @@ def calibrated_thresholds(
         models: Where its scorers are shared.
         given: The user's calibration file.
         shipped: Whether the team's own thresholds are the paper's, and a shipped calibration replaces them.
-        own: Scores with a threshold of the user's.
+        own: Scores for which the user set a threshold.
     """
     criteria, toxic_from, cautions = [], {}, []
     mine = load_calibration(given) if given else None

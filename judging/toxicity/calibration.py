@@ -2,9 +2,10 @@
 
     load_calibration("embedded").harmless_below
 
-Two thresholds, since no scorer separates toxic and harmless texts: below `harmless_below` only a stated share of toxic
-texts is found, and from `toxic_from` only a stated share of harmless ones. Between them a score says too little: where
-`embedded` misses 10% of toxic prompts, 45% of the others are false alarms; at 5% false alarms it misses 42%.
+There are two thresholds, since no scorer separates toxic and harmless texts: only a stated share of toxic texts lies
+below `harmless_below`, and only a stated share of harmless ones reaches `toxic_from`. Between them a score says too
+little: where `embedded` misses 10% of toxic prompts, 45% of the others are false alarms; at 5% false alarms it misses
+42%.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _SHIPPED = ("embedded",)
 
 
 class Range(BaseModel, extra="forbid", frozen=True):
-    """An estimate with its interval; the fields of one that the texts do not give are missing."""
+    """An estimate with its interval; fields that the texts do not determine are missing."""
 
     estimate: Share | None = None
     low: Share | None = None

@@ -92,7 +92,7 @@ def _toxicity(odds: list[float]) -> Toxicity:
 
 
 def _corrected(odds: list[float]) -> float:
-    """From the log-odds of the text, of the text without identities, and of the text with each other identity."""
+    """The score, from the log-odds of the text as it is, without identities, and with each other identity."""
     if len(odds) == 1:
         return _probability(odds[0])
     hostile, others = _probability(odds[1]), odds[2:]

@@ -3,8 +3,8 @@
     find_language("Hij is dom en je bent een klootzak.")     # "nl"
     not_in("The weather is lovely today.", ("en",))          # ""
 
-A scorer that reads some languages only has them in `languages`; `find_scorer` puts `InItsLanguages` around it, and a
-text in another language is unscored. Languages are told apart well enough for that, not for more: Danish and Norwegian
+A scorer that reads only some languages lists them in `languages`; `find_scorer` puts `InItsLanguages` around it, and a
+text in another language is unscored. Detection is good enough for that, not for more: Danish and Norwegian
 are often confused, and a few words that many languages share have no language. No library is needed for it: 3 of 10,000
 English texts are taken for another language.
 """
@@ -69,7 +69,7 @@ def find_language(text: str) -> str:
 
 
 def not_in(text: str, languages: Sequence[str]) -> str:
-    """The language of a text, or of the first sentence in it, that is in none of these languages; empty if all may be.
+    """The language of a text, or of its first sentence that is in none of these languages; empty if there is none.
 
     Args:
         text: The text.
@@ -109,7 +109,7 @@ def _script_of(letter: str) -> str:
 
 
 class InItsLanguages:
-    """A scorer that leaves texts in other languages than its own unscored.
+    """A scorer that leaves texts in languages other than its own unscored.
 
     Args:
         scorer: The scorer.

@@ -1,10 +1,10 @@
 """`ngrams`: a logistic model of words, pairs of words and letter sequences. No package, no key, no network.
 
-The free outside measure of STARDTOX. It has nothing in common with `embedded` but the list of identity words: another
+The free outside measure of STARDTOX. It shares only the list of identity words with `embedded`: another
 model, other features, and other training texts and labels (RealToxicityPrompts with Perspective's scores). Identity
 words are left out before scoring, so that a score cannot depend on which one a text has. Its weights are in
 `ngrams.toml`, by hash and not by word (no slur is in the repository), with the command that made them. It is plain
-Python, because a measure that is missing where an optional package is missing could not be the default.
+Python, because a measure that needs an optional package could not be the default.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Labelled(NamedTuple):
 
 
 def document_number(filename: str) -> int:
-    """A number drawn by the hash of a document's name, which says whether it is held out."""
+    """A number from the hash of a document's name, which decides whether it is held out."""
     return int(hashlib.sha256(filename.encode()).hexdigest(), 16)
 
 

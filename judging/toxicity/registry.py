@@ -43,7 +43,7 @@ class CachedScorer:
 
     Args:
         scorer: The scorer.
-        cache: The cache on disk; None to merge equal texts of a batch only.
+        cache: The cache on disk; None to only merge equal texts of a batch.
     """
 
     def __init__(self, scorer: Scorer, cache: ScoreCache | None = None) -> None:

@@ -24,10 +24,10 @@ class Toxicity(NamedTuple):
 
 
 class Scorer(Protocol):
-    """What gives a text a toxicity score. Any class with these members is a scorer.
+    """A toxicity scorer: any class with these members.
 
     It is made without arguments, and should raise `ConfigError` if it cannot work (a missing key or package). If it
-    reads some languages only, it has their codes in `languages`, as `("en",)`: texts in others are then unscored.
+    reads only some languages, `languages` has their codes, as in `("en",)`: texts in others are then unscored.
     """
 
     name: str

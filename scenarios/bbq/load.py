@@ -4,7 +4,7 @@
 
 A folder is searched with its subfolders for `*.jsonl`, for the authors' `additional_metadata.csv` (targets and name
 templates, used as they are) and for the templates of the two intersectional categories. A file that is corrupt, or not
-BBQ, is an error that names the line. From the hub comes a fixed revision, and every count is checked.
+BBQ, is an error that names the line. The hub's revision is fixed, and every count is checked.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ class Template(NamedTuple):
     """What only the published template of an intersectional question contains."""
 
     trait: str
-    """The stereotyped gender (M, F) or status (lowSES, highSES), beside the race."""
+    """The stereotyped gender (M, F) or status (lowSES, highSES), in addition to the race."""
     names: bool
     """Whether people are called by proper names only."""
 
 
 Templates = Mapping[tuple[str, int], Template]
-"""By category and question_index."""
+"""Templates by category and question_index."""
 
 _SAME = {
     **dict.fromkeys(("man", "men", "boy", "boys", "male"), "m"),

@@ -41,7 +41,7 @@ def seed_tables(rows_of_seeds: Sequence[Sequence[Mapping[str, Any]]], referee: s
     lines = pd.concat(frames, ignore_index=True)
     keys = ["measure", "system"]
     means = pd.DataFrame(mean_over_seeds(lines.to_dict("records"), keys))
-    # What an average of intervals hides: in how many seeds the whole interval lies on one side.
+    # An average of intervals hides in how many seeds the whole interval lies on one side.
     sides = lines.assign(lower=lines["high"] < 0, higher=lines["low"] > 0).groupby(keys, sort=False)
     means = means.merge(sides[["lower", "higher"]].sum().reset_index(), on=keys)
     return (

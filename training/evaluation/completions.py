@@ -2,7 +2,7 @@
 
 Each completion is stored with its log-probability under the system and under the base. Their difference estimates the
 KL divergence from the base, and the second one gives the perplexity: text that the base finds unlikely has lost
-fluency, or has at least become unlike what the base writes.
+fluency, or at least no longer resembles the base's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOTE = (
 
 
 def sample_systems(config: TrainConfig) -> Path:
-    """Samples completions of the held-out prompts from every finished system, unless they are there; the file.
+    """Samples completions of the held-out prompts from every finished system, unless they exist; returns the file.
 
     Args:
         config: Its `out` has the trained stages.
@@ -111,8 +111,8 @@ class LogProbability(NamedTuple):
     """The log-probability of a completion.
 
     Args:
-        whole: With its end token, if it has one.
-        text: Without.
+        whole: The completion with its end token, if it has one.
+        text: The completion without it.
     """
 
     whole: float
@@ -238,7 +238,7 @@ def completions_table(rows: Sequence[Mapping[str, Any]], referee: str) -> Table:
 
     Args:
         rows: Completions with their scores.
-        referee: The scorer that chose the pairs, which is marked: it is no outside measure.
+        referee: The scorer that chose the pairs, which is marked because it is not an outside measure.
     """
     frame = by_prompt(rows)
     lines: list[dict[str, Any]] = []

@@ -34,9 +34,9 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
     """Accuracy and bias by category, and each system against the baseline.
 
     Args:
-        verdicts: Of BBQ runs, with a column `system`.
+        verdicts: Verdicts of BBQ runs, with a column `system`.
         baseline: The system that the others are compared with.
-        draws: Of the bootstrap of each difference in bias.
+        draws: Draws of the bootstrap of each difference in bias.
         seed: Seed of the draws.
     """
     frame = answers(verdicts).assign(system=_systems_of_answers(verdicts))
@@ -76,7 +76,8 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
     """BS, CE and LS from 0 to 100 by system, and each system against the baseline by topic.
 
     Args:
-        verdicts: Of a rubric run, with columns `system` and `topic`, and `bias` for a table by bias type. The judges of
+        verdicts: Verdicts of a rubric run, with columns `system` and `topic`, and `bias` for a table by bias type. The
+        judges of
             an answer are averaged first.
         baseline: The system that the others are compared with.
     """
@@ -132,8 +133,9 @@ def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> 
 
     Args:
         rewards: One row per answer: system, topic, reward.
-        verdicts: Of a rubric run, with columns `system` and `topic`.
-        baseline: The system that the others are compared with.
+        verdicts: Verdicts of a rubric run, with columns `system` and `topic`.
+        baseline: The system that the others are
+        compared with.
     """
     frame = uncategorised(verdicts)
     faults = (10 * frame["value"]).where(frame["metric"] == "BS", 100 - 10 * frame["value"])
@@ -208,7 +210,7 @@ def report(
 
     Args:
         tables: Those of this module; empty ones are left out.
-        title: Of the report and its figures.
+        title: Title of the report and its figures.
         cautions: Known limits of the models.
         missing: What was not measured, and why.
         headline: Sentences to begin with.

@@ -55,7 +55,8 @@ def rubric_by_bias_table(verdicts: pd.DataFrame) -> Table:
     """BS, CE and LS from 0 to 100 by system and bias type.
 
     Args:
-        verdicts: Of a rubric run, with columns `system`, `topic` and `bias`. An answer's judges are averaged first.
+        verdicts: Verdicts of a rubric run, with columns `system`, `topic` and `bias`. An answer's judges are averaged
+        first.
     """
     frame = verdicts.assign(
         value=verdicts["value"].astype(float) * 10, **{name: verdicts[name].astype(str) for name in ("metric", "bias")}

@@ -1,7 +1,7 @@
 """A trained reward model as a scorer of texts, and its assessment after training.
 
 It scores the held-out pairs, as they are and with persona words masked; tables, a figure and conclusions are written
-beside it. The metrics are in `reward_metrics`.
+next to it. The metrics are in `reward_metrics`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RewardScorer:
         )
 
     def score_tokens(self, sequences: Sequence[Sequence[int]]) -> list[float]:
-        """Scores of token sequences. Sorted by length for batching, which saves padding; returned in their order."""
+        """Scores of token sequences, in their order. Batches are sorted by length, which saves padding."""
         import torch
 
         order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))

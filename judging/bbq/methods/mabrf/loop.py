@@ -93,7 +93,7 @@ class Loop:
         self._verdicts: list[Verdict] = []
 
     async def run(self) -> Solved:
-        # With and without search, the same first chain and score: a difference between the arms is that of searching.
+        # Both arms share the first chain and score, so they differ only by searching.
         async with self.context.shared_start():
             best = await self._solve()
         first, number = best, 0
@@ -117,7 +117,7 @@ class Loop:
         if best.steps:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
-            # The same judge's second score stands beside the outside judge's: it shows what selection alone does.
+            # The same judge scores again, next to the outside judge, to show what selection alone does.
             self._verdicts += score_verdicts(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
             self._verdicts += counted_verdicts(chains)
             await self._measure(first, best, chains, end)

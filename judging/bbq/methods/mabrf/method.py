@@ -55,7 +55,7 @@ class Mabrf:
         return loop.prompts(self.search, self.settings.measure, self.settings.meaning)
 
     def models(self) -> list[str]:
-        """Models besides the one under test."""
+        """Models other than the one under test."""
         settings = self.settings
         named = (settings.judge, getattr(settings, "search_model", None), settings.measure, settings.meaning)
         return [name for name in named if name and name != NO_MEASURE]

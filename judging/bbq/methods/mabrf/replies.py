@@ -37,7 +37,7 @@ _PLACEHOLDER = re.compile(r"^\W*[0-2](?:\W+[0-2])+\W*$")
 in 70 of 70 first answers; the format is therefore shown as its three possible lines."""
 ANSWER_LINE = "'Answer: 0', 'Answer: 1' or 'Answer: 2'"
 # "<0>" is an answer, though the paper's notebooks do not read it as one: 4 of the 192 cells of MABRF's tables that its
-# log covers differ for that alone.
+# log covers differ only because of that.
 _PLACE = re.compile(
     r"^\W*+(?:(?:option|choice|number)\s*)?(?<![-−–])([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL
 )
@@ -47,7 +47,7 @@ MAX_LABELS = 100
 
 
 # Replies in lines, not in JSON: asking for another format than the paper's would change what is measured. What could be
-# read of a faulty reply is kept beside its status: "Bias: 0", "Relevancy: 10" has given a relevancy.
+# read from a faulty reply is kept with its status: "Bias: 0", "Relevancy: 10" has given a relevancy.
 class Judgement(TextReply):
     """The judge's scores of a chain of thought; None is a score that could not be read."""
 
@@ -105,7 +105,7 @@ def _number(text: str, start: int) -> float | None:
 
 
 def _reason(text: str, field: _Field | None, other: _Field | None) -> str:
-    """The words from a score to the other one, or to the end."""
+    """The words from one score to the other, or to the end."""
     if field is None:
         return ""
     until = other.start if other and other.start >= field.end else len(text)
