@@ -1,7 +1,7 @@
 """Base URLs of models, scorers and search services, the proxies to them, and the rule for where a key may be sent.
 
 A base URL is stored in the run file, so it must contain no secret. A key is never sent over plain http to another
-machine unless the user allows it. What is made to be shared has no addresses: see `redaction`.
+machine unless the user allows it. Anything made to be shared contains no addresses: see `redaction`.
 """
 
 from __future__ import annotations

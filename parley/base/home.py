@@ -20,7 +20,7 @@ def home() -> Path:
 
 
 def set_aside(path: Path, label: str, reason: object) -> None:
-    """Rename a file or folder that cannot be read, with what SQLite keeps beside it, and say so in one line.
+    """Rename a file or folder that cannot be read, along with SQLite's files next to it, and say so in one line.
 
     Args:
         path: What cannot be read; it is free for a new one afterwards.

@@ -87,7 +87,7 @@ class Registry:
 
     kind: str
     group: str
-    # A table and not entry points of our own: those are as old as the last `pip install`, and a checkout would not know
+    # A table, not entry points of our own: those are as old as the last `pip install`, and a checkout would not know
     # a study that was just added.
     shipped: Mapping[str, str]
     members: Sequence[str] = ()

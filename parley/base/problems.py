@@ -1,4 +1,4 @@
-"""What is wrong with a TOML file that a user wrote: all of it in one answer, each problem with its line.
+"""Everything that is wrong with a user's TOML file, in one answer, each problem with its line.
 
 file = UserFile.read(Path("my.toml"), "suite")
 suite = file.validate(Suite)                       # None if it is not one
@@ -19,7 +19,7 @@ from parley.base.errors import ScenarioError
 from parley.base.toml import Lines, Location, read_toml
 
 MAX_PROBLEMS = 20
-"""More are counted: a file of another kind has a problem in every line."""
+"""Further problems are only counted: a file of another kind has one in every line."""
 ID_PATTERN = r"^[a-z0-9][a-z0-9-]*$"
 M = TypeVar("M", bound=BaseModel)
 _BRIEF = reprlib.Repr()
@@ -72,7 +72,7 @@ class UserFile:
     """The places that are not as the model says."""
 
     def is_invalid(self, loc: Location) -> bool:
-        """True if a row or key was found to be invalid, so that nothing more needs to be said of it."""
+        """True if a row or key is known to be invalid, so that nothing more needs to be said about it."""
         return any(loc[: len(wrong)] == wrong or wrong[: len(loc)] == loc for wrong in self.invalid)
 
     def _add_invalid(self, model: type[BaseModel], problem: Mapping[str, Any]) -> None:

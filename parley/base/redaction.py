@@ -1,6 +1,6 @@
-"""Addresses are hidden in what is made to be shared: reports, exported pages, datasets and logs, and stored errors.
+"""Hides addresses in what is made to be shared: reports, exported pages, datasets and logs, and stored errors.
 
-A host may be nobody else's business. Models keep their names; the run file keeps the addresses that resuming needs.
+A host may be private. Models keep their names; the run file keeps the addresses that resuming needs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _IPV4 = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?")
 
 
 def hide_in_error(text: str) -> str:
-    """An error message that keeps the model's name, and of addresses the scheme only: `http://…`."""
+    """An error message with the model's name, but only the scheme of addresses: `http://…`."""
     hosts = _host_pattern(match[0] for match in _URL.finditer(text))
     text = _NETWORK_ERROR.sub(r"\1…", _URL.sub(r"\1://…", text))
     return _IPV4.sub("…", hosts.sub("…", text) if hosts else text)
@@ -40,7 +40,7 @@ class HiddenAddresses:
         known = dict.fromkeys(address for text in _strings(info) for address in _OPTION.findall(text))
         # Numbered and not hashed: the hash of a host name or an IP address can be guessed.
         self._numbers = {address: number for number, address in enumerate(known, 1)}
-        # A known address may stand within a longer text, such as a unit's id; of an unknown one the end is guessed.
+        # A known address may be part of a longer text, such as a unit's id; the end of an unknown one is guessed.
         longest_first = sorted(map(re.escape, known), key=len, reverse=True)
         self._option = re.compile(
             rf"([?&][^=&?\s]+=)({'|'.join(longest_first) or '(?!)'})|(\bbase_url=)({_VALUE})", re.IGNORECASE
@@ -82,7 +82,7 @@ class HiddenAddresses:
 
 
 def _host_pattern(addresses: Iterable[str]) -> re.Pattern[str] | None:
-    """Finds these addresses and their hosts; a host of one word, which may be any word, only where it is surely one."""
+    """Finds these addresses and their hosts; a one-word host, which may be any word, only where it is certainly one."""
     alternatives = set()
     for address in addresses:
         try:

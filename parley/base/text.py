@@ -1,4 +1,4 @@
-"""Helpers for texts: messages that users read, and texts of others that no file could contain."""
+"""Helpers for texts: messages that users read, and others' texts that a file cannot contain as they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def p_text(p: float) -> str:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A number with its sign: "+0.30", "-0.30"; what rounds to 0 has none."""
+    """A number with its sign: "+0.30", "-0.30"; one that rounds to 0 has no sign."""
     text = f"{value:+.{digits}f}"
     return text if float(text) else text[1:]
 
@@ -59,11 +59,11 @@ def without_surrogates(value: Any) -> Any:
 
 
 def in_words(text: str, fields: Mapping[str, object] | None = None) -> str:
-    """What was said in words, on one line: of a typed reply its longest text, without keys and scores.
+    """What was said, on one line; for a typed reply its longest text, without keys and scores.
 
     Args:
         text: The reply.
-        fields: The fields of a typed reply; None of any other.
+        fields: The fields of a typed reply; None for any other.
     """
     if fields:
         text = max((value for value in fields.values() if isinstance(value, str)), key=len, default="")

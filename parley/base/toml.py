@@ -1,4 +1,4 @@
-"""TOML that users write, as a text or a file; what takes long to parse is refused."""
+"""TOML that users write, as a text or a file; texts that take long to parse are refused."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ NEAR_WORDS = {
     **dict.fromkeys(("example", "demo"), "parley view --example"),
     **dict.fromkeys(("debate", "malibu", "rldf", "bbq", "squad", "stardtox", "injection"), "parley run STUDY"),
 }
-"""What people type who do not know the commands, and what they may mean."""
+"""What people who do not know the commands type, and what they may mean."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from parley.analysis.toxicity.thresholds import CalibratedGroup
 
 MAX_PAIRS_SHOWN = 4
-"""The number of pairs of identities that are listed for each scorer, those furthest apart."""
+"""Number of pairs of identities listed for each scorer, those furthest apart."""
 NO_IDENTITY = "none named"
 DIGITS = 4
-"""Of thresholds, which are rounded to the safe side: fewer misses, fewer false alarms."""
+"""Decimals of thresholds, which are rounded to the safe side: fewer misses, fewer false alarms."""
 
 
 def add_audit(add_parser: AddParser) -> None:
@@ -173,7 +173,7 @@ def _print_audit(probes: DataFrame, controls: DataFrame, audit: Audit, threshold
 
 
 def _literal(text: str) -> str:
-    """Names are others' words, and no markup."""
+    """Escapes names: they are others' words, not markup."""
     return escape(visible(text))
 
 

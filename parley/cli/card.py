@@ -131,7 +131,7 @@ def print_card(card: Card, *, everything: bool = False) -> None:
         if everything and line.group != group:
             group = line.group
             table.add_section()
-        # Why a verdict is what it is stands in a sentence above, or in the whole table.
+        # The reason for a verdict is in a sentence above, or in the whole table.
         found = verdict(line) if everything else verdict_word(line)
         table.add_row(line.id, line.title, number(line.estimate, line), interval(line) or "–", found)
     console = Console()

@@ -50,7 +50,7 @@ OTHER_KEYS = (
     "BRAVE_API_KEY",
     "HF_TOKEN",
 )
-"""Environment variables with keys, besides those of `PROVIDERS`."""
+"""Environment variables with keys, in addition to those of `PROVIDERS`."""
 NOT_FOR_USERS = ("dev", "docs", "notebooks")
 """Extras for work on Parley itself."""
 LABEL, STATE = 10, 14
@@ -74,7 +74,7 @@ class Reached:
 
     Args:
         name: The provider with a slash, or the model.
-        state: In a word or three.
+        state: The state, in one to three words.
         detail: What was found, or what to do.
     """
 
@@ -90,7 +90,7 @@ class Examination:
     python: str
     system: str
     packages: list[Package]
-    """Those that Parley always needs, itself first."""
+    """Packages that Parley always needs, itself first."""
     extras: dict[str, list[Package]]
     keys: dict[str, bool]
     """Whether each environment variable is set."""
@@ -150,7 +150,7 @@ def _order(row: Reached) -> int:
 
 
 def _in_words(row: Reached) -> str:
-    """A model with what is known of it; what a missing key is called stands in the line of keys."""
+    """A model with what is known about it; the line of keys names a missing key."""
     return visible(row.name if row.state == "no key" or row.name == "sim/" else f"{row.name} ({row.detail})")
 
 
@@ -175,7 +175,7 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
     """Look at everything; providers and servers at the same time.
 
     Args:
-        names: Models to check besides the providers.
+        names: Models to check in addition to the providers.
         seconds: How long a provider may take to answer.
     """
     packages, extras = _packages()
@@ -343,7 +343,7 @@ async def _ask(client: Client, name: str, seconds: float, wanted: str | None = N
 
 
 class _Unexpected(Exception):
-    """The provider answered with another status than 200."""
+    """The provider answered with a status other than 200."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -366,7 +366,7 @@ async def _list(url: str, headers: dict[str, str], seconds: float) -> list[str]:
 
 
 def _reason(error: Exception, name: str) -> str:
-    """The error without the model's name, which stands before it."""
+    """The error without the model's name, which precedes it."""
     return " ".join(str(error).removeprefix(f"{name} ").removeprefix("needs a key: ").split())
 
 

@@ -1,6 +1,6 @@
-"""The signals of a scheduler before a run has begun: the process ends with the status that says "try again later".
+"""Handles a scheduler's signals before a run has begun: the process ends with the status that says "try again later".
 
-Loading the packages of a run takes seconds, in which Python's own handlers would end the process by the signal.
+Loading a run's packages takes seconds; meanwhile Python's own handlers would let the signal end the process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The first screen of a report in the terminal: at most 28 lines, and what to type next.
 
-What invalidates stands first, then what was asked and its answer, then what it cost. Everything else is on the page, in
-the viewer, and printed by `--all` and `--json`.
+What invalidates results comes first, then the question and its answer, then the cost. Everything else is on the page,
+in the viewer, and printed by `--all` and `--json`.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _cautions(cautions: Sequence[str], width: int) -> Iterator[Text]:
-    """The cautions in their order, as far as three lines go; the last line says how many are left out."""
+    """The cautions in order, in at most three lines; the last says how many are left out."""
     lines: list[str] = []
     for number, caution in enumerate(cautions):
         left = len(cautions) - number - 1
@@ -109,7 +109,7 @@ def _quoted(quote: Quote, width: int) -> Text:
 
 
 def _cost(report: Report, page: Path | None) -> Iterator[Text]:
-    """What the runs cost, and where the rest stands."""
+    """What the runs cost, and where to find the rest."""
     runs = report.runs  # none in the report of a user's own study
     done, failed, planned = (sum(run["units"][key] for run in runs) for key in ("done", "failed", "planned"))
     costs = [run["cost"] for run in runs]
@@ -161,7 +161,7 @@ def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
     return ["parley", "run", study, *as_flags(config)], about
 
 
-@cache  # to plan it takes longer than all the rest of the screen
+@cache  # planning it takes longer than the rest of the screen
 def _every_base_cost() -> float | None:
     """What MALIBU on every base costs; its data are shipped, so it costs the same after every run."""
     return estimated_cost(Job.make("malibu", EVERY_BASE, Options()))

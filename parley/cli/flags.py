@@ -32,7 +32,7 @@ def add_flags(
         schema: The model.
         title: The heading of these flags in --help.
         leave_out: Fields that get no flag.
-        everything: Whether --help shows the flags of `Advanced` fields too; without it they are accepted all the same.
+        everything: Whether --help shows the flags of `Advanced` fields too; they are accepted either way.
     """
     group = parser.add_argument_group(title)
     for name, info in schema.model_fields.items():
@@ -101,7 +101,7 @@ METAVARS = {
 
 
 class _OneModel(argparse.Action):
-    """A model where only one can be used: of two, neither is dropped without a word."""
+    """A model where only one can be used; if two are given, that is an error."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
         if getattr(namespace, self.dest) not in (None, value):

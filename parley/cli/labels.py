@@ -1,4 +1,4 @@
-"""`parley labels draw|simulate|export|import`: what people say of a run's texts, beside what the judges said."""
+"""`parley labels draw|simulate|export|import`: what people say about a run's texts, next to what the judges said."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def _ready(provider: Provider) -> str:
 
 
 def _is_open(url: str | None) -> bool:
-    """True if something listens at an address. That it serves a model, `parley doctor` asks."""
+    """True if something listens at an address. `parley doctor` checks whether it serves a model."""
     address = urlsplit(url or "")
     try:
         port = address.port or (443 if address.scheme == "https" else 80)

@@ -88,7 +88,7 @@ def _planned(source: str) -> dict[str, Any]:
 
 
 def _work(parsed: argparse.Namespace, planned: dict[str, Any]) -> Work:
-    """From the flags, or else the dry run, or else the defaults, which are those of a panel."""
+    """The calls, from the flags, else the dry run, else the defaults for a panel."""
     calls = parsed.calls or planned.get("calls")
     if not calls:
         raise ConfigError("give --calls N, or --from FILE with the JSON of a dry run")

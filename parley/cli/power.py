@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 10**9
-"""Bases, judges or tests: beyond, the t distribution is the normal one, and no study has as many."""
+"""Maximum of bases, judges or tests: beyond it t is the normal distribution, and no study has as many."""
 PER_BASE, JUDGES = 10, 4
 SD_BASE, SD_SCENARIO, SD_RESIDUAL = 0.15, 0.65, 1.0
-"""Near those of a 1.5B judge on 62 scenarios of 13 bases (0.11 between bases, 0.85 for a panel's score)."""
+"""Close to a 1.5B judge's on 62 scenarios of 13 bases (0.11 between bases, 0.85 for a panel's score)."""
 SD, ICC = 1.7, 0.3
 MALIBU_PAIRS = "MALIBU's pairs of identities within a category"
 ASSUMES = "bases are independent; the differences of their means are normally distributed; Holm's first step"
@@ -270,7 +270,7 @@ def _from_run(parsed: argparse.Namespace) -> _Design:
         raise ConfigError(f"in {path} differences between identities do not vary over bases: nothing can be planned")
     if parsed.per_base is not None and math.isnan(found.within):
         raise ConfigError(f"--per-base needs a pilot run with several scenarios per base, and {path} has one")
-    # What the run itself finds is the report's number; a new study is sized by an upper limit of a small sample's SD.
+    # The report says what this run finds; a new study is sized by an upper limit of a small sample's SD.
     as_run = parsed.effect is None and parsed.bases in (None, found.bases) and parsed.per_base is None
     limit = f"an upper {UPPER:.0%} confidence limit of the standard deviation of"
     return _Design(

@@ -15,7 +15,7 @@ from parley.runs import Progress
 
 LINE_SECONDS = 10.0
 MAX_RISE = 0.03
-"""The share by which the time left that is shown may rise in a second."""
+"""The share by which the displayed time left may rise in a second."""
 
 
 def facts(progress: Progress, seconds_left: float | None) -> str:
@@ -103,7 +103,7 @@ class ProgressView:
     def _steady(self, seconds: float | None, now: float) -> float | None:
         """The time left as it is shown: it may fall at once, and rises slowly.
 
-        The last calls of a run may be its longest, and a time that jumps up by half is believed by nobody.
+        The last calls of a run may be its longest, and nobody believes a time that jumps up by half.
         """
         if seconds is not None and self._left is not None:
             shown, at = self._left

@@ -83,7 +83,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     paths = [example_runs()["silent"]] if parsed.example else [Path(run) for run in parsed.run] or [newest_run()]
     files = parsed.files and (not parsed.json or parsed.out is not None)
     folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{run_stem(paths[0])}-report"
-    with explain_damage(*paths):  # also while it is drawn
+    with explain_damage(*paths):  # even while it is drawn
         report = make_report(paths, draws=parsed.draws, seed=parsed.seed, margin=parsed.margin, study=parsed.study)
         return show(
             report,
@@ -197,9 +197,9 @@ def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Ta
     Columns that the terminal has no room for are left out, and named below the table.
 
     Args:
-        title: Of the table.
+        title: Title of the table.
         frame: The rows.
-        width: Of the terminal, in characters (default: as it is).
+        width: Width of the terminal in characters (default: as it is).
     """
     import pandas as pd
 
@@ -257,7 +257,7 @@ def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _interval_columns(frame: pd.DataFrame) -> pd.DataFrame:
-    """`low` and `high` as one column, and so `x_low` and `x_high`; of two of one mean, that over scenarios."""
+    """`low` and `high` as one column, and likewise `x_low` and `x_high`; if a mean has two, the one over scenarios."""
     import pandas as pd
 
     from parley.analysis.reporting.report import format_cell

@@ -298,7 +298,7 @@ def _write(
     if target.exists() and not parsed.force and not _is_unedited_output(target, job.path):
         raise ConfigError(f"{target} already exists; choose another file with --to, or overwrite it with --force")
     status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
-    if status and not job.path.exists():  # removed meanwhile, which was said
+    if status and not job.path.exists():  # removed meanwhile, as already reported
         return status
     with RunFile.open(job.path) as file:
         accepted = list(file.accepted())

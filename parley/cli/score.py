@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MAX_LISTED = 5
 """The number of missing questions that are listed on a terminal; --json has them all."""
 MAX_ABSOLUTE = 1e300
-"""Beyond this a value is refused: infinities, 10^400. NaN fails the comparison, too."""
+"""Larger values are refused: infinities, 10^400. NaN fails the comparison too."""
 
 
 def add_bbq(add_parser: AddParser) -> None:

@@ -33,7 +33,7 @@ SCORERS = (
     "the name of an installed scorer, or your own as file.py:Class"
 )
 MAX_TEXTS_SHOWN = 20
-"""Up to this many texts are listed with their scores; of more, only a summary is printed."""
+"""Up to this many texts are listed with their scores; for more, only a summary is printed."""
 TABLE_STYLE: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
 
 

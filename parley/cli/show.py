@@ -61,7 +61,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _count(file: RunFile, prefix: str) -> int:
-    """How many units' ids begin like this."""
+    """The number of units whose ids begin like this."""
     _, rows = file.rows("SELECT count(*) FROM units WHERE substr(id, 1, length(?1)) = ?1 AND id != ?1", (prefix,))
     exact = file.status(prefix) is not None
     return 1 if exact else int(rows[0][0])

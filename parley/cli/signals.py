@@ -1,7 +1,7 @@
 """What stops a run from outside: Ctrl-C, the signals of a scheduler, and the end of the wall time.
 
 The first Ctrl-C finishes the units in progress, the second abandons them. A scheduler's signal gives them `grace`
-seconds, after which the process has ended in any case: a thread sees to it if the event loop cannot.
+seconds. Then the process ends in any case; a thread ends it if the event loop cannot.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Signals:
             elif task is not None:
                 task.cancel()
 
-        with suppress(NotImplementedError, RuntimeError):  # Windows has no such handlers, nor has another thread
+        with suppress(NotImplementedError, RuntimeError):  # neither Windows nor other threads have such handlers
             loop.add_signal_handler(signal.SIGINT, on_interrupt)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -41,7 +41,7 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
 
     Args:
         forest: What is drawn.
-        width: Of the terminal, in characters.
+        width: Width of the terminal, in characters.
         marks: What it is drawn with.
         rows: The most estimates that are shown, the primary ones first; the axis says how many are left out.
     """
@@ -95,7 +95,7 @@ class Axis:
 
 
 def _labels(lines: Sequence[Estimate]) -> list[str]:
-    """What each line is called; where two are called the same, with the parts of their headings that differ."""
+    """The name of each line; where two are equal, with the parts of their headings that differ."""
     if len({line.label for line in lines}) == len(lines):
         return [line.label for line in lines]
     headings = [line.group.split(" · ") for line in lines]
@@ -109,7 +109,7 @@ def _cut(text: str, marks: Marks, most: int = LABEL_WIDTH) -> str:
 
 
 def _style(line: Estimate) -> str:
-    """Green where an effect is shown, dim where a line only stands beside the others."""
+    """Green where an effect is shown, dim for secondary lines."""
     if line.secondary:
         return "dim"
     return "bold green" if line.p is not None and line.p <= LEVEL else "cyan"

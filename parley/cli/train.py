@@ -156,7 +156,7 @@ def _put(config: dict[str, Any], setting: str) -> None:
 
 
 def _value(text: str) -> Any:
-    """A value as in TOML; what TOML cannot read is a text that was written without quotes."""
+    """A value as in TOML; anything that TOML cannot read is a text without quotes."""
     try:
         table = parse_toml(f"value = {text}")
     except (ValueError, RecursionError):
@@ -242,7 +242,7 @@ def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
 
 
 def _seed_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Means ± standard deviations of what has one, after what the row is about."""
+    """What the row is about, then means ± standard deviations where there are any."""
     for row in rows:
         about = ", ".join(value for value in row.values() if isinstance(value, str))
         means = [

@@ -24,9 +24,9 @@ UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, OverflowError,
 CHUNK = 200
 """Conversations written in one transaction."""
 SOURCE = "log"
-"""The facet `source` of a unit that was read from another's log; reports tell recomputed values from ours by it."""
+"""The facet `source` of a unit that was read from another's log, so that reports can name recomputed values."""
 MAX_BYTES = 512 * 2**20
-"""Of an unpacked file: a few kilobytes of gzip may unpack to far more than any memory."""
+"""Maximum size of an unpacked file: a few kilobytes of gzip may unpack to far more than any memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,13 +37,13 @@ MAX_MEMBER = 64 * MEBIBYTE
 MAX_UNPACKED, MAX_RATIO = 256 * MEBIBYTE, 100
 """An archive may unpack to this many bytes, or to this many times its size if that is more."""
 MAX_PROMPT_MESSAGES = 500_000
-"""In all prompts of a sample: they are stored as ranges of messages, so that a small sample may stand for billions."""
+"""Maximum messages in all prompts of a sample: stored as ranges, a small sample may expand to billions."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93)
 """How Inspect compresses; 93 is Zstandard."""
 STEP = 4096
 """Bytes to unpack at a time. `zipfile` compares with the stated size only after a step, which may be far larger."""
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
-"""Inspect's letters. Its N (no answer) does not become 0: it has no value, and is counted as unparsed."""
+"""The values of Inspect's letters. N (no answer) does not become 0: it has no value and counts as unparsed."""
 
 
 def read_inspect(path: Path) -> Imported:

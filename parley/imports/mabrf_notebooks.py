@@ -1,14 +1,14 @@
 """MABRF's public notebooks, read as runs: what their cells printed, row by row, through our own readers.
 
 A notebook on BBQ prints, for each row of BBQ-Hard in its order, the judge's raw replies, the solver's answer, each
-rephrasing with its chains (and with the search before it), and the final answer. Where it prints no raw replies, there
-are the scores that it read from them, and a summary of the row; only the bias judged again is then missing. One on
-SQuAD prints each question's id and answer. Only printed output of code cells is read, and the model's name from their
-source; text cells are not.
+rephrasing with its chains (and with the search before it), and the final answer. Where it prints no raw replies, it
+prints the scores read from them and a summary of the row; then only the bias judged again is missing. One on SQuAD
+prints each question's id and answer. Only printed output of code cells is read, and the model's name from their source;
+text cells are not.
 
 The judge's replies are read as ours are (`Judgement`), not by the notebooks' pattern, which misses "7/10". A chain of
-thought is in the log only if it was rephrased. Colab keeps the last 5,000 lines of an output: the rows before them are
-failed units, and of the row in which they begin, what is left is read.
+thought is in the log only if it was rephrased. Colab keeps the last 5,000 lines of an output: earlier rows are failed
+units, and what is left of the row where they begin is read.
 """
 
 from __future__ import annotations
@@ -139,18 +139,18 @@ def _bbq_unit(task: Task, method: str, model: str) -> Unit:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What a log has of one row, in either form."""
+    """What a log contains about one row, in either form."""
 
     label: str | None
     """None where it is not printed."""
     first: str
     """The solver's answer."""
     replies: Sequence[str]
-    """The judge's, of the first chain and of each candidate; as it wrote them, or from the scores that are printed."""
+    """The judge's replies on the first chain and on each candidate, as written or from the printed scores."""
     last: str
     """The judge's final reply."""
     judged_again: bool
-    """Whether that has a bias."""
+    """Whether the final reply has a bias."""
     passes: Sequence[str]
 
 
@@ -253,7 +253,7 @@ def _judged(
 
 
 def _answer(turn: Turn, words: str, task: Task, metric: str) -> Verdict:
-    # `<0>` is an answer too; 4 of the 192 cells of MABRF's tables that its log covers differ for that alone.
+    # `<0>` is an answer too; 4 of the 192 cells of MABRF's tables that its log covers differ only because of that.
     place = read_place(words, task) if words else None
     return answer_verdict(turn, task, place, "unparsed" if place is None else "ok", metric)
 

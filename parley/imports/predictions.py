@@ -29,7 +29,7 @@ class Predictions:
     answers: tuple[int, ...]
     """For each row the index of the predicted answer, −1 if it could not be parsed."""
     how: Mapping[str, int]
-    """How many predictions were parsed in which way."""
+    """The number of predictions by how they were parsed."""
     missing: int
     """Rows without a prediction, in the categories that have any."""
 
@@ -108,7 +108,7 @@ def columns(rows: Sequence[BbqRow], answers: Sequence[int]) -> dict[str, list[An
 
     Args:
         rows: The rows of BBQ that were answered.
-        answers: For each the index of the answer, −1 if it could not be parsed.
+        answers: The index of each answer, −1 if it could not be parsed.
     """
     return {
         "category": [row.category for row in rows],

@@ -1,4 +1,4 @@
-"""Preference datasets of anyone, in TRL's format, as one frame: a folder or file of Parquet or JSON lines.
+"""Anyone's preference datasets in TRL's format, as one frame: a folder or file of Parquet or JSON lines.
 
     pairs = read_preferences(Path("age-pairs"))
 
@@ -64,7 +64,7 @@ def read_preferences(path: Path) -> Preferences:
 
 
 def referee_checks(path: Path) -> list[str]:
-    """What the checks of the referees said whose debates an export was made from; nothing of other datasets.
+    """The results of the referee checks behind an export's debates; nothing for other datasets.
 
     Args:
         path: The folder of the dataset.
@@ -106,7 +106,7 @@ def _rows(path: Path) -> Iterator[tuple[str, str, Row]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The data files of a folder; of several tables, those of `pairs`."""
+    """The data files of a folder; if it has several tables, those of `pairs`."""
     folder = folder / "pairs" if (folder / "pairs").is_dir() else folder
     for ending in ("parquet", "jsonl", "json", "arrow"):
         files = sorted(folder.rglob(f"*.{ending}"))

@@ -1,4 +1,4 @@
-"""Work beside a single run: the evaluation of trained models, the RLAIF baseline, ablations, forecasts of large runs,
+"""Work beyond a single run: the evaluation of trained models, the RLAIF baseline, ablations, forecasts of large runs,
 toxicity scores of texts, and the critique loop for applications.
 
 Metrics and configs of the first three are in `parley.training`.

@@ -52,7 +52,7 @@ def run_control(config: TrainConfig, report: Callable[[str], None] = lambda line
 
 
 def passed(rows: list[dict[str, Any]]) -> bool:
-    """Whether the bias fell with every seed, and with shuffled labels with none."""
+    """Whether the bias fell with every seed, and with none if labels were shuffled."""
     return all(row["lowered"] == (row["labels"] == PLANTED) for row in rows)
 
 

@@ -51,7 +51,7 @@ GAPS = (
     "quantiles of Default's answers, since a reward has no unit. Clusters are topics."
 )
 RunJob = Callable[[Job], None]
-"""Runs a study; the command line's shows progress."""
+"""Runs a study; the command line's version shows progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class EvaluatedSystem:
 
     name: str
     key: str
-    """In file names."""
+    """The system's name in file names."""
     model: str
     method: str
     version: str

@@ -3,8 +3,8 @@
     forecast(Work(calls=10_000_000), ProviderLimits(requests_a_minute=10_000, latency=1.5), Machine(concurrency=512))
 
 It simulates concurrent units with their calls one after the other, varying latencies, the provider's rate limits, and
-how our clients retry (`parley.agents.models.throttle`). Of a long run the first 100,000 calls are simulated; the rest
-is extrapolated at the rate of their second half. Checked against real runs: docs/planning.md.
+how our clients retry (`parley.agents.models.throttle`). Only the first 100,000 calls of a long run are simulated; the
+rest is extrapolated at the rate of their second half. Checked against real runs: docs/planning.md.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_SIMULATED_CALLS = 100_000
 RETRIES: int = ClientOptions.model_fields["retries"].default
 CHARACTERS_PER_TOKEN = 4.5
 CALL_BYTES, CACHED_BYTES, REPLY_COPIES = 545, 375, 1.05
-"""Bytes per call in the run file and in the reply cache besides the reply's text, measured over 10,000 calls."""
+"""Bytes per call in the run file and in the reply cache, without the reply's text, measured over 10,000 calls."""
 BASE_MB, UNIT_MB = 65.0, 0.08
 """Memory of a process, and of each unit in progress with its messages."""
 

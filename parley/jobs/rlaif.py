@@ -89,7 +89,7 @@ def label_completions(config: TrainConfig) -> TrainConfig:
 
 
 def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: PromptSplits) -> None:
-    """The pairs that the labeller had a preference in, as TRL's rows, with the topics of RLDF's policy."""
+    """The pairs in which the labeller preferred one, as TRL's rows, with the topics of RLDF's policy."""
     with RunFile.open(path) as file:
         verdicts = frames.verdicts(file)
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
@@ -125,6 +125,6 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
 
 
 def _preference(verdict_of: dict[tuple[str, str, int], Any]) -> float:
-    """How surely the second answer was preferred: from 0 to 1, and 0.5 if neither was, or a label could not be read."""
+    """The degree to which the second answer was preferred, from 0 to 1; 0.5 for a tie or an unreadable label."""
     found = verdict_of.get(("preference", "", 4))
     return float(found.value) if found else 0.5

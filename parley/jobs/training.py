@@ -144,7 +144,7 @@ def run_seeds(
 
 
 def seed_tables(results: Mapping[int, Mapping[str, Any]]) -> list[Table]:
-    """A table for every table that the results have: of training, of the ablation and of the evaluation."""
+    """All tables of the results: of training, of the ablation and of the evaluation."""
     by_table: dict[str, list[dict[str, Any]]] = {}
     for seed, result in results.items():
         tables = {

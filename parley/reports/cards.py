@@ -1,4 +1,4 @@
-"""The judge's card of a file: of a card's JSON, or of a run, with its lines and what model and data they come from."""
+"""The judge's card in a file, either a card's JSON or a run: its lines, and the model and data behind them."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ def write_card_files(card: Card, stem: Path, runs: Path) -> None:
 
 
 def _read_malibu(run: LoadedRun, plan: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """The silent ballots of a MALIBU run as those of a card, and a card's plan: both ask about labels and flaws.
+    """The silent ballots of a MALIBU run as a card's, with a card's plan: both ask about labels and flaws.
 
-    Such a card has fewer lines, and the plan's hash in place of a battery's: it is compared with runs of the same plan.
+    Such a card has fewer lines, and the plan's hash instead of a battery's: it is compared with runs of the same plan.
     """
     verdicts, assigned = run.verdicts, dict.fromkeys(("flaw", "dose", "flawed", "ask", "author"), "")
     if len(run.models) != 1 or "stage" not in verdicts:

@@ -23,7 +23,7 @@ def simulated(models: Sequence[str]) -> list[str]:
 
 
 def catalogue_cautions(models: Sequence[str]) -> list[str]:
-    """What the catalogue says of models that are too small to be taken seriously."""
+    """What the catalogue says about models that are too small to be taken seriously."""
     lines = []
     for name in models:
         provider, _, model = name.partition("?")[0].partition("/")

@@ -1,4 +1,4 @@
-"""`parley.check`: does a judge meet what is required of it? For a test of yours, or for `parley check`.
+"""`parley.check`: does a judge meet its requirements? For your own tests, and for `parley check`.
 
 result = parley.check("cards/judge.json", ["gender.abs < 0.1", "position < 0.6"], baseline="cards/before.json")
 assert result.outcome != "broken", result
@@ -35,7 +35,7 @@ def check(
         lines: The lines that are compared with the baseline (default: all).
 
     Returns:
-        The outcome ("holds", "broken" or "undecided"), and what became of each requirement; as a text, one line each.
+        The outcome ("holds", "broken" or "undecided"), and the outcome of each requirement; as a text, one line each.
     """
     given = [require] if isinstance(require, str) else list(require)
     allowed = dict(tolerance or {})

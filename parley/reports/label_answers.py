@@ -73,7 +73,7 @@ def answer(item: LabelItem, question: Question, value: str | float | None) -> An
 
 
 def judged(file: RunFile, unit: str) -> dict[tuple[str, str], float | str]:
-    """What the judges said of an item, by subject and question: mean scores on the raters' scale, and their choice."""
+    """What the judges said about an item, by subject and question: mean scores on the raters' scale, and choices."""
     try:
         item = label_item(file, unit)
     except NotFound:

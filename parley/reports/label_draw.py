@@ -135,7 +135,7 @@ def drawn_items(file: RunFile, settings: DrawSettings) -> list[Item]:
 
 
 def stored_settings(settings: DrawSettings, items: Sequence[Item]) -> dict[str, Any]:
-    """What is stored of a draw beside its items."""
+    """What is stored about a draw in addition to its items."""
     return {
         "asked": settings.count,
         "drawn": sum(item.position is not None for item in items),
@@ -161,7 +161,7 @@ def matching_units(file: RunFile, filters: Mapping[str, Sequence[str]]) -> list[
 
 
 def asked_item(file: RunFile, unit: str, settings: DrawSettings) -> LabelItem:
-    """What raters of a draw see of a unit, and are asked."""
+    """What raters of a draw see of a unit, and what they are asked."""
     item = label_item(file, unit)
     return replace(item, metrics=()) if item.is_pair and not settings.scores else item
 
@@ -200,7 +200,7 @@ def probabilities(spread: Sequence[float], count: int, floor: float) -> list[flo
         return [count / size] * size
     share = [floor / size + (1 - floor) * value / total for value in spread]
     certain: set[int] = set()
-    while True:  # what exceeds 1 is certain, and the others share what is left; that only raises them
+    while True:  # a text above 1 is certain, and the others share the rest, which only raises them
         rest = math.fsum(value for n, value in enumerate(share) if n not in certain)
         scale = (count - len(certain)) / rest
         above = {n for n, value in enumerate(share) if n not in certain and value * scale >= 1}
@@ -232,8 +232,8 @@ def systematic(chances: Sequence[float], start: float) -> list[int]:
 def disagreement(file: RunFile, units_of: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """How much the final verdicts on a text differ, over judges and over the units that show it.
 
-    Of scores the standard deviation, in units of the metric's own over all texts; of choices the chance that two
-    judges choose differently. The mean over a text's metrics.
+    For scores it is the standard deviation, in units of the metric's own over all texts; for choices, the chance that
+    two judges choose differently. It is averaged over a text's metrics.
     """
     scores: dict[tuple[str, str, str], list[float]] = {}
     choices: dict[tuple[str, str], list[str]] = {}

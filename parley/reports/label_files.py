@@ -148,7 +148,7 @@ def _draw_for(
 ) -> tuple[int | None, DrawSettings, list[Item]]:
     """The draw that rows belong to, its id None if the notes do not have it yet.
 
-    Labels that say nothing of a draw are a list that somebody chose, without probabilities.
+    Labels without a draw are a list that somebody chose, without probabilities.
     """
     if recipe or draw_id is not None:
         for draw in notes.draws():

@@ -30,7 +30,7 @@ class LabelFileError(ConfigError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRow:
-    """One answer of a file, and where it stands.
+    """One answer of a file, and its place.
 
     Args:
         place: "line 3", or "entry 3" of an array.

@@ -12,7 +12,7 @@ from parley.runs.reading import template_fields
 def silent_fields(file: RunFile, unit: Mapping[str, Any]) -> dict[str, str]:
     """The situation and the answers of a silent ballot, by name; empty if its prompt is not as its wordings say.
 
-    The unit's own wordings, as the run stores them, are put together to one template of its prompt.
+    The unit's own wordings, as the run stores them, are combined into one template of its prompt.
 
     Args:
         file: The run.

@@ -1,7 +1,7 @@
-"""What a person rates of a unit: the task, one or more texts without identities or instructions, and what is asked.
+"""What a person sees of a unit: the task, one or more texts without identities or instructions, and what is asked.
 
-The judges' questions are asked again: of a pair, which answer is better and each metric for both; of one text, each
-metric of the rubric; of a debate, the bias of each statement of one round; of a critique loop, its last draft. Of a
+Raters get the judges' questions: for a pair, which answer is better and each metric for both; for one text, each metric
+of the rubric; for a debate, the bias of each statement of one round; for a critique loop, its last draft. For a
 question with options the rater chooses one, without seeing the model's answer. A label can only be compared with a
 verdict if both answer the same question about the same text: so items are built from a unit's roles and the values in
 its prompt, not from the prompt's text.
@@ -91,7 +91,7 @@ class LabelItem:
         return self.choice == "preferred"
 
     def page(self) -> dict[str, Any]:
-        """As the page gets it. Texts are numbered: a subject can be the name of a speaker, and so an identity."""
+        """The item as the page gets it. Texts are numbered: a subject can be a speaker's name, and so an identity."""
         return {
             "pair": self.is_pair,
             "task": [{"title": title, "text": text} for title, text in self.task],
@@ -312,7 +312,7 @@ class Options:
     context: str
     question: str
     answers: tuple[tuple[str, str], ...]
-    """As they were shown: the number in the published order, and the words."""
+    """The options as shown: the number in the published order, and the words."""
 
 
 def _options(unit: Mapping[str, Any], fields: Mapping[str, str]) -> Options | None:

@@ -1,4 +1,4 @@
-"""What judges said of the texts that people could have labelled, for the section in which labels correct them."""
+"""What judges said about the texts that people could have labelled, for the section in which labels correct them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from parley.runs.studies import arms_of
 
 CHOICE = {"A": 1.0, "tie": 0.5, "B": 0.0}
 OPTION = "answer"
-"""A choice between options says what is right and not how good a text is: there is no judge to correct."""
+"""A choice between options says what is right, not how good a text is: there is no judge to correct."""
 TOPICS = ("topic", "prompt", "item")
 """Facets that are clusters where units have no base, template or paragraph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLabels:
-    """The labels of one or several runs, what they were drawn from, and what the judges said of it."""
+    """The labels of one or several runs, what they were drawn from, and what the judges said about it."""
 
     labels: pd.DataFrame
     drawn: pd.DataFrame
@@ -39,7 +39,7 @@ class RunLabels:
 
 
 def with_labels(report: Report, runs: Sequence[LoadedRun], arms: Sequence[str]) -> Report:
-    """The report with what people's labels say beside the judge's estimates; as it was where there are none.
+    """The report with people's labels next to the judge's estimates; unchanged if there are none.
 
     Args:
         report: The study's own.
@@ -114,7 +114,7 @@ def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> RunLabels:
     """The labels of the runs.
 
     Args:
-        runs: The runs; of several, units begin with the run's number.
+        runs: The runs; if there are several, units begin with the run's number.
         arms: The facets that the study compares texts by.
     """
     several = len({str(model) for run in runs for model in run.verdicts["model"].unique()}) > 1
@@ -155,7 +155,7 @@ def _with_mean(labels: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame
 
 
 def _mean_of_all(column: pd.Series) -> float:
-    """The mean; of an item whose questions were not all answered there is none."""
+    """The mean; none for an item with unanswered questions."""
     return float(column.mean(skipna=False))
 
 
@@ -235,7 +235,7 @@ def _arm(values: Mapping[str, Any]) -> Arm:
 
 
 def _without_shared_parts(arms: pd.Series) -> list[Arm]:
-    """The arms without the parts that all of them have, which tell nothing apart."""
+    """The arms without the parts that all of them share."""
     table = list(zip(*dict.fromkeys(arm.parts for arm in arms), strict=True))
     kept = [place for place, parts in enumerate(table) if len(set(parts)) > 1]
     return [replace(arm, parts=tuple(arm.parts[place] for place in kept)) for arm in arms]

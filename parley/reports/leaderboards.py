@@ -31,7 +31,7 @@ def leaderboard(
     Args:
         folder: A folder with cards (JSON), runs of cards, or both; folders inside it are read too (default: cards).
         out: The page to write (default: leaderboard.html in the folder).
-        shipped: Whether the cards that ship with Parley are shown beside those of the same units.
+        shipped: Whether the cards that ship with Parley are shown along with those of the same units.
         warn: Takes a line for each file that has no card.
     """
     place = Path(folder or FOLDER)

@@ -19,7 +19,7 @@ from parley.runs.reading import why_nothing_is_done
 from parley.runs.studies import measures_of
 
 FAR = 1e100
-"""Verdicts beyond are no scores: their squares and sums are infinite."""
+"""Larger verdicts are not scores: their squares and sums would be infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class LoadedRun:
     units: pd.DataFrame
     """One row per finished unit, see `parley.runs.frames.spending`."""
     replies: Replies
-    """How the agents' replies could be read, and how many were cut."""
+    """How well the agents' replies could be read, and how many were cut."""
     on_scale: Mapping[str, float]
     """Share of probability that silent ballots put on the scale's numbers, by model."""
     addresses: HiddenAddresses

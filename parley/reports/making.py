@@ -1,4 +1,4 @@
-"""From run files to a report, the study's own or the generic one; and two runs compared on the same units.
+"""Makes a report from run files, the study's own or the generic one, and compares two runs on the same units.
 
 A study names its report: built-in ones are listed in `parley.runs.studies`, an installed package registers an entry
 point in the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of
@@ -108,7 +108,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
 
 
 def _card_report(run: LoadedRun, context: ReportContext) -> Report:
-    """The report of a card, whose lines need its battery, which a frame of verdicts has not."""
+    """The report of a card, whose lines need its battery, which a frame of verdicts lacks."""
     from parley.analysis.card.report import card_report
     from parley.reports.cards import make_card  # it loads AutoGen, which no other report needs
 
@@ -127,7 +127,7 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
 
 
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:
-    """Whether no judge heard another in round 1, in any run; None if a run does not say, as imported ones."""
+    """Whether no judge heard another in round 1, in any run; None if a run does not say, such as an imported one."""
     said = [run.config.get("blind") for run in runs]
     return None if None in said else all(said)
 
@@ -157,7 +157,7 @@ def _planned_margin(runs: Sequence[LoadedRun]) -> float | None:
 
 
 def _directions(runs: Sequence[LoadedRun]) -> tuple[Directions, list[str]]:
-    """Which way the stereotypes go, as planned; and a caution for each base of which the runs' plans differ."""
+    """The planned directions of stereotypes, and a caution for each base on which the runs' plans differ."""
     merged: Directions = {}
     differing: dict[str, None] = {}
     for run in runs:

@@ -98,7 +98,7 @@ def find_damage(path: Path) -> str | None:
 
 
 def _checks() -> Iterator[tuple[str, str]]:
-    """What each check finds, and a query that gives a row if it is so."""
+    """What each check finds, and a query that returns a row if it applies."""
     for table, columns in COLUMNS.items():
         for column, kind in columns.items():
             yield f"{table}.{column} has an invalid value", f"SELECT 1 FROM {table} WHERE {_invalid(column, kind)}"

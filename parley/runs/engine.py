@@ -48,8 +48,7 @@ class Result:
     first_error: str | None = None
     """The error of the first unit that failed."""
     unread: str | None = None
-    """That not one reply of the run could be read, and of what kinds they are; None if one could be, or none was
-    to be."""
+    """Says that no reply of the run could be read, and why; None if one could be, or none had to be."""
     rescued: Path | None = None
     """The file that has everything, if the run file was removed or replaced during the run."""
     scheduled: bool = False
@@ -64,7 +63,7 @@ MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""
 TICK_SECONDS = 0.5
 MAX_CLOSING_SECONDS = 10.0
-"""Of the time that a scheduler gives, this much (at most half) is for closing workers, models and files."""
+"""Seconds of a scheduler's grace (at most half of it) that are kept for closing workers, models and files."""
 
 
 class Engine:
@@ -203,7 +202,7 @@ class Engine:
         )
 
     def _unread(self) -> str | None:
-        """What to say of a run in which nothing could be read; None if something was."""
+        """What to say about a run in which nothing could be read; None if something was."""
         lost = self.file.lost_verdicts()
         if self.progress.read and not lost:
             return None
@@ -259,7 +258,7 @@ class Engine:
             self.stop(str(error))
             return
         if old := self.file.rescued_from:
-            self._stop_reason = (  # whatever stopped the run before: this is what one must know
+            self._stop_reason = (  # this matters more than whatever stopped the run before
                 f"{old} was removed or replaced while it was being run; everything so far is in {self.file.path}: "
                 f"rename it to {old} to resume"
             )

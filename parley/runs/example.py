@@ -2,7 +2,7 @@
 
     runs = example_runs()        # {"silent": …/example/silent.sqlite, "talking": …/example/talking.sqlite}
 
-The package has them compressed; they are unpacked to Parley's home, never beside the user's runs, and opened there.
+The package has them compressed; they are unpacked to Parley's home, never among the user's runs, and opened there.
 `python -m docs.example SILENT TALKING` packs other ones.
 """
 

@@ -1,9 +1,9 @@
 """What runs the units of a run. The engine plans and writes; an executor only runs units and hands in the results.
 
-`run_unit` runs one, in the run's own process or in a worker's. What units that are not done have paid for is kept in
-the run file where the reply cache is off: the table `pending_replies` is created when the first reply is written, a
-unit's rows are deleted in the transaction that stores the unit as done, and the table is dropped when the file is
-closed without any. So a finished run has none.
+`run_unit` runs one, in the run's own process or in a worker's. Where the reply cache is off, the run file keeps the
+replies of unfinished units: the table `pending_replies` is created when the first reply is written, a unit's rows are
+deleted in the transaction that stores the unit as done, and the table is dropped when the file is closed without any.
+So a finished run has none.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class UnfinishedUnits:
         self._units.pop(unit, None)
 
     def take(self) -> list[PendingRow]:
-        """What came since the last time."""
+        """The replies that came since the last time."""
         return [(unit, *reply) for unit, replies in self._units.items() for reply in replies.take()]
 
 
@@ -248,7 +248,7 @@ class InProcess:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def close(self) -> None:
-        """Nothing is left open by `run_units`."""
+        """`run_units` leaves nothing open."""
 
     async def _work(self, units: Iterator[Unit], control: RunControl) -> None:
         on_call: Callable[[Call], None] = control.progress.add_call

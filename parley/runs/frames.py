@@ -84,7 +84,7 @@ def units(file: RunFile) -> pd.DataFrame:
 
 
 def _plain(facet: Any) -> Any:
-    """A facet as a study of ours has them; what another tool's run has beside (lists, tables), as its text."""
+    """A facet as our studies have them; other values from another tool's run (lists, tables) as text."""
     return json.dumps(facet) if isinstance(facet, list | dict) else facet
 
 
@@ -117,7 +117,7 @@ DRAWN_COLUMNS = ("draw", "unit", "text_id", "probability", "position")
 def labels(run: RunFile | str | Path) -> pd.DataFrame:
     """One row per question that a rater answered or skipped about one item.
 
-    `value` is missing for a skip, `probability` for an item of a sorted queue, which is no random sample.
+    `value` is missing for a skip, `probability` for an item of a sorted queue, which is not a random sample.
 
     Args:
         run: An open run file, or the path of one.

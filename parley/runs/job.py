@@ -225,7 +225,7 @@ class Job:
         return replace(self, study=study, size=size, rejected=rejected, accepted=accepted)
 
     def read_check(self) -> Job:
-        """This job after its check: what that said stands in its run file. ParleyError if it failed and must not."""
+        """This job after its check, with the result in its run file. ParleyError if it failed and must not."""
         assert self.check is not None, "this job has no check"
         required = getattr(self.study.config, "require_referee", False)
         try:
@@ -339,7 +339,7 @@ class Job:
 
     @contextmanager
     def _within_wall_time(self, engine: Engine) -> Iterator[None]:
-        """Have the engine end before the wall time is over, and begin to do so by the grace earlier."""
+        """Have the engine end before the wall time is over; it begins to stop one grace period earlier."""
         if (left := self.seconds_left()) is None:
             yield
             return

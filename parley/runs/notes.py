@@ -1,6 +1,6 @@
 """Notes and blind labels: tags and comments on units and messages, and the scores of human raters.
 
-They are stored in RUN.notes.sqlite beside the run. The run file itself is never changed, and a copy of the folder
+They are stored in RUN.notes.sqlite next to the run. The run file itself is never changed, and a copy of the folder
 contains both.
 """
 
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS labels (
 APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
 DrawKind: TypeAlias = Literal["random", "sorted", "given"]
-"""Drawn at random, with probabilities; the most disputed first; or chosen by somebody, in an imported file."""
+"""How items are drawn: at random, with probabilities; the most disputed first; or chosen by somebody, in an import."""
 
 
 class Item(NamedTuple):
@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     Args:
         subject: Which text of the item: A or B, or a speaker; empty if there is only one, or for a choice.
         question: The metric of the verdicts that answer the same question.
-        value: A score from 0 to 10; of a choice between A and B 1, 0 or 0.5 (tie), of one between options its number;
+        value: A score from 0 to 10; for a choice between A and B 1, 0 or 0.5 (tie), for one between options its number;
             None for a skip.
         judge_value: The score on the judges' own scale; None where that is not known, or for a choice.
         text: The choice in words; None for a score.
@@ -84,10 +84,10 @@ class Answer(NamedTuple):
 
 
 class AboutRun(NamedTuple):
-    """What people call a run. It is stored as notes without a unit.
+    """The name, group and tags that people give a run, stored as notes without a unit.
 
     Args:
-        name: A name beside that of its file; "" without one.
+        name: A name in addition to its file's; "" without one.
         group: The group that it is listed under, such as an experiment; "" without one.
         tags: Tags, in any number.
     """

@@ -1,14 +1,14 @@
-"""Opening SQLite files that anybody may have made, runs and notes: nothing in them or beside them can do harm.
+"""Opens SQLite files that anybody may have made, runs and notes: nothing in them or next to them can do harm.
 
     db = open_to_read(path)
     refuse_foreign_schema(db, known)
 
-Reading changes and deletes nothing. A file with nothing beside it is opened as immutable; one with a write-ahead log,
+Reading changes and deletes nothing. A file with nothing next to it is opened as immutable; one with a write-ahead log,
 perhaps of a run in progress, with `mode=ro`. A journal of an interrupted transaction is never rolled back in
 place, since SQLite then deletes whatever file the journal names as its super-journal: file and journal are copied to a
 private folder, and recovered and read there.
 
-A run that is being written has a lock: an empty file beside it, locked by one process at a time.
+A run that is being written has a lock: an empty file next to it, locked by one process at a time.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 STEPS = 100_000
 """How many steps of SQLite's virtual machine pass between two looks at the limit."""
 STEPS_PER_BYTE, STEPS_FREE = 20, 20_000_000
-"""What one query may take: steps and not seconds, so that it is the same on every machine. The most expensive of ours
+"""Limit of one query, in steps and not seconds, so that it is the same on every machine. The most expensive of ours
 takes 0.1 steps per byte of a real run."""
 LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: 256 * 2**20,  # of a text or a row; a model's reply has at most 32 MiB
@@ -49,7 +49,7 @@ LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
 }
 _RECOVERY = ("SQLITE_READONLY", "SQLITE_CANTOPEN")
-"""Names of SQLite's errors begin so where `mode=ro` cannot recover what stands beside the file."""
+"""How SQLite's errors begin if `mode=ro` cannot recover what is next to the file."""
 _SPACE = re.compile(r"[ \t\r\n]*([(),])[ \t\r\n]*|[ \t\r\n]+")
 SchemaEntry = tuple[str, str, str, str]
 """Type, name, table and SQL of a table, index or view."""
@@ -67,7 +67,7 @@ class GuardedConnection(sqlite3.Connection):
     _stamp: tuple[int, int] | None = None
     """The file's time and size when it was opened as immutable."""
     _folder: tempfile.TemporaryDirectory[str] | None = None
-    """Of a private copy: deleted with the connection."""
+    """The folder of a private copy, deleted with the connection."""
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
         self._steps = 0
@@ -108,12 +108,12 @@ class GuardedConnection(sqlite3.Connection):
 def open_to_read(path: Path, *, salvage: bool = False) -> GuardedConnection:
     """Open a file for reading. Raises `NotOpened`, `sqlite3.Error` or `OSError`.
 
-    A file at rest is opened as immutable, not with `mode=ro`: one that was last written in WAL mode would get two empty
-    files beside it, and in a read-only folder it could not be read at all.
+    A file at rest is opened as immutable, not with `mode=ro`: one last written in WAL mode would get two empty files
+    next to it, and could not be read in a read-only folder.
 
     Args:
         path: The file.
-        salvage: Read what there is of a file whose end is missing.
+        salvage: Read what is left of a file whose end is missing.
     """
     real = path.resolve()
     for _ in range(3):
@@ -236,7 +236,7 @@ def refuse_foreign_schema(db: sqlite3.Connection, known: Collection[SchemaEntry]
 
 @lru_cache(maxsize=8)
 def entries_of(script: str) -> frozenset[SchemaEntry]:
-    """What SQLite stores of a schema."""
+    """What SQLite stores for a schema."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(script)
         return frozenset(schema_entries(db))

@@ -69,7 +69,7 @@ def is_packed(run: Path) -> bool:
 
 
 def pack(run: Path, *, keep: bool = False) -> Path:
-    """Compress a run file, and return the packed one. The run file is removed once what was written was read back.
+    """Compress a run file, and return the packed one. The run file is removed once the packed one has been read back.
 
     Args:
         run: The run file. One that was interrupted can be packed too.
@@ -131,7 +131,7 @@ def open_packed(packed: Path, *, salvage: bool = False) -> GuardedConnection:
 
     Args:
         packed: The packed run.
-        salvage: Read what there is of a damaged one.
+        salvage: Read what is left of a damaged one.
     """
     try:
         return open_to_read(_cached_copy(packed), salvage=salvage)
@@ -186,7 +186,7 @@ def _made_from(source: Path, target: Path, *, lock: Path, keep: bool) -> Iterato
 
 
 def _merge_log(run: Path) -> None:
-    """Merge what SQLite keeps beside the file of a run that was killed."""
+    """Merge SQLite's files next to a killed run into it."""
     if any(os.path.lexists(f"{run}{suffix}") for suffix in ("-wal", "-journal")):
         with closing(open_to_write(run)) as db:
             check_run(db)

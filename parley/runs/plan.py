@@ -213,7 +213,7 @@ class StoredPlan:
 
     plan: Mapping[str, Any] = field(default_factory=dict)
     sha256: str = ""
-    """As it was stored."""
+    """The hash as it was stored."""
     intact: bool = True
     """Whether it is the hash of the plan."""
 
@@ -229,7 +229,7 @@ def plan_sha256(plan: Any) -> str:
 
 
 def describe_plan(study: Study) -> dict[str, Any]:
-    """What the table `run` stores of a study's analysis plan; nothing if it has none.
+    """What the table `run` stores about a study's analysis plan; nothing if it has none.
 
     Only for a new file: a run that was begun without a plan never gets one when it is resumed, after data.
     """

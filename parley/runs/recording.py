@@ -31,7 +31,7 @@ Score = Callable[[Transcript], Sequence[Verdict]]
 
 
 class TeamConfig(BaseModel):
-    """What a run of a team depends on, besides the team itself."""
+    """What a run of a team depends on, apart from the team itself."""
 
     team: str
     tasks: list[dict[str, str | int | bool | list[tuple[str, str]]]]
@@ -149,7 +149,7 @@ async def record_async(
         out: The run file.
         repeats: How often it is run on each task.
         seed: For the seeds of the calls.
-        score: From a transcript to verdicts.
+        score: Turns a transcript into verdicts.
         options: How to execute the run.
     """
     listed = [{"task": task} if isinstance(task, str) else dict(task) for task in tasks]
@@ -203,7 +203,7 @@ def record(
         out: The run file. The same call resumes it; a team or tasks that have changed are refused.
         repeats: How often the team is run on each task.
         seed: Which seeds the calls get, where the model takes them, and which replies of the cache are theirs.
-        score: From a transcript to verdicts; by default the numbers in typed replies (`output_content_type`).
+        score: Turns a transcript into verdicts; by default the numbers in typed replies (`output_content_type`).
         options: How to execute it: budget, concurrency, cache.
     """
     try:

@@ -228,7 +228,7 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
 
 
 FIRST_CALLS = 3
-"""Calls from which a rate is known: the first one of an embedded model reads a prompt that others begin with too."""
+"""Calls before a rate is known: an embedded model's first one reads a prompt prefix that others share."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -248,7 +248,7 @@ class Progress(Tally):
     waiting: str = ""
     """What the run is waiting for other than replies: a provider's batch, a free CPU."""
     remarks: list[str] = field(default_factory=list)
-    """What the user should know and no number shows: fewer workers than requested, what is said in a debate."""
+    """What the user should know beyond the numbers: fewer workers than requested, what is said in a debate."""
     stored: Tally = field(default_factory=Tally)
     """The calls of the units on disk."""
     started: float = field(default_factory=time.monotonic)

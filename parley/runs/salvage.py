@@ -1,4 +1,4 @@
-"""What can still be read of a damaged run, copied to a new run file.
+"""Copies what can still be read of a damaged run to a new run file.
 
 A bad page ends a scan of its table, but not a search by key. The ids of the units are therefore collected from several
 tables and indexes, each from both ends, and every unit is then looked up by its id. A unit is copied only if all of it
@@ -54,7 +54,7 @@ class _SalvagePlan(NamedTuple):
     position: int
     facets: dict[str, Any]
     planned: bool
-    """Whether it had not been run."""
+    """True if the unit had not been run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +66,11 @@ class Salvaged:
     planned: int
     """Units that had not been run."""
     incomplete: int
-    """How many of the copied ones lack a text of their prompts."""
+    """Copied units that lack a text of their prompts."""
     again: int
-    """Units of which something was lost: they are planned again."""
+    """Units that lost something: they are planned again."""
     gone: int
-    """Units of which not even the facets could be read: they are not in the new file."""
+    """Units whose facets could not be read: they are not in the new file."""
     has_settings: bool
     """Whether config and models of the run could be read."""
 
@@ -154,7 +154,7 @@ def _ids(file: RunFile) -> list[str]:
 
 
 def _stored_checks(file: RunFile, unit: str) -> UnitChecks:
-    """None of a unit whose checksums are what is damaged: it may be whole itself."""
+    """None for a unit whose checksums are damaged: the unit itself may be whole."""
     try:
         return stored_checks(file.db, unit)
     except UNREADABLE:
@@ -162,7 +162,7 @@ def _stored_checks(file: RunFile, unit: str) -> UnitChecks:
 
 
 def _plan(file: RunFile, unit: str) -> _SalvagePlan | None:
-    """None if it cannot be read, or was changed."""
+    """The planned unit; None if it cannot be read, or was changed."""
     sql = "SELECT position, facets, status FROM units WHERE id = ?"
     with suppress(*UNREADABLE):
         position, text, status = file.db.execute(sql, (unit,)).fetchone()

@@ -2,8 +2,8 @@
 
 The table `checks` has three checksums per unit, so that small damage is noticed and not read as data: of its plan (id,
 position, facets), written with the plan; of its outcome (status, times, messages, calls) and of its verdicts, written
-in the transaction that finishes it. They are those of what SQLite gives back, which stores some values as others (1 as
-1.0, NaN as NULL). Texts need none: a text's id is its hash. CRC-32 finds accidents; nothing is signed.
+in the transaction that finishes it. They are computed from what SQLite gives back, since it stores some values as
+others (1 as 1.0, NaN as NULL). Texts need none: a text's id is its hash. CRC-32 finds accidents; nothing is signed.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def known_entries() -> frozenset[SchemaEntry]:
 
 
 def check_run(db: sqlite3.Connection) -> set[str]:
-    """Raise unless the file is a run that this version can read, with nothing in it that is not ours.
+    """Raise unless the file is a run that this version can read, with nothing foreign in it.
 
     Returns the names of its tables and of its view.
     """
@@ -136,7 +136,7 @@ _CALL_THOUGHTS = (
     "SELECT seq, nth, thought, thought_tokens FROM calls "
     "WHERE unit = ? AND (thought IS NOT NULL OR thought_tokens IS NOT NULL) ORDER BY seq, nth"
 )
-"""Apart from the other columns, since few messages have a thought."""
+"""Separate from the other columns, since few messages have a thought."""
 _VERDICT = "v.nth, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status"
 _VERDICTS = f"SELECT {_VERDICT} FROM verdicts v WHERE v.unit = ? ORDER BY v.nth"
 _INTEGER, _TEXT, _REAL = (frozenset({plain, NoneType}) for plain in (int, str, float))
@@ -244,7 +244,7 @@ def checked_verdicts(
     Args:
         verdicts: The rows of `FINISHED_VERDICTS`.
         stored: The rows of `VERDICT_CHECKS`.
-        refuse: Called with the first unit of which a verdict was changed, or all of them are gone.
+        refuse: Called with the first unit that has a changed verdict or lost all of them.
     """
     expected = {position: (unit, crc) for position, unit, crc in stored}
     for position, group in groupby(verdicts, key=itemgetter(0)):
@@ -259,7 +259,7 @@ def checked_verdicts(
 
 
 def damaged_verdicts(db: sqlite3.Connection) -> Iterator[str]:
-    """Units of which a verdict was changed, or all of them are gone."""
+    """Units that have a changed verdict or lost all of them."""
     rows = db.execute(
         f"SELECT v.unit, c.verdicts, {_VERDICT} FROM verdicts v JOIN checks c ON c.unit = v.unit "
         "WHERE c.verdicts IS NOT NULL ORDER BY v.unit, v.nth"

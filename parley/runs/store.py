@@ -70,11 +70,11 @@ class Replies(NamedTuple):
     """The replies of a run's agents."""
 
     statuses: Mapping[str, int]
-    """How many have each parse status; "" where none was asked for."""
+    """Replies by parse status; "" where none was requested."""
     cut: int
-    """How many reached their limit of tokens."""
+    """Replies that reached their token limit."""
     whole_texts: int
-    """How many are texts that nobody was to parse, and were not cut: they are read as they are."""
+    """Replies that needed no parsing and were not cut: they are read as they are."""
 
     @property
     def total(self) -> int:
@@ -87,7 +87,7 @@ class Replies(NamedTuple):
 
     @property
     def read(self) -> int:
-        """How many of these could be."""
+        """Replies that could be parsed."""
         return self.statuses.get("ok", 0) + self.statuses.get("repaired", 0)
 
 
@@ -106,7 +106,7 @@ class RunFile:
         self.pending_units: set[str] = set()
         """Units in the table `pending_replies`, if the file is open for writing (see `parley.runs.executor`)."""
         self.rescued_from: Path | None = None
-        """Where the file was until it was removed or replaced; then `path` is the file that has everything."""
+        """The file's former path, if it was removed or replaced; `path` is then the file that has everything."""
 
     def __enter__(self) -> Self:
         return self
@@ -210,12 +210,12 @@ class RunFile:
     def done_among(self, units: Sequence[str]) -> set[str]:
         """Which of these units are done."""
         marks = ", ".join("?" * len(units))
-        # Read from the table itself, which an index on the status could stand for: a damaged table must be noticed.
+        # Read from the table itself, not from an index on the status: a damaged table must be noticed.
         rows = self.rows(f"SELECT id, status FROM units WHERE id IN ({marks})", units)[1]
         return {unit for unit, status in rows if status == "done"}
 
     def spent(self) -> Spending:
-        """What the run has spent, abandoned units included as far as the run could record them."""
+        """What the run has spent, including abandoned units where the run could record them."""
         calls, tokens, cost, unknown = next(
             self._rows(
                 "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0), "
@@ -277,7 +277,7 @@ class RunFile:
         return {str(model): float(share) for model, share in rows if model is not None}
 
     def keep_if_gone(self) -> None:
-        """If the file was removed or replaced, copy all it had to a new file beside it, and continue in that one.
+        """If the file was removed or replaced, copy all it had to a new file next to it, and continue in that one.
 
         The open connection still has the old file. `rescued_from` is its path from then on.
         """
@@ -474,7 +474,7 @@ class RunFile:
 
 
 def _free_name(path: Path) -> Path:
-    """A name beside a run that is gone, for what it had."""
+    """A name next to a run that is gone, for its contents."""
     stem = path.name.removesuffix(".sqlite")
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
     names = (path.with_name(f"{stem}.rescued{number}.sqlite") for number in numbers)

@@ -31,7 +31,7 @@ class StudyEntry:
         study: The study's class.
         report: Makes the report.
         comparable: Turns verdicts into values that `parley compare` can average, if the values code a choice.
-        verdict: Says of a check's verdicts whether it was passed, and in which words.
+        verdict: Says, from a check's verdicts, whether it was passed, in words.
     """
 
     study: str

@@ -26,7 +26,7 @@ from parley.viewer.run_folder import RunFolder, file_stamp
 from parley.viewer.table import UnitQuery, UnitTable
 
 BODY_TIMEOUT_SECONDS = 10.0
-"""For reading a request's body: notes and labels are small."""
+"""Seconds to read a request's body: notes and labels are small."""
 MAX_FACET_CHOICES = 200
 """A facet with more values is not offered for comparison."""
 MAX_FOUND = 10
@@ -76,7 +76,7 @@ STATE: web.AppKey[ViewerState] = web.AppKey("state", ViewerState)
 
 
 class PageParams(BaseModel, frozen=True):
-    """The parameters in a page's address, beside its filters (f.FACET and d.FIGURE)."""
+    """The parameters in a page's address, apart from its filters (f.FACET and d.FIGURE)."""
 
     judge: str = ""
     low: float | None = Field(None, allow_inf_nan=False)

@@ -36,7 +36,7 @@ def bits(mask: int, size: int) -> bytes:
 def members(
     mask: int, size: int, order: Sequence[int] | None = None, start: int = 0, stop: int | None = None
 ) -> list[int]:
-    """The positions in the set, ascending or in the given order; of these, those from start to stop."""
+    """The positions in the set from start to stop, ascending or in the given order."""
     flags = bits(mask, size)
     ordered = compress(range(size), flags) if order is None else (position for position in order if flags[position])
     return list(islice(ordered, start, stop))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from parley.viewer.table import UnitTable
 
 MAX_POINTS = 1000
-"""More points cannot be told apart in a scatter plot; of more pairs, evenly spaced ones are shown."""
+"""A scatter plot cannot show more distinct points; with more pairs, evenly spaced ones are shown."""
 
 
 class UnitPair(NamedTuple):

@@ -11,7 +11,7 @@ from parley.judging import Measure
 from parley.reports.label_draw import majority
 
 PANEL = ""
-"""The key of the panel's figures, beside those of its judges by name."""
+"""The key of the panel's figures; its judges' are keyed by name."""
 EVALUATOR = "evaluator"
 WORST_FIRST = ("unscored", "cut", "refused", "unparsed", "repaired", "ok")
 
@@ -50,7 +50,7 @@ class VerdictRow(NamedTuple):
 
 
 class MeasuredRows(NamedTuple):
-    """The verdicts of a unit that its score is the mean of, and those that its choice is the majority of."""
+    """The verdicts that make a unit's score (their mean) and its choice (their majority)."""
 
     scored: Sequence[VerdictRow]
     chosen: Sequence[VerdictRow]
@@ -86,7 +86,7 @@ def unit_figures(
 def measured_rows(
     verdicts: Sequence[VerdictRow], measures: Sequence[Measure], facets: Mapping[str, str]
 ) -> MeasuredRows:
-    """The verdicts that count, by the first of the study's measures of either kind that the unit has a verdict of."""
+    """The verdicts that count: those on the study's first measure of each kind that the unit has."""
     if not measures:
         return MeasuredRows(_plain_scores(verdicts), [row for row in verdicts if row.role != EVALUATOR])
     scored: list[VerdictRow] = []

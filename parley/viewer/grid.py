@@ -1,7 +1,7 @@
-"""The grid: every situation in a row, what is varied in columns, a unit's score in each cell, the largest spread first.
+"""The grid: a row per situation, a column per varied value, a unit's score in each cell, the largest spread first.
 
-It is the screen of a silent run, where a unit is one number: one situation under all identities. Any study has one
-whose units have a text and something that is varied on it: a method, a model, an attempt.
+It is the screen of a silent run, where a unit is one number: one situation under all identities. Any study has a grid
+if its units have a text and something varied on it: a method, a model, an attempt.
 """
 
 from __future__ import annotations

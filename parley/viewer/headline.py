@@ -66,7 +66,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
 
 
 def _other_answers(report: Report) -> list[Headline]:
-    """What the plots after the first one show: a question that was not asked first can be the one with an answer."""
+    """What the plots after the first one show: the question with an answer may not be the first."""
     from parley.analysis.reporting.headline import headline
 
     answers = [headline(forest) for forest in report.forests[1:]]
@@ -74,7 +74,7 @@ def _other_answers(report: Report) -> list[Headline]:
 
 
 def _ranked(report: Report) -> dict[str, list[str]]:
-    """Cautions, those first that invalidate the numbers, and the sentences that are left beside them."""
+    """Cautions, starting with those that invalidate the numbers, and the remaining sentences."""
     invalidating = [
         next((line for line in report.words if line.startswith(reason)), reason) for reason in report.invalidates
     ]

@@ -1,7 +1,7 @@
 """The search index: the full text and the figures of every finished unit, in a cache file.
 
-The index is derived from the run, grows while the viewer is open, and may be deleted at any time. It lives in Parley's
-home and not beside the run, so that viewing a run changes nothing in its folder, and a read-only folder works.
+The index is derived from the run, grows while the viewer is open, and may be deleted at any time. It is in Parley's
+home, not next to the run, so that viewing changes nothing in the run's folder, and a read-only folder works.
 
     python -m parley.viewer.index RUN        # indexes a run, and prints a line for each batch of units
 """

@@ -33,7 +33,7 @@ class NewNote(BaseModel, extra="forbid", frozen=True):
 
 
 class NewAbout(BaseModel, extra="forbid", frozen=True):
-    """What people call a run."""
+    """The name, group and tags of a run."""
 
     name: str = Field("", max_length=120)
     group: str = Field("", max_length=80)
@@ -47,7 +47,7 @@ class NoteWithdrawal(BaseModel, extra="forbid", frozen=True):
 class NewDraw(BaseModel, extra="forbid", frozen=True):
     count: int = Field(50, ge=1, le=1000)
     seed: Int64 | None = None
-    """By default the number of draws so far, so that the next draw is another one."""
+    """The seed; by default the number of draws so far, so that each draw differs."""
     kind: Literal["random", "sorted"] = "random"
     floor: float = Field(1.0, gt=0, le=1)
     scores: bool = False

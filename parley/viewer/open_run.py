@@ -185,7 +185,7 @@ class OpenRun:
         return page
 
     def _first_page(self, query: UnitQuery) -> dict[str, Any]:
-        """Straight from the run file, while the table is being read: in the plan's order, those only planned last."""
+        """Units straight from the run file, while the table is being read: in the plan's order, planned ones last."""
         columns, size = "id, position, facets, status, error", query.size
         # One query per status, so that each can use the index on (status, position).
         parts = " UNION ALL ".join(

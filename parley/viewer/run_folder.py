@@ -48,7 +48,7 @@ class RunFolder:
         if not self.selected.is_dir():
             return [self.selected.name]
         found = {path for path in self.root.rglob("*.sqlite*") if path.name.endswith((".sqlite", ".sqlite.gz"))}
-        packed_too = {packed_path(path) for path in found}  # of a run that was packed and kept, one is enough
+        packed_too = {packed_path(path) for path in found}  # a run that was packed and kept is listed once
         paths = [path for path in found - packed_too if not run_stem(path).endswith(".notes") and path.is_file()]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         return [path.relative_to(self.root).as_posix() for path in paths]

@@ -45,7 +45,7 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 """How long a thread may keep the interpreter: short, so that indexing in the background does not delay requests."""
 COOKIE = "parley_view"
 HEAD_TIMEOUT_SECONDS = 20.0
-"""For a connection's next request line and headers; `api.read_body` limits the time for the body."""
+"""Seconds for a connection's next request line and headers; `api.read_body` limits the time for the body."""
 _LOG = logging.getLogger("parley.viewer")
 
 

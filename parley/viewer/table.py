@@ -27,7 +27,7 @@ IDENTITIES = ("identity", "other", "identity_a", "identity_b")
 ANSWER_FACETS = ("label", "target", "unknown")
 """The right, the stereotyped and the unknown answer of a question with options, by their numbers."""
 PAUSE_SECONDS = 0.1
-"""Between two sorts in the background, each of which keeps the interpreter from requests."""
+"""Pause between two background sorts, since each one keeps requests waiting."""
 
 
 @dataclass(frozen=True, kw_only=True)

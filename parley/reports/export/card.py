@@ -168,7 +168,7 @@ def _body(dataset: Dataset) -> str:
 
 
 def referee_lines(dataset: Dataset) -> list[str]:
-    """What the check of each run's referee said; that there was none, where a referee scored debates without."""
+    """The result of each run's referee check, or that a referee scored debates without one."""
     if not dataset.is_rldf:
         return []
     lines: dict[str, None] = {}
@@ -278,7 +278,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 
 def audit_lines(dataset: Dataset) -> list[str]:
-    """What a blind referee said about the pairs, and what predicts them beside their content."""
+    """What a blind referee said about the pairs, and what predicts them apart from their content."""
     return [
         confirmation_line(
             dataset.confirmation,

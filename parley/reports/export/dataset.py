@@ -81,7 +81,7 @@ class Dataset:
         return passing(statements, lambda one: is_confirmed(one, self.settings), self.settings)
 
     def topics(self) -> dict[str, list[str]]:
-        """Every debated topic by split, also those without a row."""
+        """Every debated topic by split, including those without a row."""
         topics = dict.fromkeys(statement.topic for statement in self.statements)
         return {split: [topic for topic in topics if self.split_of[normal(topic)] == split] for split in SPLITS}
 
@@ -219,7 +219,7 @@ def _scores(pair: StatementPair) -> Row:
 
 
 def sft_row(low: Statement) -> Row:
-    """TRL's prompt and completion, of a low-bias statement."""
+    """TRL's prompt and completion for a low-bias statement."""
     return {
         "id": low.id,
         "prompt": [_user(low)],

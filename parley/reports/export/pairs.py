@@ -33,13 +33,13 @@ class StatementPair:
     chosen: Statement
     rejected: Statement
     shares: str
-    """What they share beside the debate: speaker, round, or only the topic."""
+    """What they share within the debate: speaker, round, or only the topic."""
 
     @property
     def confirmed(self) -> bool | None:
         """Whether a blind second referee also scored rejected above chosen; None if it did not score both.
 
-        Of a silent referee, whether the pair is stable: it scores rejected above chosen in every wording, and prefers
+        For a silent referee, whether the pair is stable: it scores rejected above chosen in every wording, and prefers
         the same one, both orders averaged, where it compared them.
         """
         if self.chosen.by_wording and self.rejected.by_wording:
@@ -69,8 +69,8 @@ def group_by_bias(statements: Iterable[Statement], settings: Settings) -> BiasGr
 
     Those with a dropped flag, no score or no text are left out.
 
-    Of a text that occurs more than once only the first statement is kept, in whichever debate it is, so that splits
-    share no text. A text that was scored high here and low there is left out altogether.
+    If a text occurs more than once, only the first statement is kept, across debates, so that splits share no text. A
+    text that was scored both high and low is left out.
     """
     high: list[Statement] = []
     low: list[Statement] = []
@@ -122,7 +122,7 @@ Item = TypeVar("Item")
 
 def passing(items: Iterable[Item], confirmed: Callable[[Item], bool | None], settings: Settings) -> list[Item]:
     """The pairs or statements that the setting `unconfirmed` lets through."""
-    # After pairing, not while: to prefer confirmed pairs would make the blind referee agree more often than it does.
+    # After pairing: preferring confirmed pairs would make the blind referee seem to agree more often than it does.
     allowed = {"drop": (True, None), "strict": (True,), "keep": (True, None, False)}[settings.unconfirmed]
     return [item for item in items if confirmed(item) in allowed]
 

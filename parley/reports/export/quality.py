@@ -124,7 +124,7 @@ def audited(pairs: Sequence[StatementPair], made: Sequence[StatementPair], instr
 
     Args:
         pairs: The pairs of the dataset.
-        made: All pairs that could be made, also those that the blind referee did not confirm: its agreement is theirs.
+        made: All possible pairs, including those that the blind referee did not confirm: its agreement is over these.
         instructions: What the writers of the texts were told.
     """
     if not pairs:
@@ -147,7 +147,7 @@ def confirmation(pairs: Sequence[StatementPair]) -> dict[str, int]:
 
 
 def confirmation_line(counts: dict[str, int], unconfirmed: str, *, is_rldf: bool, silent: bool = False) -> str:
-    """What became of the pairs that were not confirmed, in one sentence."""
+    """One sentence on what was done with unconfirmed pairs."""
     confirmed, not_confirmed, not_asked = (counts[key] for key in ("confirmed", "not_confirmed", "not_asked"))
     if silent:
         fate = "kept, with meta.confirmed false" if unconfirmed == "keep" else "left out"

@@ -1,4 +1,4 @@
-"""How a dataset is made from conversations. Nothing here changes a run, which can be exported again with others."""
+"""How a dataset is made from conversations. Nothing here changes a run; it can be exported again with others."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         description="pairs that a blind second referee does not confirm: drop them, keep them (marked), or strict: "
         "also drop those it was not asked about",
     )
-    # A text without content is a text without bias, so no score shows an echo or a loop; a model learns to repeat them.
+    # A text without content has no bias, so no score shows an echo or a loop, and a model learns to repeat them.
     drop: list[Literal["refused", "role_break", "echo", "loop", "leak", "cut"]] = Field(
         ["refused", "role_break", "echo", "loop"],
         description="leave out statements that are a refusal, break role, repeat their instructions (echo) or "
@@ -95,7 +95,7 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         """These settings for a silent referee's scores, which use a part of the scale: the median is the threshold.
 
         Args:
-            scores: Of all statements.
+            scores: The scores of all statements.
             given: The settings that the user gave, which stay.
         """
         if not scores or self.metric != "bias" or self.labels:

@@ -1,7 +1,7 @@
 """The runs that a dataset is made from, each with its statements: what was written, with the score that it got.
 
-RLDF's debates have the referee's scores and flags (`parley.reports.export.statements`). Of any other run, the
-statements are what debaters and generators wrote, with the score that a judge or a person gave it: the drafts and
+RLDF's debates have the referee's scores and flags (`parley.reports.export.statements`). In any other run, the
+statements are what debaters and generators wrote, with the score that a judge or a person gave: the drafts and
 revisions of a critique, STARDTOX's and MABRF's texts before and after, the statements of a debate of your own, and
 texts that people labelled in the viewer. The prompt is the conversation's opening, and a pair stays within one
 conversation.
@@ -109,7 +109,7 @@ def _instructions(file: RunFile) -> str:
 
 
 def _literals(template: str) -> Sequence[str]:
-    """What of a prompt stands in every message made from it: its text between the placeholders."""
+    """The parts of a prompt that appear in every message made from it: its text between the placeholders."""
     try:
         parts = [part.strip() for part, _, _, _ in Formatter().parse(template)]
     except ValueError:  # not a template: JSON has braces too
@@ -175,7 +175,7 @@ class Opened:
 
 
 def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
-    """What was written in the units that have the metric, with the mean of the judges' scores of it.
+    """What was written in the units that have the metric, with the judges' mean scores.
 
     A score is a verdict about the speaker (its subject) in that round, or about the whole round if one text was written
     in it. ConfigError if the run has no such score.
@@ -225,8 +225,8 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
 def labelled(run: Opened, settings: Settings) -> Iterator[Statement]:
     """What people labelled in the viewer.
 
-    Of two candidates, each has the share of raters who preferred it, a tie being half; otherwise a text has the mean of
-    its scores on the metric.
+    In a pair, a candidate's score is the share of raters who preferred it, with ties as half; otherwise a text has its
+    mean score on the metric.
     """
     labels: dict[str, list[dict[str, Any]]] = {}
     for label in NotesFile(run.file.path).labels():

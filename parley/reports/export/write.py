@@ -1,4 +1,4 @@
-"""Datasets as files, written in a folder beside the target and then moved there, manifest last; or on the hub.
+"""Datasets as files, written in a folder next to the target and then moved there, manifest last; or on the hub.
 
 An upload to the Hugging Face hub has Parquet files and card, in one commit. Its token is HF_TOKEN.
 """

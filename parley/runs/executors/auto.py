@@ -1,9 +1,9 @@
 """`--executor auto`, the default: the run's own process, and worker processes once one core is the limit.
 
-A run begins in its own process. If that one's event loop is busy nearly all the time, and enough is left to do, worker
-processes are started beside it. When they are ready, it finishes the units in progress, and the workers run the others.
-A thread for HTTP would not help: that is Python code as well. The run's process does not become one of the workers: it
-also writes the file, and limits would have to be divided anew while calls are in flight.
+A run begins in its own process. If its event loop is busy nearly all the time, and enough is left to do, worker
+processes are started. When they are ready, it finishes the units in progress, and the workers run the others. A thread
+for HTTP would not help: that is Python code as well. The run's process does not become one of the workers: it also
+writes the file, and limits would have to be divided anew while calls are in flight.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WATCH_SECONDS = 3.0
 BUSY = 0.9
 """The share of that time in which its event loop does something."""
 WORTH_SECONDS = 10.0
-"""Workers take seconds to start: with less than this left to do, they would not pay."""
+"""Workers take seconds to start: with less than this left to do, they are not worth it."""
 EMBEDDED = ("local/", "hf/")
 """Models that run in the process: each worker would load their weights."""
 

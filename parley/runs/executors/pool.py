@@ -22,7 +22,7 @@ from parley.runs.executors.worker import Instructions, SharedBudget, WorkerRepor
 from parley.runs.plan import StudySpec
 
 MAX_DEATHS_IN_A_ROW = 5
-"""If this many workers die with no unit finished in between, the units are what kills them, and the run stops. With
+"""If this many workers die with no unit finished in between, the units kill them, and the run stops. With
 more workers the limit is twice their number, since a machine that fails takes all of its workers with it."""
 CLOSE_SECONDS = 5.0
 IDLE_SECONDS = 0.05
@@ -54,9 +54,9 @@ class PooledWorker:
     handle: WorkerHandle | None = None
     assigned: dict[str, Unit] = field(default_factory=dict)
     instructions: Instructions = field(default_factory=Instructions)
-    """What to send next, beside units."""
+    """What to send next, in addition to units."""
     slowed: list[tuple[str, float]] = field(default_factory=list)
-    """What other workers reported of rate limits since."""
+    """What other workers have reported about rate limits since then."""
 
 
 class WorkerPool:

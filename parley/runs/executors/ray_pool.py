@@ -3,10 +3,10 @@
 No task argument contains a key: on this machine workers inherit the environment, on a cluster every node has its own.
 Ray's `runtime_env` is not used for keys, since its dashboard and logs show it.
 
-Ray puts the folder that is current when it is started first on the path of its workers. It is told not to, and the
-first thing an actor does is to take the path of the run.
+Ray puts the folder that is current when it is started first on the path of its workers. It is told not to, and an actor
+first takes the path of the run.
 
-Whatever Ray does that may block runs in a thread, so that Ctrl-C always ends a run: `ray.init` may block for minutes in
+Ray's blocking calls run in a thread, so that Ctrl-C always ends a run: `ray.init` may block for minutes in
 C++, where Ctrl-C does not reach it.
 """
 
@@ -97,7 +97,7 @@ def _actor_class() -> type:
             import pickle
             import sys
 
-            # Another machine may have its Python elsewhere: its own entries stay, but for the folders Ray has added.
+            # Another machine may have its Python elsewhere: its own entries stay, except the folders Ray has added.
             added = {folder, os.getcwd()}
             own = [entry for entry in sys.path if entry not in path and os.path.abspath(entry) not in added]
             sys.path[:] = [*filter(os.path.exists, path), *own]

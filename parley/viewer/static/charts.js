@@ -58,7 +58,7 @@ export function progress(units) {
     h("span", { class: "failed", vars: { width: `${(100 * units.failed) / total}%` } }));
 }
 
-// One point per pair of units, { x, y, title, open }; on the diagonal both have the same score. The list beside it has
+// One point per pair of units, { x, y, title, open }; on the diagonal both have the same score. The list next to it has
 // the same units as links.
 export function scatter(points, { title, left, right }) {
   const values = points.flatMap(({ x, y }) => [x, y]);

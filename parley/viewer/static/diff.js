@@ -1,8 +1,8 @@
 // The differences between two texts, word by word.
 import { h } from "./dom.js";
 
-const MAX_WORDS = 3000; // of one text; longer texts are compared by line
-const MAX_EDITS = 800; // beyond, the texts are shown as entirely different
+const MAX_WORDS = 3000; // per text; longer texts are compared by line
+const MAX_EDITS = 800; // with more, the texts are shown as entirely different
 const MAX_MARKED = 1 / 3; // of the words of both texts; with more, marks hide what they should show
 
 // Myers' shortest edit script. Gives [kind, text] pairs, where kind is "same", "removed" or "added".
@@ -73,7 +73,7 @@ function joinPieces(pieces) {
 // One side of a comparison ("before" or "after"), with its own words marked as removed or added.
 export function markChanges(before, after, side) { return ownWords(before, after, side, side === "before" ? "del" : "ins"); }
 
-// The same for two texts of which neither came first: A and B.
+// The same for two texts, A and B, where neither came first.
 export function markDifferences(a, b, side) { return ownWords(a, b, side === "A" ? "before" : "after", "mark"); }
 
 // Whether so many words differ that none is marked.

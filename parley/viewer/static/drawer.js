@@ -1,4 +1,4 @@
-// A drawer beside the list of units: the transcript of one, without leaving the list.
+// A drawer next to the list of units shows the transcript of one, without leaving the list.
 import { get } from "./api.js";
 import { fill, h, link, unique } from "./dom.js";
 import { echoInWords, findEchoes } from "./echo.js";
@@ -67,7 +67,7 @@ function transcript(unit, query) {
   ];
 }
 
-// Makes the rows of a list open the drawer: a click beside the link, or the key `v` on the row that has the focus.
+// Makes the rows of a list open the drawer: a click outside the link, or the key `v` on the row that has the focus.
 export function drawerRows(list, run, params, measure) {
   const open = (row) => openDrawer(list, row, run, params(), measure());
   list.addEventListener("click", (event) => {

@@ -1,5 +1,5 @@
 // Who repeated whom: a judge that takes over another's scores, or repeats its words. Only what a judge had read counts.
-// One unit has no chance to compare with, as the report has: so only what cannot be a coincidence of the task is marked.
+// Unlike the report, one unit has no chance rate to compare with, so only what the task cannot explain is marked.
 
 const ECHO_WORDS = 8; // in a row, as RLDF counts repeated instructions; fewer are often a phrase that anyone would use
 const MAX_ECHO_WORDS = 5000; // of one message
@@ -42,7 +42,7 @@ function scoresOf(unit, { speaker, round }) {
     .map(({ subject, metric, value }) => `${subject} ${metric} ${value}`).sort().join("; ");
 }
 
-// The judges whose earlier scores these are, all of them; none if they are also the judge's own earlier ones.
+// All judges who gave these scores earlier; none if the judge gave them earlier itself.
 function takenScores(unit, message, earlier, before) {
   const scores = scoresOf(unit, message);
   if (!scores || (before && scoresOf(unit, before) === scores)) return [];

@@ -9,7 +9,7 @@ import { errorBox, loading, pager } from "./widgets.js";
 
 const STRONGEST = 60; // percent of colour in the cell that is furthest from its row's mean: the number stays readable
 
-// Only the facets that name the text, so that the title says nothing of the columns.
+// Only the facets that name the text, so that the title says nothing about the columns.
 function situationTitle(row, facet) {
   const kept = Object.fromEntries(["scenario", "base", "topic", "article", "question_id", "item", "set", "prompt", "category", "example_id"].filter((name) => name in row.facets && (name !== "category" || facet === "example_id")).map((name) => [name, row.facets[name]]));
   return unitTitle(kept, row.name) || row.name;

@@ -16,7 +16,7 @@ export function labelPage(main, params) {
   const [run, set, rater] = [params.get("run"), params.get("set"), params.get("rater")];
   const facets = [...params].filter(([name]) => name.startsWith("f."));
   setTitle("Labelling");
-  // A run's name can say which model it is of, and a rater must not know.
+  // A run's name can reveal its model, which a rater must not know.
   breadcrumbs(link("/run", { run }, {}, h("bdi", {}, set ? "the run" : run)), "label");
   const page = h("div", { class: "page" }, loading());
   fill(main, page);

@@ -50,7 +50,7 @@ function optionsOf({ fields, facets, verdicts }) {
   })), answer && answer.value === null ? h("p", { class: "muted" }, `The answer could not be read: ${answer.status}.`) : "");
 }
 
-// The drafts of a critique loop: the first beside the accepted one, and each revision beside its draft, folded.
+// The drafts of a critique loop: the first next to the accepted one, and each revision next to its draft, folded.
 export function draftComparisons(unit) {
   const drafts = unit.messages.filter((message) => message.role === "generator");
   const accepted = unit.verdicts.filter((verdict) => verdict.metric === "accepted" && verdict.value === 1).at(-1);

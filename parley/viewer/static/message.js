@@ -97,7 +97,7 @@ function parseStatus(status) {
   return h("span", { class: `pill ${status === "repaired" ? "warn" : "bad"}` }, status);
 }
 
-// What was read out of a reply, beside its words; a reply without words is shown as what was read.
+// What was parsed from a reply, next to its words; a reply without words is shown as what was parsed.
 export function parsedAside(message) {
   const alone = message.parsed && hasJson(message.text) && !saidTexts(message).length;
   const parts = [alone ? [] : parsedReply(message.parsed, message.text), expectedScores(message.expected)].flat(Infinity).filter(Boolean);

@@ -4,7 +4,7 @@ import { announce, dateTime, fill, h, link, plural } from "./dom.js";
 import { unitTitle } from "./title.js";
 import { errorBox, loading } from "./widgets.js";
 
-// What people call the run. It is stored beside the run file, never in it.
+// The run's name, group and tags, stored next to the run file, never in it.
 function aboutForm(run, about, saved) {
   const field = (label, value, hint) => h("input", { value, placeholder: hint, "aria-label": label, maxlength: 120 });
   const [name, group, tags] = [field("name", about.name, "name"), field("group", about.group, "group, such as an experiment"), field("tags", about.tags.join(", "), "tags, with commas between them")];

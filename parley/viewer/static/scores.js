@@ -31,7 +31,7 @@ function rowName({ fields, facets }, row) {
 export function scoreMatrix(unit, index, identityOf) {
   const scores = panelScores(unit);
   const metrics = unique(scores.map(({ metric }) => metric));
-  // A mean of metrics says something only if the same end of all of them is better, and of RLDF's rubrics it is not.
+  // A mean of metrics is meaningful only if the same end of all is better, which RLDF's rubrics do not satisfy.
   if (metrics.length > 1 && metrics.includes("BS")) return metrics.map((metric) => matrixOf(unit, scores.filter((score) => score.metric === metric), index, identityOf));
   return scores.length ? matrixOf(unit, scores, index, identityOf) : "";
 }

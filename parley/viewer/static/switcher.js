@@ -58,7 +58,7 @@ export async function openSwitcher(actions = []) {
     } catch { /* the run cannot be read: pages and runs are still offered */ }
   }
 
-  // Whoever types faster than the runs are read goes there as soon as they are.
+  // If someone types faster than the runs are read, the jump happens once they are.
   function enter() {
     if (state.shown[state.at]) open(state.shown[state.at]);
     else state.entered = state.loading;

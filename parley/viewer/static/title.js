@@ -56,7 +56,7 @@ function titleDetails(facets) {
   return details.filter(Boolean);
 }
 
-// Of a study of one's own: its facets, if they are few enough to read.
+// For a user's own study: its facets, if they are few enough to read.
 function otherFacets(facets) {
   const shown = Object.entries(facets).filter(([name, value]) => value !== "" && !["model", "repeat"].includes(name));
   return shown.length && shown.length <= 5 ? shown.map(([name, value]) => `${inWords(name)} ${value}`) : [];

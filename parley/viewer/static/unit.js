@@ -88,7 +88,7 @@ export function unitPage(main, params) {
       }));
   }
 
-  // Who repeated whom, a line for each message; said too where nobody did and a conversation was heard.
+  // Who repeated whom, a line for each message; it also says so if judges heard each other and nobody did.
   function echoList(echoes) {
     const heard = unit.messages.some((message) => ["debater", "chair"].includes(message.role) && message.calls.some(({ prompt }) => prompt.some(([, source]) => source !== message.speaker && unit.messages.some((other) => other.speaker === source && other.role === "debater"))));
     if (!heard) return "";

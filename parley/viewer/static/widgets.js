@@ -40,7 +40,7 @@ export function button(label, onclick, props = {}) { return h("button", { type: 
 
 export function permalink(path, params, anchor) { return embedded ? location.href.split("#")[0] + address(path, params, anchor) : location.origin + address(path, params, anchor); }
 
-// What a study's units are compared by, beside the choice of a pair.
+// What a study's units are compared by, apart from the choice of a pair.
 export function mainMeasure(summary) { return (summary.measures || []).find(({ kind }) => kind !== "choice") || null; }
 
 // A function from a speaker to the number of its colour and shape: the same everywhere in a unit.
