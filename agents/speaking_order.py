@@ -36,8 +36,7 @@ from parley.agents.transcripts import seed_from
 
 Group = Sequence[str]
 Order = Callable[[int, Sequence[str]], Sequence[Group]]
-"""From the round and the debaters' names to groups. Groups speak one after the other, the agents of a group
-concurrently."""
+"""Divides the debaters into groups, by round. Groups speak in turn, the agents of a group concurrently."""
 SELECTOR_PROMPT = files("parley.agents").joinpath("prompts", "select_speaker.txt").read_text("utf-8")
 """AutoGen's own, so that both choose alike."""
 

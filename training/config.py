@@ -21,7 +21,7 @@ from parley.agents import DEFAULT_MODEL
 Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
 System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]
 SYSTEMS: tuple[System, ...] = get_args(System)
-"""In the order they are evaluated: the trained ones first, the prompting methods that cost most last."""
+"""Systems in order of evaluation: trained ones first, the costliest prompting methods last."""
 PAPERS_CATEGORIES = [
     "Age",
     "Disability_status",

@@ -1,7 +1,7 @@
 """A positive control: statements with a planted bias, which training must remove, and a twin with shuffled labels.
 
 The planted claim is that older people cannot do a task; the counter-statements say that age does not matter. SFT learns
-both, so that the SFT model is biased. The reward model is trained on pairs in which the counter-statement is chosen. RL
+both, so that the SFT model is biased. The reward model's pairs prefer the counter-statement. RL
 must then lower the share of answers with the claim, on topics that no stage has seen. A rule finds the claim: neither
 the reward model nor a judge is asked. In the twin, half of the pairs are swapped, so there is nothing to learn.
 """
@@ -138,8 +138,8 @@ def compare(answers: pd.DataFrame, margin: float) -> list[dict[str, Any]]:
     """Each policy against the SFT model that it was trained from: one row per label set.
 
     The bias is lowered if the 95% interval of the difference in the share of biased answers, over held-out topics, lies
-    below −margin. Being below 0 is not enough: a reward model that was trained on noise has preferences too, and RL
-    follows them in one direction or the other.
+    below −margin. Being below 0 is not enough: a reward model trained on noise has preferences too, and RL follows them
+    in either direction.
 
     Args:
         answers: Columns `system` (SFT, or a label set), `topic` and `text`.

@@ -125,7 +125,7 @@ class HeldOutProbe:
 def refuse_weak_reward(context: TrainingContext) -> None:
     """Raises `WeakReward` if the reward model ranks held-out pairs no better than chance, unless that is allowed.
 
-    A reward model that was trained on noise has preferences too, and RL follows them as far as any others: with SmolLM2
+    A reward model trained on noise has preferences too, and RL follows them like any others: with SmolLM2
     and shuffled labels the share of biased answers fell from 0.72 to 0.01. How far a policy moves does not tell signal
     from noise; ranking pairs of unseen topics better than chance does.
     """

@@ -233,7 +233,7 @@ def _function_call(part: types.Part) -> FunctionCall:
 
 
 def retry_after(error: errors.APIError, details: str) -> float | None:
-    """From the header, or else from the `RetryInfo` that Google puts into the body ("37s")."""
+    """The wait from the header, else from the `RetryInfo` in Google's body ("37s")."""
     headers = getattr(error.response, "headers", None) or {}
     delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", details)
     after = retry_seconds(headers)

@@ -31,8 +31,8 @@ class SearchEngine(Protocol):
     """What an engine of your own must have; `make_engine("file.py:Class?option=value")` calls `Class(option="value")`.
 
     Optional attributes: `pause`, the least number of seconds between two queries (default 0); `cacheable`, whether
-    results may be cached with a run's model replies (default True); `sources()`, hashes of what is searched, with which
-    a run refuses to resume over other data.
+    results may be cached with a run's model replies (default True); `sources()`, hashes of what is searched, so that a
+    run refuses to resume over other data.
 
     Args:
         name: The engine and everything that changes its results (host, region). It is recorded with every result and

@@ -6,7 +6,7 @@ bases and Student's t, so that one that is 0 or 1 in every base has an interval 
 - *shown*: the value differs from the line's null value (Holm within the family);
 - *small*: it lies within the margin (two one-sided tests, Holm within the family), whether it differs or not;
 - *not shown*: neither;
-- *blocked*: nothing can be said, because of what stands in its place.
+- *blocked*: nothing can be said, for the reason given instead.
 
 What blocks what: too few bases, unread or constant ballots block a line; a place in the prompt that wins nine
 of ten comparisons blocks all lines about pairs; scores that were not shown to measure quality block *small* where it

@@ -103,7 +103,7 @@ def _items(part: pd.DataFrame, column: str) -> tuple[NDArray[Any], pd.Series, in
 
 
 def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
-    """From a judge's first round to its last: how often scores and preferences changed, and by how much scores did.
+    """How often scores and preferences changed from a judge's first round to its last, and by how much scores did.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.

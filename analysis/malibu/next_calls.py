@@ -30,7 +30,7 @@ class Design:
     Args:
         bases: Number of bases.
         wordings: Number of label wordings; bases with wordings of their own add theirs.
-        wordings_per_base: Label wordings in which each base was asked.
+        wordings_per_base: Label wordings per base.
         shared: Whether bases share wordings, so that more bases do not bring more of them.
         scenarios_per_base: Scenarios of a base.
         repeats: Conversations on the same text under the same label.

@@ -1,4 +1,4 @@
-"""From verdicts to the panel's result: one score per unit and metric (phase 1), one preference per unit (phase 2).
+"""The panel's result from its verdicts: one score per unit and metric (phase 1), one preference per unit (phase 2).
 
 A frame has one row per verdict: the unit's facets (phase, scenario, category, identity, model, …) and judge, role,
 round, subject, metric, value, text, status. The panel's result is the mean of its last round (for preferences the

@@ -55,7 +55,7 @@ def finite(values: Column) -> Floats:
 
 
 def factorize(keys: Column, sort: bool = True) -> tuple[Ints, list[Any]]:
-    """As `pandas.factorize`: the code of every key, -1 where it is missing, and the labels that the codes index."""
+    """Like `pandas.factorize`: the code of every key, -1 where it is missing, and the labels that the codes index."""
     codes, labels = pd.factorize(pd.Series(keys), sort=sort)
     return np.asarray(codes, dtype=np.int64), list(labels)
 

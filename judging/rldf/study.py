@@ -369,5 +369,5 @@ class Rldf:
 
 
 def _all_but_the_scores(listener: Cue, turn: Turn) -> bool:
-    """Without feedback, debaters do not see the referee's turns."""
+    """Whether an agent reads a turn: without feedback, debaters do not see the referee's."""
     return turn.role != "referee" or listener.role == "referee"

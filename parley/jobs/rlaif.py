@@ -27,7 +27,7 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
     """Has the labeller compare two answers per topic, and gives the config that trains on the pairs.
 
     Args:
-        config: Of RLDF's training. Its table [rlaif] names the labeller; its SFT stage must be done.
+        config: RLDF's config. Its table [rlaif] names the labeller; its SFT stage must be done.
         run: Runs the study that labels.
     """
     settings = config.rlaif
@@ -75,7 +75,7 @@ def label_completions(config: TrainConfig) -> TrainConfig:
     `rlaif.margin`.
 
     Args:
-        config: Of RLDF's training. Its table [rlaif] names the labeller; its SFT stage must be done.
+        config: RLDF's config. Its table [rlaif] names the labeller; its SFT stage must be done.
     """
     labeller, sft, folder = _prepare(config)
     pairs = folder / "pairs"

@@ -248,7 +248,7 @@ def schema_entries(db: sqlite3.Connection) -> list[SchemaEntry]:
 
 
 def _normalise(sql: str) -> str:
-    """Without the white space that does not matter, which differs between SQLite's versions."""
+    """The SQL without insignificant white space, which differs between SQLite's versions."""
     return _SPACE.sub(lambda match: match[1] or " ", sql)
 
 

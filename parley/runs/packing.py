@@ -7,7 +7,7 @@ The texts within a run file are not compressed: everyone's SQL would have to kno
 refused by `trusted_schema = OFF`. gzip and not Zstandard or xz, because every system has `gunzip`.
 
 A packed run that is read is unpacked to a cache in Parley's home, so that its folder is not changed. An archive may be
-anybody's: it is unpacked only as far as it is a SQLite file, fits on the disk, and is no longer than a run can be.
+anybody's: unpacking stops if it is not a SQLite file, does not fit on the disk, or is longer than a run can be.
 """
 
 from __future__ import annotations

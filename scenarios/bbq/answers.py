@@ -22,7 +22,7 @@ LETTERS = "ABC"
 MAX_CACHED_CHARS = 400
 """Words of texts up to this length are cached: answers and questions, not replies."""
 MAX_OPENING_CHARS = 20_000
-"""In longer texts no opening ("The answer is …") is looked for, to save time."""
+"""Longer texts are not searched for an opening ("The answer is …"), to save time."""
 _PLACE = re.compile(  # -1 is not a place: files use it for an answer that could not be read
     r"^\W*+(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*+(?:((?<![-−–])[0-2])(?:\.0+)?|([a-c]))\W*+$",
     re.IGNORECASE,

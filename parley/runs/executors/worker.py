@@ -60,7 +60,7 @@ def nth_part(total: int, parts: int, index: int) -> int:
 
 
 class Instructions(NamedTuple):
-    """From the pool to a worker."""
+    """What the pool sends to a worker."""
 
     units: Sequence[Unit] = ()
     replies: Sequence[PendingRow] = ()
@@ -76,7 +76,7 @@ class Instructions(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class WorkerReport:
-    """From a worker to the pool: what happened since its last report."""
+    """What a worker tells the pool: what happened since its last report."""
 
     finished: list[Rows] = field(default_factory=list)
     replies: list[PendingRow] = field(default_factory=list)
