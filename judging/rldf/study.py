@@ -67,7 +67,7 @@ AGAIN = "Referee_again"
 class RldfConfig(TopicSample):
     """Everything that changes the debates."""
 
-    roles: int = Field(3, ge=2, description="number of debaters: the first roles of the bias type")
+    roles: Advanced[int] = Field(3, ge=2, description="number of debaters: the first roles of the bias type")
     rounds: int = Field(5, ge=1, le=50, description="rounds of each debate")
     mode: Mode = Field("self-reflection", description="self-reflection, teacher-student or teacher-guides")
     model: str = Field(DEFAULT_MODEL, description="model that the data is for: it debates, or is the teacher's student")

@@ -13,7 +13,6 @@ from parley.agents import ConfigError, ParleyError
 from parley.analysis.reporting.corrected import ALL, PREFERRED, Arm, CorrectedLine, corrected_lines, corrected_section
 from parley.analysis.reporting.report import MAX_SENTENCES, SIMULATED, Report
 from parley.analysis.reporting.verdicts import cluster_of, uncategorised
-from parley.reports.label_texts import label_item
 from parley.reports.loading import LoadedRun, load_run
 from parley.runs import RunFile, frames
 from parley.runs.studies import arms_of
@@ -195,6 +194,9 @@ def _shown_rounds(run: LoadedRun, prefix: str, verdicts: pd.DataFrame) -> pd.Dat
     wanted = by_unit.transform("max")
     varied = verdicts.loc[(by_unit.transform("nunique") > 1) & (verdicts["metric"] != PREFERRED), "unit"].unique()
     if len(varied):
+        # It loads the studies, and AutoGen with them: a report without labels must not wait for that.
+        from parley.reports.label_texts import label_item
+
         with RunFile.open(run.path) as file:
             shown = {unit: label_item(file, str(unit).removeprefix(prefix)).round for unit in varied}
         rounds = verdicts["unit"].map(shown)
