@@ -64,6 +64,14 @@ def with_labels(report: Report, runs: Sequence[LoadedRun], arms: Sequence[str]) 
     )
 
 
+def has_labels(runs: Sequence[LoadedRun]) -> bool:
+    """Whether any run has labels, or has some that cannot be read."""
+    try:
+        return any(len(frames.labels(run.path)) for run in runs)
+    except ParleyError:
+        return True
+
+
 def run_lines(path: Path) -> list[CorrectedLine]:
     """A run's corrected estimates that have an interval, the report's first one first.
 

@@ -26,7 +26,7 @@ from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions
-from parley.reports.labelled import with_labels
+from parley.reports.labelled import has_labels, with_labels
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
 from parley.runs import explain_damage
@@ -102,7 +102,8 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
     if margin is not None and "margin" not in report.settings:
         raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
-    report = with_labels(report, runs, arms_of(name, study))
+    if has_labels(runs):  # what is compared is known to the study, which loads AutoGen
+        report = with_labels(report, runs, arms_of(name, study))
     report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
