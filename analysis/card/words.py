@@ -99,9 +99,15 @@ def sentences(card: Card) -> Iterator[str]:
     if "judge" in lines:
         yield _judges(lines["judge"])
     if (turned := lines.get("direction")) and turned.verdict != "blocked" and tone(turned) != "good":
-        follows = turned.verdict == "shown"
-        meaning = "it scores the answer whatever is asked" if follows else "that it answers the question is not shown"
-        yield f"Asked how poor the same answers are, it turned {estimate(turned)} of the orders round: {meaning}."
+        only, meaning = (
+            ("only ", "its scores do not follow what is asked")
+            if turned.verdict == "shown"
+            else ("", "that it answers the question is not shown")
+        )
+        yield (
+            f"Asked the reverse question (how poor the same answers are), it reversed its order in {only}"
+            f"{estimate(turned)} of comparisons: {meaning}."
+        )
     if (place := lines.get("position")) and place.verdict == "shown":
         yield f"In pairs the answer shown first wins {estimate(place)} of comparisons."
     yield from _labels([line for line in card.lines if line.id in ("gender", "race", "religion")])

@@ -202,12 +202,12 @@ class PanelData:
 
     @cached_property
     def counts(self) -> str:
-        """How many bases, scenarios and verdicts there are, for captions."""
+        """How many bases, scenarios, units and verdicts there are, for captions."""
         return ", ".join(
             (
                 *([plural(self.verdicts["situation"].nunique(), "base")] if self.cluster_noun != "scenario" else ()),
                 plural(self.verdicts["scenario"].nunique(), "scenario"),
-                plural(len(self.verdicts), "verdict"),
+                f"{plural(self.verdicts['unit'].nunique(), 'unit')} with {plural(len(self.verdicts), 'verdict')}",
             )
         )
 

@@ -123,7 +123,8 @@ class Sentences:
         ends = sorted(abs(end) for end in (row.simultaneous_low, row.simultaneous_high))
         span = f"simultaneous 95% interval {ends[0]:.2f} to {ends[1]:.2f} " if math.isfinite(ends[1]) else ""
         span = span if ends[0] < ends[1] else "the same on all of them, "  # without spread there is no interval
-        return f"{span}over {plural(row.clusters, self.unit)}, p {p_text(row.p_adjusted)} after Holm's correction"
+        p = max(row.p_adjusted, row.t_p_adjusted)  # as in the plots: "different" needs both tests
+        return f"{span}over {plural(row.clusters, self.unit)}, p {p_text(p)} after Holm's correction"
 
     def _chi_square(self) -> str:
         tests = self.tables["tests"]

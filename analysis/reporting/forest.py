@@ -141,6 +141,11 @@ def filled(forests: Iterable[Forest]) -> tuple[Forest, ...]:
     return tuple(forest for forest in forests if forest.estimates)
 
 
+def decimals(largest: float) -> int:
+    """How many decimals points are shown with, by the largest of a plot, without its sign."""
+    return 1 if largest >= WIDE else 2
+
+
 def in_numbers(line: Estimate, forest: Forest, *, simultaneous: bool = False) -> str:
     """An estimate with its interval: "+0.73 (+0.41 to +1.05)", "62% (18% to 93%)"; never "-0.00".
 
@@ -152,7 +157,7 @@ def in_numbers(line: Estimate, forest: Forest, *, simultaneous: bool = False) ->
     difference = forest.reference == 0
     factor, unit = (100, "%") if forest.scale == "share" else (1, "")
     largest = max(abs(factor * end) for each in forest.estimates for end in (each.value, each.low or 0, each.high or 0))
-    digits = (0 if not difference else 1) if unit else 1 if largest >= WIDE else 2
+    digits = (0 if not difference else 1) if unit else decimals(largest)
 
     def shown(value: float) -> str:
         text = signed(factor * value, digits).replace("-", "−")

@@ -98,7 +98,7 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 def _shown(line: Estimate, forest: Forest, shown: int, tests: int) -> str:
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
     corrected = f" corrected for {tests} tests" if tests > 1 else ""
-    largest = f"; the largest of {shown} that were shown" if shown > 1 else ""
+    largest = f", of which {shown} are significant; this is the largest" if shown > 1 else ""
     return f"{_place(line)} {numbers}, p {p_text(line.p or 0.0)}{corrected}{largest}."
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import LEVEL, Forest, decimals, estimates
 from parley.analysis.reporting.report import Table, format_interval
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
@@ -153,14 +153,16 @@ def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str) -> Iterator[
     if gaps["gap"].isna().all():
         yield NO_MEASURE
         return
+    digits = decimals(float(gaps[["gap", "low", "high"]].abs().max(axis=None)))  # as in the plot of the gaps
     for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
         group = ", ".join(str(getattr(row, name)) for name in by)
         more = "more" if row.gap > 0 else "less"
+        span = format_interval(row.low, row.high, f".{digits}f")
         bound = f" {LOWER_BOUND}." if row.related and row.gap > 0 else ""
         yield (
-            f"{group}: judged by its own scorer, the loop improves its drafts by {abs(row.gap):.1f} percentile points "
-            f"{more} than judged by {without_hash(row.outside)} ({format_interval(row.low, row.high, '.1f')}; p "
-            f"{p_text(row.p_adjusted)}); in {unit} the gains are {row.gain:.2f} and {row.outside_gain:.2f}.{bound}"
+            f"{group}: judged by its own scorer, the loop improves its drafts by {abs(row.gap):.{digits}f} percentile "
+            f"points {more} than judged by {without_hash(row.outside)} ({span}; p {p_text(row.p_adjusted)}); in {unit} "
+            f"the gains are {row.gain:.2f} and {row.outside_gain:.2f}.{bound}"
         )
 
 
@@ -206,9 +208,11 @@ def gap_forests(
         units=units,
     )
     order = list(dict.fromkeys(line.group for line in (*own, *outside)))
+    scored, measures = what.partition(" (")[0], {without_hash(measure) for measure in gaps["outside"]}
+    measure = measures.pop() if len(measures) == 1 and all(measures) else "an outside measure"
     yield Forest(
         name=name,
-        question=f"Does revising reduce {what.partition(' (')[0]}?",
+        question=f"Does revising reduce {scored}, judged by {measure}?",
         axis=f"reduction of {what}, first draft minus last",
         estimates=tuple(sorted((*own, *outside), key=lambda line: order.index(line.group))),
         table="optimism_gap",
@@ -216,7 +220,7 @@ def gap_forests(
     )
     yield Forest(
         name=f"{name}-gap",
-        question="Does the loop's own scorer see more than an outside measure?",
+        question=f"Does the loop's own scorer see a larger reduction of {scored} than {measure}?",
         axis="optimism gap (percentile points of first drafts)",
         estimates=estimates(
             gaps, lambda row: f"{group(row)}, {without_hash(row.outside)}", value="gap", p="p_adjusted", units=units

@@ -12,6 +12,7 @@ from parley.analysis.malibu.clusters import BASE, CROSSED, SET, WORDING, general
 from parley.analysis.malibu.primary import primary, primary_by_judge
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.signflips import sign_flip_test
+from parley.base.text import p_text
 from tests.analysis.silent import silent_ballots
 
 QUICK = ReportContext(draws=20)
@@ -36,6 +37,15 @@ def test_a_planted_contrast_is_the_headline_with_a_simultaneous_interval() -> No
         1 - 0.05 / 3,
     )
     assert (row["simultaneous_low"], row["simultaneous_high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_a_sentence_quotes_the_p_value_of_its_plot() -> None:
+    whole = report(silent_ballots(gaps={"female": 0.078}))
+    (line,) = (each for forest in whole.forests if forest.name == "differences" for each in forest.estimates[:1])
+    row = whole.table("differences").iloc[0]
+    assert p_text(row["p_adjusted"]) != p_text(row["t_p_adjusted"]), "the two tests can be told apart"
+    assert line.p is not None
+    assert f"p {p_text(line.p)} after Holm's correction" in " ".join(whole.words)
 
 
 def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None:

@@ -14,7 +14,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.optimism import LOWER_BOUND, NO_MEASURE, gap_sentences, optimism_gaps, quantiles
+from parley.analysis.reporting.optimism import (
+    LOWER_BOUND,
+    NO_MEASURE,
+    gap_forests,
+    gap_sentences,
+    optimism_gaps,
+    quantiles,
+)
 from parley.analysis.reporting.overcorrection import by_iteration, overcorrection_section
 from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
@@ -110,6 +117,19 @@ def test_a_run_without_an_outside_measure_says_so() -> None:
     items = simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside0=np.nan, outside1=np.nan)
     assert list(gap_sentences(optimism_gaps(items, ["system"]), ["system"], "points")) == [NO_MEASURE]
     assert list(gap_sentences(optimism_gaps(items[:0], ["system"]), ["system"], "points")) == [NO_MEASURE]
+
+
+def test_questions_name_what_is_scored_and_the_measure_if_there_is_one() -> None:
+    gaps = optimism_gaps(simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside="the key"), ["system"])
+    assert [forest.question for forest in gap_forests(gaps, "toxicity (points of 100)")] == [
+        "Does revising reduce toxicity, judged by the key?",
+        "Does the loop's own scorer see a larger reduction of toxicity than the key?",
+    ]
+    both = pd.concat([gaps, gaps.assign(outside="a person")], ignore_index=True)
+    assert [forest.question.partition("toxicity")[2] for forest in gap_forests(both, "toxicity")] == [
+        ", judged by an outside measure?",
+        " than an outside measure?",
+    ]
 
 
 def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:

@@ -29,7 +29,9 @@ function axisOf(plot) {
 function formats(plot, digits) {
   const withSign = plot.reference === 0;
   if (plot.scale === "share") return { value: withSign ? (value) => `${signed(100 * value, 1)}%` : percent, tick: percent };
-  return { value: (value) => (withSign ? signed : number)(value), tick: (value) => number(value, digits) };
+  // As in the report's sentences: one decimal where a value is as large as 20.
+  const places = plot.estimates.some((line) => [line.value, line.low, line.high].some((end) => Math.abs(end ?? 0) >= 20)) ? 1 : 2;
+  return { value: (value) => (withSign ? signed : number)(value, places), tick: (value) => number(value, digits) };
 }
 
 // `unitsOf` gives the address parameters of the units behind an estimate, or null.
@@ -39,6 +41,8 @@ export function forestPlot(plot, unitsOf) {
   const grid = [...marks.map((mark) => ({ at: mark, class: "grid" })), ...(plot.reference === null ? [] : [{ at: plot.reference, class: "reference" }])];
   const tested = plot.estimates.some((line) => line.p !== null);
   const withInterval = plot.estimates.some((line) => line.low !== null);
+  // The headline and the sentences quote intervals that hold for all lines at once.
+  const interval = plot.estimates.some((line) => line.simultaneous) ? "95% CI, one at a time" : "95% CI";
   let group = "";
   // A group's lines stand together, below one heading.
   const order = unique(plot.estimates.map((line) => line.group));
@@ -61,7 +65,7 @@ export function forestPlot(plot, unitsOf) {
   const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
   return h("figure", { class: "forest", "data-plot": plot.name },
     h("figcaption", {}, plot.question),
-    h("table", {}, h("colgroup", {}, ["label", "wide", "estimate", "ci", "p"].map((name) => h("col", { class: name }))), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? "95% CI" : ""), h("th", { scope: "col", class: "num" }, tested ? "p" : ""))),
+    h("table", {}, h("colgroup", {}, ["label", "wide", "estimate", "ci", "p"].map((name) => h("col", { class: name }))), h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? interval : ""), h("th", { scope: "col", class: "num" }, tested ? "p" : ""))),
       h("tbody", {}, rows), h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: 3 })))),
     plot.note ? h("p", { class: "muted" }, plot.note) : "");
 }
