@@ -228,7 +228,13 @@ async def get_grid(request: web.Request) -> web.Response:
     name, state = required(request), request.app[STATE]
     query, _ = read_query(request.query)
     rows, columns = (request.query.get(key, "") for key in ("rows", "columns"))
-    return await respond(lambda: grid(state.table(name), query, rows, columns))
+
+    def work() -> dict[str, Any]:
+        table = state.table(name)
+        progress = state.run(name).progress(table)  # before the cells: units indexed meanwhile are asked for again
+        return grid(table, query, rows, columns) | progress
+
+    return await respond(work)
 
 
 @routes.get("/api/ballots")

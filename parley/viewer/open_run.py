@@ -173,9 +173,7 @@ class OpenRun:
             return page
         matches = self.search(text, include_prompts=include_prompts)
         with self._lock:
-            page = table.page(query, matches)
-            done = table.status.get("done", 0).bit_count()
-        page |= {"indexed": table.indexed, "done": done, "loading": False, "index_error": self._index_error}
+            page = table.page(query, matches) | self.progress(table)
         if matches is not None:
             with self.file() as file:
                 ids = [row["id"] for row in page["rows"]]
@@ -183,6 +181,11 @@ class OpenRun:
             for row in page["rows"]:
                 row["excerpt"] = found.get(row["id"])
         return page
+
+    def progress(self, table: UnitTable) -> dict[str, Any]:
+        """How many of the finished units are indexed: a page shows no others."""
+        done = table.status.get("done", 0).bit_count()
+        return {"indexed": table.indexed, "done": done, "loading": False, "index_error": self._index_error}
 
     def _first_page(self, query: UnitQuery) -> dict[str, Any]:
         """Units straight from the run file, while the table is being read: in the plan's order, planned ones last."""

@@ -64,3 +64,25 @@ def test_the_grid_is_read_by_keys_and_shows_the_words(silent, viewer, open_page)
     page.keyboard.press("Escape")
     expect(page.locator(".heat button:focus")).to_contain_text("5.25 ▲")
     assert page.locator(".heat b:has-text('x')").count() == 0, "what a file says is text"
+
+
+def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent, viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = open_page(viewer(silent) + "run?run=silent.sqlite")
+    asked = []
+
+    def answer(route):
+        response = route.fetch()
+        found = response.json()
+        assert (found["indexed"], found["done"]) == (6, 6)
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            found |= {"indexed": 3, "rows": found["rows"][:1], "total": 1}
+        route.fulfill(response=response, json=found)
+
+    page.route("**/api/grid?*", answer)
+    page.get_by_role("link", name="Grid").click()
+    expect(page.get_by_text("indexed 3 of 6 units")).to_be_visible()
+    expect(page.locator(".heat tbody tr")).to_have_count(1)
+    expect(page.locator(".heat tbody tr")).to_have_count(2)
+    expect(page.get_by_text("indexed 3 of 6 units")).to_have_count(0)

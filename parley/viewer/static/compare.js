@@ -40,7 +40,8 @@ export function comparePage(main, params) {
       const [{ runs }, comparison] = await Promise.all([get("runs"), get("compare", pairParams())]);
       const [facet, x, y] = ["facet", "x", "y"].map((key) => params.get(key) || "");
       const values = comparison.facets[facet] || [];
-      const free = runs.map(({ name }) => name).filter((name) => name !== run && !others.includes(name));
+      const study = runs.find(({ name }) => name === run)?.study;
+      const free = runs.filter(({ name, study: of }) => of === study && name !== run && !others.includes(name)).map(({ name }) => name);
       const byFacet = { facet: "", x: "", y: "" };
       const called = (name) => runs.find((one) => one.name === name)?.about?.name || name;
       const makeBaseline = (name) => go("/compare", [["run", name], ...[run, ...others.filter((kept) => kept !== name)].map((kept) => ["with", kept])]);
@@ -81,7 +82,7 @@ export function comparePage(main, params) {
     if (stopped) return;
     const ready = found.map((comparison, index) => ({ ...comparison, name: others[index] })).filter(({ pending }) => !pending);
     const plots = ({ name, forests, unavailable }) => [others.length > 1 ? h("h2", {}, h("bdi", {}, name), " minus ", h("bdi", {}, run)) : "",
-      unavailable ? h("p", { class: "notice" }, unavailable) : forests.filter(({ estimates }) => estimates.length).map((plot) => forestPlot(plot, () => null))];
+      unavailable ? h("p", { class: "notice" }, unavailable.charAt(0).toUpperCase() + unavailable.slice(1)) : forests.filter(({ estimates }) => estimates.length).map((plot) => forestPlot(plot, () => null))];
     const sentences = ready.flatMap((comparison) => comparison.sentences || []);
     fill(tested, cautions(unique(ready.flatMap((comparison) => comparison.cautions || []))), ready.length < found.length ? loading("The comparison is being computed…") : "",
       h("div", { class: "findings" }, h("div", { class: "plots" }, ready.map(plots), ready.some(({ rows }) => rows) ? values(ready.filter(({ rows }) => rows)) : ""),

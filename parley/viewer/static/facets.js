@@ -2,7 +2,7 @@
 
 const NAMES = { label: "right answer", target: "stereotyped answer", unknown: "answer “unknown”", names: "proper names", other: "other identity", example_id: "example", topic_id: "topic's id", response_a: "text of A", response_b: "text of B", ask: "score asked for" };
 const WORDS = {
-  phase: { 1: "single answers", 2: "pairs" }, order: { 0: "as planned", 1: "swapped" }, assignment: { 0: "as written", 1: "exchanged" }, stage: { talk: "debate" },
+  phase: { 1: "single answers", 2: "pairs", 3: "graded answers", 4: "pairs of graded answers" }, order: { 0: "as planned", 1: "swapped" }, assignment: { 0: "as written", 1: "exchanged" }, stage: { talk: "debate" },
   condition: { ambig: "ambiguous", disambig: "disambiguated" }, polarity: { neg: "negative", nonneg: "non-negative" },
 };
 const OPTIONS = new Set(["label", "target", "unknown"]); // the number of an option, from 0; -1 where there is none

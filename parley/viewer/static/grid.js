@@ -5,7 +5,7 @@ import { fill, go, h, integer, link, number, percent, plural } from "./dom.js";
 import { facetName, facetValue } from "./facets.js";
 import { unitTitle } from "./title.js";
 import { distributionOf } from "./verdict.js";
-import { errorBox, loading, pager } from "./widgets.js";
+import { errorBox, loading, pager, unindexed } from "./widgets.js";
 
 const STRONGEST = 60; // percent of colour in the cell that is furthest from its row's mean: the number stays readable
 
@@ -20,14 +20,20 @@ export function gridView(box, run, measure) {
   const about = h("div", { class: "grid-about", "aria-live": "polite" });
   const table = h("div", { class: "scroll grid-scroll", onkeydown: (event) => onArrow(event), onfocusin: (event) => follow(event.target), onmouseover: (event) => follow(event.target, false), onclick: (event) => open(event.target.closest("button[data-unit]")) });
 
-  async function show(params) {
+  async function show(params, again = false) {
     state.params = params;
-    fill(box, loading());
+    if (!again) fill(box, loading());
     try {
       const query = new URLSearchParams(params);
       query.set("run", run);
-      state.grid = await get("grid", query);
-      if (params === state.params) draw();
+      const grid = await get("grid", query);
+      if (params !== state.params) return;
+      const unit = table.contains(document.activeElement) ? document.activeElement.dataset.unit : null;
+      state.grid = grid;
+      state.ballots.clear(); // a row may have more units now
+      draw();
+      if (unit) table.querySelector(`button[data-unit="${CSS.escape(unit)}"]`)?.focus({ preventScroll: true });
+      if (unindexed(grid) && !grid.index_error) setTimeout(() => { if (params === state.params && box.isConnected && !box.hidden) show(params, true); }, 2500);
     } catch (error) { fill(box, errorBox(error)); }
   }
 
@@ -36,7 +42,8 @@ export function gridView(box, run, measure) {
 
   function draw() {
     const { rows, columns, row_facet: rowFacet, column_facet: columnFacet, part, total, row_facets: rowFacets, column_facets: columnFacets } = state.grid;
-    if (!rows.length) return fill(box, h("p", { class: "muted" }, "These units have no grid: it needs a situation or a text, something that is varied on it, and scores. Every unit is in the list."));
+    const unfinished = state.grid.index_error || unindexed(state.grid);
+    if (!rows.length) return fill(box, h("p", { class: "muted" }, unfinished || "These units have no grid: it needs a situation or a text, something that is varied on it, and scores. Every unit is in the list."));
     [state.row, state.column] = [0, 0];
     const deviations = rows.flatMap((row) => row.cells.filter(Boolean).map((cell) => Math.abs(cell.score - middle(row))));
     const largest = Math.max(...deviations) || 1;
@@ -44,7 +51,7 @@ export function gridView(box, run, measure) {
     fill(table, h("table", { class: "heat" }, h("caption", { class: "unseen" }, `${measure()?.label || "score"} by ${facetName(rowFacet)} and ${facetName(columnFacet)}`),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, facetName(rowFacet)), h("th", { scope: "col", class: "num" }, "spread"), columns.map((label) => h("th", { scope: "col", class: "num" }, h("bdi", {}, facetValue(columnFacet, label)))))),
       h("tbody", {}, rows.map((row, nth) => h("tr", {}, h("th", { scope: "row", title: row.name }, h("bdi", {}, situationTitle(row, rowFacet))), h("td", { class: "num spread" }, number(row.spread)), row.cells.map((cell, column) => cellView(row, cell, largest, nth, column)))))));
-    fill(box, h("div", { class: "row spread" }, h("div", { class: "row" }, chooser("rows", "rows", rowFacets, rowFacet), chooser("columns", "columns", columnFacets.filter((name) => name !== rowFacet), columnFacet), only.length ? h("span", { class: "pill" }, only.join(", ")) : ""), pager(Number(state.params.get("page") || 0), total, "/run", state.params)),
+    fill(box, h("div", { class: "row spread" }, h("div", { class: "row" }, chooser("rows", "rows", rowFacets, rowFacet), chooser("columns", "columns", columnFacets.filter((name) => name !== rowFacet), columnFacet), only.length ? h("span", { class: "pill" }, only.join(", ")) : "", unfinished ? h("span", { class: "muted", role: "status" }, unfinished) : ""), pager(Number(state.params.get("page") || 0), total, "/run", state.params)),
       h("p", { class: "muted" }, "The largest spread comes first. Blue is above the row's mean, orange below it; ▲ and ▼ are its highest and its lowest. ", h("kbd", {}, "j"), " and ", h("kbd", {}, "k"), ": next and previous situation; arrows: cells; ", h("kbd", {}, "Enter"), ": the words."),
       about, table);
     tell();

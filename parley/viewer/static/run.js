@@ -9,7 +9,7 @@ import { showFindings } from "./findings.js";
 import { gridView } from "./grid.js";
 import { showNotes } from "./notes.js";
 import { TITLE_FACETS, unitTitle } from "./title.js";
-import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
+import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, PAGE_SIZE, pager, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
@@ -207,7 +207,7 @@ export function runPage(main, params) {
       direction.textContent = requested.get("desc") ? "↓" : "↑";
       prompts.checked = Boolean(requested.get("prompts"));
       for (const [input, key] of [[search, "q"], [low, "low"], [high, "high"]]) if (document.activeElement !== input) input.value = requested.get(key) || "";
-      const unfinished = page.loading ? "loading the run…" : page.indexed < page.done ? `indexed ${integer(page.indexed)} of ${plural(page.done, "unit")}` : "";
+      const unfinished = unindexed(page);
       const matching = page.matching === page.total ? plural(page.total, "unit") : `${integer(page.matching)} of ${plural(page.total, "unit")}`;
       count.textContent = [matching, page.index_error || unfinished].filter(Boolean).join(" · ");
       fill(pages, pager(Number(requested.get("page") || 0), page.matching, "/run", requested));

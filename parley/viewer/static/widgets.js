@@ -1,6 +1,6 @@
 // Parts that several pages share: breadcrumbs, errors, copying, shortcuts, paging.
 import { get } from "./api.js";
-import { address, announce, embedded, fill, go, h, integer, link } from "./dom.js";
+import { address, announce, embedded, fill, go, h, integer, link, plural } from "./dom.js";
 
 export const PAGE_SIZE = 50;
 
@@ -95,6 +95,9 @@ export function watchRun(run, changed, seconds = 1.5) {
   check();
   return () => { stopped = true; };
 }
+
+// What a page of a run does not show yet; "" where everything is there.
+export function unindexed({ loading: reading, indexed, done }) { return reading ? "loading the run…" : indexed < done ? `indexed ${integer(indexed)} of ${plural(done, "unit")}` : ""; }
 
 export function pager(page, matching, path, params) {
   const last = Math.max(0, Math.ceil(matching / PAGE_SIZE) - 1);
