@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -142,11 +142,17 @@ def critique_loop() -> Record:
     return Record(unit=Unit("loop/1", {"topic": "nurses"}), started_at=1.0, finished_at=2.0, outcome=outcome)
 
 
-def write_run(path: Path, records: Sequence[Record], planned: Sequence[Unit] = (), study: str = "by-hand") -> Path:
+def write_run(
+    path: Path,
+    records: Sequence[Record],
+    planned: Sequence[Unit] = (),
+    study: str = "by-hand",
+    prompts: Mapping[str, str] | None = None,
+) -> Path:
     """A run file with these finished units, and some that are only planned."""
     info = {"study": study, "models": ["sim/any"], "config": {}, "plan": f"plan of {path.name}", "versions": {}}
     units = [record.unit for record in records] + list(planned)
-    with RunFile.create(path, info, {}, units) as file:
+    with RunFile.create(path, info, prompts or {}, units) as file:
         file.note("started", "by hand")
         file.write(records)
     return path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from parley.agents import Transcript, Turn
@@ -86,3 +88,37 @@ def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent
     expect(page.locator(".heat tbody tr")).to_have_count(1)
     expect(page.locator(".heat tbody tr")).to_have_count(2)
     expect(page.get_by_text("indexed 3 of 6 units")).to_have_count(0)
+
+
+PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"
+SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nGo.\n\n(By a woman)\n\nA or B?"
+
+
+def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(tmp_path, build, viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    record = ballot("rain", "man", 0.5, phase=2)
+    expected = {"preferred=A": 0.62, "preferred=B": 0.38, "preferred on scale": 1.0, "preferred log-odds": 0.5}
+    turns = (Turn("user", "narrator", 0, SHOWN), Turn("Judge", "debater", 0, "A", expected=expected))
+    common = {"judge": "Judge", "role": "debater", "round": 0}
+    found = (
+        Verdict(**common, metric="preferred", value=0.62, text="A"),
+        Verdict(**common, metric="log-odds", value=0.5),
+    )
+    outcome = Outcome(Transcript(turns, "0 rounds completed"), found)
+    path = build.write_run(tmp_path / "pair.sqlite", [replace(record, outcome=outcome)], prompts={"prompt/pair": PAIR})
+    page = open_page(viewer(path) + f"unit?run=pair.sqlite&unit={record.unit.id}")
+    parts = page.locator(".material .part")
+    expect(parts).to_have_count(4)
+    for nth, words in enumerate(("It rains.", "Stay.\n\n(By a man)", "Go.\n\n(By a woman)", "A or B?")):
+        expect(parts.nth(nth)).to_contain_text(words)
+    expect(page.locator(".matrix figcaption")).to_have_text("Log-odds by judge, −1 to 1")
+    expect(page.locator(".matrix thead")).to_contain_text("silent ballot")
+    expect(page.get_by_text("0 rounds completed")).to_have_count(0)
+    expect(page.get_by_role("group", name="parsed reply")).to_contain_text("A62%B38%")
+
+
+def test_the_axis_of_a_silent_score_is_the_scale_that_was_asked_for(silent, viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = open_page(viewer(silent) + "unit?run=silent.sqlite&unit=s1/even/black")
+    expect(page.locator(".matrix figcaption")).to_have_text("Overall by judge, 1 to 9")
+    assert page.locator(".matrix .axis text").all_text_contents() == ["1", "3", "5", "7", "9"]

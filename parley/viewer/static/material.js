@@ -21,8 +21,22 @@ function leadsOf(fields) {
   return LEADS.filter(([name]) => (fields[name] || "").trim()).map(([name, title]) => [title, fields[name]]);
 }
 
+// A ballot's prompt by its headings. A label may be a paragraph of its own, so its template alone does not tell the parts.
+function ballotFields({ fields, messages }) {
+  if (fields.situation === undefined) return fields;
+  const paragraphs = messages.find(({ role }) => role === "narrator").text.split("\n\n");
+  const headed = (heading) => paragraphs.findIndex((text, nth) => nth > 0 && text.includes(heading));
+  const [a, b, single] = ["Answer A", "Answer B", "Answer"].map(headed);
+  const question = paragraphs.length - (paragraphs.at(-1).includes("{") ? 2 : 1); // a format comes after the question
+  const between = (from, to, heading = "") => paragraphs.slice(from, to).join("\n\n").replace(`${heading}:\n`, "");
+  const known = { scenario: between(0, Math.max(1, single), "Situation"), asked: between(single < 0 ? 1 : question) };
+  if (0 < a && a < b && b < question) return { ...known, response_a: between(a, b, "Answer A"), response_b: between(b, question, "Answer B") };
+  return 0 < single && single < question ? { ...known, response: between(single, question, "Answer") } : known;
+}
+
 export function materialView(unit) {
-  const { fields, facets } = unit;
+  const { facets } = unit;
+  const fields = ballotFields(unit);
   const parts = leadsOf(fields).map(([title, text]) => part(title, text.trim()));
   const options = optionsOf(unit);
   if (options) parts.push(options);
@@ -32,6 +46,7 @@ export function materialView(unit) {
     parts.push(h("div", { class: "sides" }, part(name("A"), markDifferences(a, b, "A"), { "data-side": "A" }), part(name("B"), markDifferences(a, b, "B"), { "data-side": "B" })),
       markLegend(a, b, "in one answer"));
   } else if (fields.response) parts.push(part(["Answer", facets.identity].filter(Boolean).join(" · "), withoutFence(fields.response)));
+  if (fields.asked) parts.push(part("Question", fields.asked));
   return parts.length ? h("section", { class: "material", "aria-label": "What was judged" }, parts) : "";
 }
 

@@ -2,7 +2,7 @@
 import { get, post } from "./api.js";
 import { badge } from "./charts.js";
 import { echoInWords, hasJson, saidTexts } from "./echo.js";
-import { embedded, fill, h, integer, money, number, plural } from "./dom.js";
+import { embedded, fill, h, integer, money, number, percent, plural, unique } from "./dom.js";
 import { button, copy, errorBox, highlight, loading, permalink } from "./widgets.js";
 
 const CHARACTERS_SHOWN = 20000; // of a long text at first
@@ -129,8 +129,12 @@ function evidenceList(items) {
 
 function cell(value) { return typeof value === "number" ? number(value, Number.isInteger(value) ? 0 : 2) : String(value ?? "–"); }
 
+// Expected scores, and the probability of each option: "preferred=A" is the option A.
 function expectedScores(expected) {
-  return expected ? h("table", { class: "scores" }, h("caption", {}, "expected scores"), h("tbody", {}, Object.entries(expected).map(([path, value]) => h("tr", {}, h("th", { scope: "row" }, path), h("td", {}, number(value)))))) : "";
+  const metrics = unique(Object.keys(expected || {}).filter((path) => path.includes("=")).map((path) => path.split("=")[0]));
+  const name = (path) => (metrics.length === 1 ? path.replace(`${metrics[0]}=`, "") : path.replace("=", " "));
+  const isProbability = (path) => path.includes("=") || (metrics.length && path.endsWith(" on scale"));
+  return expected ? h("table", { class: "scores" }, h("caption", {}, metrics.length ? "probability of each option" : "expected scores"), h("tbody", {}, Object.entries(expected).map(([path, value]) => h("tr", {}, h("th", { scope: "row" }, name(path)), h("td", {}, isProbability(path) ? percent(value) : number(value)))))) : "";
 }
 
 function callView(run, call) {

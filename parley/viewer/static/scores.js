@@ -1,6 +1,7 @@
 // The scores of a unit as one matrix of dots: judges by rounds, all on the same scale, with an axis.
 import { badge, shape, speakerStyle } from "./charts.js";
 import { h, number, svg, unique } from "./dom.js";
+import { distributionOf, expectedValues, isSilent } from "./verdict.js";
 
 const FLAGS = new Set(["accepted", "agreed", "discordant"]); // yes or no, not a score
 const METRIC_NAMES = { named: "biases named", probability: "probability of each option" };
@@ -13,10 +14,15 @@ function panelScores(unit) {
   return scores.some(({ metric, role }) => metric === "bias" && role === "referee") ? scores.filter(({ metric }) => metric === "bias") : scores;
 }
 
-function scaleOf(scores) {
+// The scale that was asked for, where the unit says so; log-odds have none, and 0 is in their middle.
+function scaleOf(unit, scores) {
   const values = scores.map(({ value }) => value);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   if (scores.every(({ metric }) => metric === "probability")) return [0, 1];
+  if (scores.every(({ metric }) => metric === "log-odds")) { const end = Math.max(1, Math.ceil(Math.max(-low, high))); return [-end, end]; }
+  const options = distributionOf(expectedValues(unit), scores[0].metric).map(([option]) => option);
+  const asked = (options.length ? [options[0], options.at(-1)] : (unit.facets.scale || "").split("-")).map(Number);
+  if (asked.length === 2 && asked[0] < asked[1] && asked[0] <= low && high <= asked[1]) return asked;
   return low >= 0 && high <= 10 ? [0, 10] : low >= 0 && high <= 100 ? [0, 100] : [Math.floor(low), Math.ceil(high)];
 }
 
@@ -45,9 +51,11 @@ function matrixOf(unit, scores, index, identityOf) {
   const once = !byJudge && rows.length === scores.length;
   if (once) scores = scores.map((score) => ({ ...score, round: 1, judge: "" }));
   const [marks, rounds] = [unique(scores.map((score) => score[markKey])), unique(scores.map(({ round }) => round)).sort((a, b) => a - b)];
-  const [low, high] = scaleOf(scores);
+  const [low, high] = scaleOf(unit, scores);
   const percent = (value) => `${5 + (90 * (value - low)) / (high - low)}%`;
-  const ticks = Array.from({ length: 6 }, (_, n) => low + ((high - low) * n) / 5);
+  const steps = [5, 4, 6, 3, 7, 2].find((count) => (high - low) % count === 0) || 5; // whole numbers where possible
+  const ticks = Array.from({ length: steps + 1 }, (_, n) => low + ((high - low) * n) / steps);
+  const silent = isSilent(unit);
   // A judge has its own colour and shape where nothing else needs one.
   const ownStyle = byJudge && marks.length === 1;
   const styleOf = (mark, nth, row = null) => {
@@ -89,11 +97,11 @@ function matrixOf(unit, scores, index, identityOf) {
   const line = (row, name) => h("tr", {}, h("th", { scope: "row" }, name), rounds.map((round) => cell(row, round)));
   const title = scores.every(({ metric }) => metric === scores[0].metric) ? METRIC_NAMES[scores[0].metric] || scores[0].metric : "scores";
   return h("figure", { class: "matrix" },
-    h("figcaption", {}, `${title.charAt(0).toUpperCase() + title.slice(1)}${once ? "" : ` by ${byJudge ? "judge" : "speaker"} and round`}, ${low} to ${high}`),
+    h("figcaption", {}, `${title.charAt(0).toUpperCase() + title.slice(1)}${once ? "" : ` by ${byJudge ? "judge" : "speaker"}${silent ? "" : " and round"}`}, ${number(low, 0)} to ${number(high, 0)}`),
     once ? "" : h("p", { class: "legend" }, ownStyle ? "" : marks.map((mark, nth) => { const { colour, kind } = styleOf(mark, nth); return h("span", {}, svg("svg", { class: "badge", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, shape(kind, 8, 8, 5.5, colour)), h("bdi", {}, markName(mark))); }),
       showMetrics ? h("span", { class: "muted" }, "large: mean of the metrics, small: single metrics") : "", rounds.length > 1 ? h("span", { class: "muted" }, "lines: from the round before") : ""),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Matrix of scores" }, h("table", { vars: { "--rounds": rounds.length } },
-      h("thead", {}, h("tr", {}, h("td", {}), rounds.map((round) => [h("th", { scope: "col" }, once ? "" : `Round ${round}`), choices.length ? h("th", { scope: "col", class: "chosen" }, "prefers") : ""]))),
+      h("thead", {}, h("tr", {}, h("td", {}), rounds.map((round) => [h("th", { scope: "col" }, once ? "" : silent ? "silent ballot" : `Round ${round}`), choices.length ? h("th", { scope: "col", class: "chosen" }, "prefers") : ""]))),
       h("tbody", {}, rows.map((row) => line(row, [ownStyle ? badge(index(row)) : "", h("bdi", {}, rowName(unit, row))])), byJudge && rows.length > 1 ? line(null, h("b", {}, "all judges")) : ""),
       h("tfoot", {}, h("tr", { "aria-hidden": "true" }, h("td", {}), rounds.map(axis))))));
 }

@@ -8,7 +8,7 @@ import { draftComparisons, materialView } from "./material.js";
 import { messageView, noteForm, noteList } from "./message.js";
 import { scoreMatrix } from "./scores.js";
 import { unitTitle } from "./title.js";
-import { verdictLine } from "./verdict.js";
+import { isSilent, verdictLine } from "./verdict.js";
 import { breadcrumbs, button, copy, download, errorBox, loading, mainMeasure, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
 
 export function unitPage(main, params) {
@@ -51,7 +51,7 @@ export function unitPage(main, params) {
     const neighbour = (other, label, key) => (other ? link("/unit", paramsOf(other), { class: "button", title: `shortcut: ${key}` }, label) : h("span", { class: "button off" }, label));
     const facets = Object.entries(unit.facets).filter(([, value]) => value !== "");
     const isLoop = messages.some((message) => message.role === "generator");
-    const roundTitle = (round, inRound) => (isLoop ? `Iteration ${round}` : round > 0 ? `Round ${round}` : inRound.every((message) => message.role === "narrator") ? "Task" : "Opening");
+    const roundTitle = (round, inRound) => (isLoop ? `Iteration ${round}` : round > 0 ? `Round ${round}` : isSilent(unit) ? "Silent ballot" : inRound.every((message) => message.role === "narrator") ? "Task" : "Opening");
     const title = unitTitle(unit.facets, unit.id);
     breadcrumbs(link("/run", runParams, {}, h("bdi", {}, run)), h("bdi", { class: "current" }, title));
     setTitle(title);
@@ -64,7 +64,7 @@ export function unitPage(main, params) {
         h("h1", { class: "unit-title" }, h("bdi", {}, title)),
         h("div", { class: "row actions" }, neighbour(neighbours.previous, "← previous", "["), neighbours.total ? h("span", { class: "muted" }, `${integer(neighbours.index + 1)} of ${integer(neighbours.total)}`) : "", neighbour(neighbours.next, "next →", "]"))),
       h("p", { class: "verdict" }, h("bdi", {}, verdictLine(unit, measure))),
-      h("p", { class: "muted" }, h("bdi", { class: "unit-id" }, unit.id), [unit.status, unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).map((fact) => ` · ${fact}`).join("")),
+      h("p", { class: "muted" }, h("bdi", { class: "unit-id" }, unit.id), [unit.status, isSilent(unit) ? "silent ballot" : unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).map((fact) => ` · ${fact}`).join("")),
       h("details", { class: "folded" }, h("summary", {}, plural(facets.length, "facet")), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, facetValue(key, value))))))),
       unit.error ? h("p", { class: "error" }, unit.error) : "",
       h("div", { class: "row actions" },

@@ -33,13 +33,16 @@ function choiceInWords(unit) {
   return choices.length === 1 ? `${named(ranked[0])}${probability}` : `${named(ranked[0])}, ${votes(ranked[0])} of ${plural(choices.length, "judge")}`;
 }
 
-function expectedValues(unit) { return unit.messages.findLast(({ expected }) => expected)?.expected || null; }
+export function expectedValues(unit) { return unit.messages.findLast(({ expected }) => expected)?.expected || null; }
 
 // The probabilities of a ballot's options, [[option, probability], …]; [] where they were not read.
 export function distributionOf(expected, metric) {
   const start = `${metric}=`;
   return Object.entries(expected || {}).filter(([path]) => path.startsWith(start)).map(([path, probability]) => [path.slice(start.length), probability]);
 }
+
+// Whether the unit is one silent ballot: nobody speaks in it, and it has no rounds.
+export function isSilent(unit) { return expectedValues(unit) !== null && unit.messages.every(({ round }) => round === 0); }
 
 // A silent ballot: its expected score, and what it would most likely have said.
 function expectedInWords(unit) {
