@@ -91,7 +91,7 @@ def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent
 
 
 PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"
-SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nGo.\n\n(By a woman)\n\nA or B?"
+SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nGo.\n\n(By a woman)\n\nWhich:\nA or B?"
 
 
 def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(tmp_path, build, viewer, open_page):
@@ -109,7 +109,7 @@ def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(tmp_path, build,
     page = open_page(viewer(path) + f"unit?run=pair.sqlite&unit={record.unit.id}")
     parts = page.locator(".material .part")
     expect(parts).to_have_count(4)
-    for nth, words in enumerate(("It rains.", "Stay.\n\n(By a man)", "Go.\n\n(By a woman)", "A or B?")):
+    for nth, words in enumerate(("It rains.", "Stay.\n\n(By a man)", "Go.\n\n(By a woman)", "Which:\nA or B?")):
         expect(parts.nth(nth)).to_contain_text(words)
     expect(page.locator(".matrix figcaption")).to_have_text("Log-odds by judge, −1 to 1")
     expect(page.locator(".matrix thead")).to_contain_text("silent ballot")

@@ -101,7 +101,7 @@ function matrixOf(unit, scores, index, identityOf) {
     once ? "" : h("p", { class: "legend" }, ownStyle ? "" : marks.map((mark, nth) => { const { colour, kind } = styleOf(mark, nth); return h("span", {}, svg("svg", { class: "badge", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, shape(kind, 8, 8, 5.5, colour)), h("bdi", {}, markName(mark))); }),
       showMetrics ? h("span", { class: "muted" }, "large: mean of the metrics, small: single metrics") : "", rounds.length > 1 ? h("span", { class: "muted" }, "lines: from the round before") : ""),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Matrix of scores" }, h("table", { vars: { "--rounds": rounds.length } },
-      h("thead", {}, h("tr", {}, h("td", {}), rounds.map((round) => [h("th", { scope: "col" }, once ? "" : silent ? "silent ballot" : `Round ${round}`), choices.length ? h("th", { scope: "col", class: "chosen" }, "prefers") : ""]))),
+      h("thead", {}, h("tr", {}, h("td", {}), rounds.map((round) => [h("th", { scope: "col" }, once ? "" : round === 0 && expectedValues(unit) ? "silent ballot" : `Round ${round}`), choices.length ? h("th", { scope: "col", class: "chosen" }, "prefers") : ""]))),
       h("tbody", {}, rows.map((row) => line(row, [ownStyle ? badge(index(row)) : "", h("bdi", {}, rowName(unit, row))])), byJudge && rows.length > 1 ? line(null, h("b", {}, "all judges")) : ""),
       h("tfoot", {}, h("tr", { "aria-hidden": "true" }, h("td", {}), rounds.map(axis))))));
 }
