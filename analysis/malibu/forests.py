@@ -33,7 +33,8 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
     gaps = tables["differences"]
     planned = gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)]
     several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
-    note = f"95% intervals and p-values: sign flips over {unit}s; p-values Holm-corrected over the pairs of a model."
+    both = f"95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and Student's t,"
+    note = f"{both} Holm-corrected over the pairs of a model."
 
     def group(row: Any) -> str:
         return f"{row.category} · {row.model}" if several else str(row.category)
@@ -51,8 +52,8 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             axis=points,
             estimates=_primary(tables["primary"], tables["by_judge"], group, lambda row: units(row, 1)),
             table="primary",
-            note=f"95% intervals and p-values: sign flips over {unit}s; p-values Holm-corrected over a model's "
-            "contrasts. Where the judges of a panel differ, each has a line beside it.",
+            note=f"{both} Holm-corrected over a model's contrasts. Where the judges of a panel differ, each has a line "
+            "beside it.",
         )
     yield Forest(
         name="differences",
