@@ -182,7 +182,7 @@ def test_a_copy_that_fails_leaves_no_file(
     def full(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("parley.runs.salvage._copy_units", full)
+    monkeypatch.setattr("parley.runs.salvage.copy_units", full)
     with suppress(KeyboardInterrupt):
         parley("salvage", run)
     assert [path.name for path in place.iterdir() if "salvaged" in path.name] == []
