@@ -22,6 +22,8 @@ PANEL_FLAGS = (
     *("--design", "paper", "--cells", "all", "--blind"),
     *("--speaking-order", "shuffled", "--ties", "--reasons-first"),
 )
+PAPER_DEBATES = ("run", "rldf", "--design", "paper", "--no-check")
+"""RLDF's debates with a referee that writes reports, and no check of it before them."""
 RUN_PANEL = ("run", "malibu", *PANEL_FLAGS, "--cells", "one")
 """A command: the panel judges one cell of each pair, three units per scenario of the suite `tiny`."""
 

@@ -25,6 +25,7 @@ from parley.judging.toxicity.remote import OpenAIModeration
 from tests.chaos.faults import FaultServer
 from tests.chaos.studies import own_study
 from tests.conftest import File
+from tests.panels import PAPER_DEBATES
 
 MARK = "Zq7xPlanted"
 KEYS = (
@@ -166,11 +167,7 @@ def test_no_file_of_a_run_contains_a_key(faulty: FaultServer, place: Path, parle
     """Killed during the run, so that SQLite's side files exist too; then resumed, reported, shown, exported."""
     faulty.odd = 0.2
     command = [
-        "run",
-        "rldf",
-        "--design",
-        "paper",
-        "--no-check",
+        *PAPER_DEBATES,
         "--topics",
         "3",
         "--rounds",

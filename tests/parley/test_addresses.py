@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.base.redaction import HiddenAddresses, hide_in_error
-from tests.panels import RUN_PANEL
+from tests.panels import PAPER_DEBATES, RUN_PANEL
 from tests.parley.test_export import debate_replies
 
 HOSTS = ("gpu-box.zq7corp.example", "projectx-zq7")
@@ -113,11 +113,7 @@ def test_an_exported_log_has_no_address(parley: Callable[..., Any], run: str, ki
 def test_a_dataset_has_no_address(parley: Callable[..., Any], server: Any, kind: str) -> None:
     server.answer = debate_replies(server)
     debates = (
-        "run",
-        "rldf",
-        "--design",
-        "paper",
-        "--no-check",
+        *PAPER_DEBATES,
         "--topics",
         4,
         "--rounds",

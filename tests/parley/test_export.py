@@ -13,14 +13,11 @@ import yaml
 
 from parley.cli import main
 from tests.conftest import Server
+from tests.panels import PAPER_DEBATES
 
 TOPICS = 10
 RUN = (
-    "run",
-    "rldf",
-    "--design",
-    "paper",
-    "--no-check",
+    *PAPER_DEBATES,
     "--topics",
     TOPICS,
     "--rounds",
@@ -246,11 +243,7 @@ def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
 def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley: Callable[..., Any], server: Any) -> None:
     server.answer = debate_replies(server)
     parley(
-        "run",
-        "rldf",
-        "--design",
-        "paper",
-        "--no-check",
+        *PAPER_DEBATES,
         "--topics",
         6,
         "--rounds",

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.panels import PAPER_DEBATES
+
 pytest.importorskip("huggingface_hub")
 
 
@@ -86,11 +88,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 def run(parley: Callable[..., Any]) -> str:
     model = "sim/debate?base=3.5&noise=2"
     command = (
-        "run",
-        "rldf",
-        "--design",
-        "paper",
-        "--no-check",
+        *PAPER_DEBATES,
         "--topics",
         6,
         "--rounds",
