@@ -8,6 +8,8 @@ import json
 import math
 import os
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -32,6 +34,23 @@ def pytest_xdist_auto_num_workers() -> int:
     """More than cores, for `-n auto`: some tests wait for servers and processes, which few cores feel most."""
     cores = os.cpu_count() or 1
     return cores + (2 if cores <= 2 else 1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Compiles the tests and what they import once in a new checkout; each worker would do it for itself otherwise."""
+    tests = Path(__file__).parent
+    if len(specs) < 2 or (tests / "analysis" / "__pycache__").exists():
+        return
+    collect = [sys.executable, "-m", "pytest", "-qq", "--collect-only", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    folders = sorted({str(path.parent) for path in tests.glob("*/test_*.py")})
+    alone = {**os.environ, "PYTEST_ADDOPTS": ""}
+    halves = [
+        subprocess.Popen([*collect, *half], env=alone, stdout=subprocess.DEVNULL)
+        for half in (folders[::2], folders[1::2])
+    ]
+    for half in halves:
+        half.wait()
 
 
 LONGEST = (
