@@ -40,9 +40,10 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
     """Compiles the tests and what they import once in a new checkout; each worker would do it for itself otherwise."""
     tests = Path(__file__).parent
-    if len(specs) < 2 or (tests / "analysis" / "__pycache__").exists():
+    whole_suite = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if not whole_suite or len(specs) < 2 or (tests / "analysis" / "__pycache__").exists():
         return
-    collect = [sys.executable, "-m", "pytest", "-qq", "--collect-only", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    collect = [sys.executable, "-m", "pytest", "-qq", "--collect-only", "-p", "no:cacheprovider"]
     folders = sorted({str(path.parent) for path in tests.glob("*/test_*.py")})
     alone = {**os.environ, "PYTEST_ADDOPTS": ""}
     halves = [
