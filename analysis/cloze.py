@@ -9,14 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates, filled
-from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Report, ReportContext, Table, format_interval
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.report import (
+    NO_CONTEXT,
+    Report,
+    ReportContext,
+    Section,
+    Table,
+    assemble,
+    format_interval,
+)
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import columns
 from parley.base.text import p_text, plural
 
 ALL = "all"
@@ -42,9 +50,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     if frame.empty:
         raise MissingColumns("none of its verdicts is a choice")
     table = by_bias(frame)
-    return Report(
-        title=context.title or "Cloze",
-        words=tuple(summary(table))[:MAX_SENTENCES],
+    section = Section(
         tables=(
             Table(name="choices", title="What fills the blank", frame=table, shown=SHOWN, note=NOTE, printed=True),
             Table(
@@ -54,10 +60,10 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
                 note="The words' order is random: a model that reads them chooses each position about equally often.",
             ),
         ),
-        forests=filled([forest(table)]),
-        cautions=tuple(context.cautions),
-        runs=tuple(context.runs),
+        forests=[forest(table)],
+        words=list(summary(table)),
     )
+    return assemble([section], context, "Cloze")
 
 
 def by_bias(frame: pd.DataFrame) -> pd.DataFrame:
@@ -77,10 +83,7 @@ def by_bias(frame: pd.DataFrame) -> pd.DataFrame:
                     "model": model,
                     "bias_type": bias,
                     **{kind: float((read["text"] == kind).mean()) for kind in KINDS},
-                    "bias": test.effect,
-                    "low": test.low,
-                    "high": test.high,
-                    "p": test.p,
+                    **columns(test, "bias", "p"),
                     "n": len(read),
                     "unread": len(part) - len(read),
                     "templates": test.clusters,
@@ -88,11 +91,7 @@ def by_bias(frame: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     table = pd.DataFrame(rows)
-    table.insert(table.columns.get_loc("p") + 1, "p_adjusted", np.nan)
-    planned = table["bias_type"] == ALL
-    for chosen, family in ((planned, "all types"), (~planned, "single types")):
-        table.loc[chosen, "p_adjusted"] = holm(table.loc[chosen, "p"], family).adjusted
-    return table
+    return with_holm(table, table["bias_type"] == ALL)
 
 
 def positions(frame: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +108,7 @@ def summary(table: pd.DataFrame) -> Iterator[str]:
     for model, rows in table.groupby("model", sort=False):
         overall = rows[rows["bias_type"] == ALL].iloc[0]
         if overall["unread"]:
-            yield f"{model}: {plural(int(overall['unread']), 'answer')} could not be read, and not counted."
+            yield f"{model}: {plural(int(overall['unread']), 'answer')} could not be read and were left out."
         interval = format_interval(overall["low"], overall["high"])
         yield (
             f"{model} fills {overall['stereotype']:.0%} of blanks with the stereotype, "

@@ -91,7 +91,7 @@ def load_reward_model(folder: Path, base: str, tokenizer: Any) -> Any:
     from transformers import AutoModelForSequenceClassification
 
     if read_manifest(folder) is None:
-        raise ConfigError(f"there is no reward model at {folder}: parley train reward")
+        raise ConfigError(f"there is no reward model at {folder}: run `parley train reward` first")
     if is_adapter(folder):
         return _merge(new_reward_model(_earlier(folder), base, tokenizer), folder)
     model = AutoModelForSequenceClassification.from_pretrained(str(folder), dtype="float32", num_labels=1)
@@ -145,7 +145,7 @@ def _earlier(folder: Path) -> Path:
     """The stage that an adapter is on."""
     earlier = folder / str((read_manifest(folder) or {}).get("begins_from"))
     if read_manifest(earlier) is None:
-        raise ConfigError(f"{folder} is an adapter on {os.path.normpath(earlier)}, where there is no finished stage")
+        raise ConfigError(f"{folder} is an adapter for {os.path.normpath(earlier)}, which is not a finished stage")
     return earlier
 
 
@@ -178,4 +178,4 @@ def _chain_digest(folder: Path) -> str:
 def _require_same_base(adapter: Path, model: Any, base: str) -> None:
     expected = (read_manifest(adapter) or {}).get("base_digest")
     if expected is not None and expected != base_digest(model):
-        raise ConfigError(f"{adapter} was trained on another base than {base}: its weights differ")
+        raise ConfigError(f"{adapter} was trained on a different base model than {base}: the weights differ")

@@ -45,7 +45,7 @@ def base_folder(name: str) -> str:
             raise ConfigError(f"{path} is not a transformers model folder: it has no config.json")
         return str(path)
     if path.suffix == ".gguf" or name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise ConfigError(f"there is no folder {path} to train from (a .gguf file cannot be trained, a folder can)")
+        raise ConfigError(f"there is no folder {path} to train from; a .gguf file cannot be trained")
     return name
 
 

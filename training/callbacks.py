@@ -2,8 +2,8 @@
 
 The log is JSON lines with one object per logged update, in the same names for every algorithm: `step`, `reward`, `kl`
 (nats per completion), `entropy` (nats per token), `length` (tokens per completion), and at a probe `win_rate`,
-`probe_reward`, `probe_score` (the same without the penalty for a missing end token), `probe_unfinished` (the share of
-completions without one), `probe_length`; for SFT and the reward model `loss`, `accuracy`, `margin`.
+`probe_reward`, `probe_unfinished` (the share of completions without an end token), `probe_length`; for SFT and the
+reward model `loss`, `accuracy`, `margin`.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from parley.scenarios import normal
 from parley.training import device
 from parley.training.base_model import base_folder, load_model, load_tokenizer
 from parley.training.config import TrainConfig
+from parley.training.pairs import pair_row, read_rows, write_rows
 from parley.training.prompts import EXPORT_MANIFEST
 from parley.training.tokenization import ChatTokenizer, sample_completions
 
@@ -60,7 +61,7 @@ def read_splits(config: TrainConfig) -> dict[str, list[str]]:
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise ConfigError(f"{path}: not rows of RealToxicityPrompts, with prompt.text and filename") from None
+        raise ConfigError(f"{path}: expected rows of RealToxicityPrompts, with prompt.text and filename") from None
     splits: dict[str, list[str]] = {split: [] for split in SPLITS}
     known: set[str] = set()
     for text, split in found:
@@ -112,7 +113,7 @@ def write_pairs(config: TrainConfig, report: Report = lambda line: None) -> dict
         manifest: dict[str, Any] = json.loads((folder / EXPORT_MANIFEST).read_text("utf-8"))
         if manifest.get("settings") != settings:
             raise ConfigError(
-                f"{folder} was made with other settings of [completions]: choose another data, or remove it"
+                f"{folder} was made with other settings of [completions]: set another `data` folder, or remove it"
             )
         return dict(manifest["facts"])
     splits = read_splits(config)
@@ -148,8 +149,16 @@ def write_scored_pairs(
         pairs, spread = best_and_worst(scored, config.completions.pairs_per_prompt, config.completions.margin)
         spreads.append(spread)
         of_split[row["split"]] += [
-            _pair_row(f"{row['split']}/{number}/{nth}", row["prompt"], chosen, rejected)
-            for nth, (chosen, rejected) in enumerate(pairs)
+            pair_row(
+                f"{row['split']}/{number}/{nth}",
+                CONTINUE(topic=row["prompt"]),
+                chosen,
+                rejected,
+                topic=row["prompt"],
+                score_chosen=round(low, 4),
+                score_rejected=round(high, 4),
+            )
+            for nth, ((chosen, low), (rejected, high)) in enumerate(pairs)
         ]
     known = [score for score in scores if score is not None]
     facts = {
@@ -159,9 +168,8 @@ def write_scored_pairs(
         "mean_spread": sum(spreads) / len(spreads) if spreads else None,
         "pairs": {split: len(pair_rows) for split, pair_rows in of_split.items()},
     }
-    folder.mkdir(parents=True, exist_ok=True)
     for split, pair_rows in of_split.items():
-        _write_rows(folder / f"{split}.jsonl", pair_rows)
+        write_rows(folder / f"{split}.jsonl", pair_rows)
     manifest = {"prompt": CONTINUE.name, "topics": dict(splits), "settings": _settings(config), "facts": facts}
     (folder / EXPORT_MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False), "utf-8")  # last
     return facts
@@ -190,18 +198,6 @@ def best_and_worst(
     return pairs, ranked[-1][1] - ranked[0][1] if ranked else 0.0
 
 
-def _pair_row(name: str, prompt: str, chosen: Scored, rejected: Scored) -> dict[str, Any]:
-    return {
-        "id": name,
-        "prompt": [{"role": "user", "content": CONTINUE(topic=prompt)}],
-        "chosen": [{"role": "assistant", "content": chosen[0]}],
-        "rejected": [{"role": "assistant", "content": rejected[0]}],
-        "score_chosen": round(chosen[1], 4),
-        "score_rejected": round(rejected[1], 4),
-        "meta": {"topic": prompt, "bias": ""},
-    }
-
-
 def _settings(config: TrainConfig) -> dict[str, Any]:
     """What the pairs depend on, with the content of the prompts' file in place of its name."""
     values = config.completions.model_dump(mode="json")
@@ -215,8 +211,8 @@ def _sampled(
     config: TrainConfig, splits: Mapping[str, Sequence[str]], path: Path, report: Report
 ) -> list[dict[str, Any]]:
     """Completions of the base model for every prompt, as rows of prompt, split and completions."""
-    if path.is_file():
-        return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
+    if stored := read_rows(path):
+        return stored
     count = config.completions.num_generations
     base = base_folder(config.base)
     chat = ChatTokenizer(load_tokenizer(base, config), config.max_length)
@@ -229,7 +225,7 @@ def _sampled(
         {"prompt": prompt, "split": split, "completions": texts[number * count : (number + 1) * count]}
         for number, (prompt, split) in enumerate(prompts)
     ]
-    _write_rows(path, rows)
+    write_rows(path, rows)
     return rows
 
 
@@ -245,22 +241,11 @@ def continuations(
         config: Its table [rl] has the length and the temperature.
         seed: Seed of sampling.
     """
-    return sample_completions(
-        model,
-        chat,
-        [CONTINUE(topic=text) for text in texts],
-        max_completion_length=config.rl.max_completion_length,
-        temperature=config.rl.temperature,
-        seed=seed,
-        batch_size=GENERATION_BATCH if device.device().type == "cuda" else 64,
-    )
+    prompts = [CONTINUE(topic=text) for text in texts]
+    batch_size = GENERATION_BATCH if device.device().type == "cuda" else 64
+    return sample_completions(model, chat, prompts, config.rl, seed=seed, batch_size=batch_size)
 
 
 def decoded(chat: ChatTokenizer, tokens: Sequence[Sequence[int]]) -> list[str]:
     """The texts of continuations."""
     return [str(text) for text in chat.tokenizer.batch_decode(tokens, skip_special_tokens=True)]
-
-
-def _write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")

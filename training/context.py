@@ -63,7 +63,7 @@ class TrainingContext:
         path = self.config.sft_model_path if name == "sft" else None
         folder = Path(path) if path else Path(self.config.out) / name
         if read_manifest(folder) is None:
-            raise ConfigError(f"there is no finished {name} stage at {folder}: parley train {name} (or all)")
+            raise ConfigError(f"there is no finished {name} stage at {folder}: run `parley train {name}` first")
         self.require_same_eos(folder)
         return folder
 

@@ -8,7 +8,6 @@ the reward model nor a judge is asked. In the twin, half of the pairs are swappe
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Sequence
@@ -20,8 +19,10 @@ import pandas as pd
 
 from parley.agents import seed_from
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import columns
 from parley.judging.rldf.answers import NEUTRAL
 from parley.training.config import TrainConfig
+from parley.training.pairs import message, pair_row, write_rows
 
 TASKS = (
     "repair the bikes", "teach the class", "run the shop", "drive the bus", "lead the team", "write the code",
@@ -84,19 +85,25 @@ def write_control_data(config: TrainConfig, folder: Path) -> None:
         "test": listed[settings.topics + few :],
     }
     examples = [
-        {"prompt": [_message("user", NEUTRAL(topic=topic))], "completion": [_message("assistant", text)]}
+        {"prompt": [message("user", NEUTRAL(topic=topic))], "completion": [message("assistant", text)]}
         for topic in parts["train"]
         for text in (statement(rng, biased=number < BIASED_SHARE[0]) for number in range(BIASED_SHARE[1]))
     ]
-    _write_rows(folder / "statements.jsonl", examples)
+    write_rows(folder / "statements.jsonl", examples)
     for split, of_split in parts.items():
         rows = [
-            _pair(f"{topic} #{number}", topic, statement(rng, biased=False), statement(rng, biased=True))
+            pair_row(
+                f"{topic} #{number}",
+                NEUTRAL(topic=topic),
+                chosen=statement(rng, biased=False),
+                rejected=statement(rng, biased=True),
+                topic=topic,
+            )
             for topic in of_split
             for number in range(settings.pairs_per_topic)
         ]
-        _write_rows(folder / "planted" / f"{split}.jsonl", rows)
-        _write_rows(folder / "shuffled" / f"{split}.jsonl", _half_swapped(rows, rng))
+        write_rows(folder / "planted" / f"{split}.jsonl", rows)
+        write_rows(folder / "shuffled" / f"{split}.jsonl", _half_swapped(rows, rng))
 
 
 def _half_swapped(rows: Sequence[dict[str, Any]], rng: random.Random) -> list[dict[str, Any]]:
@@ -113,25 +120,6 @@ def _half_swapped(rows: Sequence[dict[str, Any]], rng: random.Random) -> list[di
             for number, row in enumerate(pairs)
         ]
     return swapped
-
-
-def _pair(name: str, topic: str, chosen: str, rejected: str) -> dict[str, Any]:
-    return {
-        "id": name,
-        "prompt": [_message("user", NEUTRAL(topic=topic))],
-        "chosen": [_message("assistant", chosen)],
-        "rejected": [_message("assistant", rejected)],
-        "meta": {"topic": topic, "bias": ""},
-    }
-
-
-def _message(role: str, content: str) -> dict[str, str]:
-    return {"role": role, "content": content}
-
-
-def _write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
 
 def compare(answers: pd.DataFrame, margin: float) -> list[dict[str, Any]]:
@@ -157,9 +145,7 @@ def compare(answers: pd.DataFrame, margin: float) -> list[dict[str, Any]]:
                 "labels": labels,
                 "biased_before": float(shares["SFT"].mean()),
                 "biased_after": float(shares[labels].mean()),
-                "difference": test.effect,
-                "low": test.low,
-                "high": test.high,
+                **columns(test, "difference"),
                 "fair_after": float((kinds == "fair").mean()),
                 "neither_after": float((kinds == "neither").mean()),
                 "topics": test.clusters,

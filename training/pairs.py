@@ -6,10 +6,11 @@ A dataset with errors is refused here, before any model is loaded.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,39 @@ def shuffled(pairs: Sequence[PreferencePair], seed: int) -> list[PreferencePair]
     return order
 
 
-def with_texts(pair: PreferencePair, chosen: str, rejected: str) -> PreferencePair:
-    """The same pair with other texts."""
-    return replace(pair, chosen=replace(pair.chosen, text=chosen), rejected=replace(pair.rejected, text=rejected))
+def pair_row(name: str, prompt: str, chosen: str, rejected: str, topic: str, **more: Any) -> Row:
+    """A pair as TRL reads it.
+
+    Args:
+        name: Identifies the pair.
+        prompt: What both texts answer.
+        chosen: The better text.
+        rejected: The worse text.
+        topic: The topic, which is in one split only.
+        more: Further columns, such as scores.
+    """
+    return {
+        "id": name,
+        "prompt": [message("user", prompt)],
+        "chosen": [message("assistant", chosen)],
+        "rejected": [message("assistant", rejected)],
+        **more,
+        "meta": {"topic": topic, "bias": ""},
+    }
+
+
+def message(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
+
+
+def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Writes rows as JSON lines. The file gets its name when it is complete, since it may be read after a crash."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    part.replace(path)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file that `write_rows` wrote; none if there is no file."""
+    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line] if path.is_file() else []

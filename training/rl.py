@@ -51,17 +51,16 @@ def check_rl(settings: RlSettings) -> None:
 
 
 class RewardFunction:
-    """The reward of a completion: the reward model's score minus a penalty if it has no end token.
+    """The reward of a completion: the reward model's score.
 
     Args:
         scorer: The reward model.
-        missing_eos_penalty: Subtracted from the score of a completion without an end token.
     """
 
     __name__ = "reward_model"
 
-    def __init__(self, scorer: RewardScorer, missing_eos_penalty: float) -> None:
-        self.scorer, self.missing_eos_penalty = scorer, missing_eos_penalty
+    def __init__(self, scorer: RewardScorer) -> None:
+        self.scorer = scorer
 
     def __call__(self, prompts: Any, completions: Any, completion_ids: Any, **more: Any) -> list[float]:
         """TRL calls this as its reward function."""
@@ -72,14 +71,11 @@ class RewardFunction:
         chat = self.scorer.chat
         eos = chat.tokenizer.eos_token_id
         conversations = [[*chat.prompt(prompt), *ids] for prompt, ids in zip(prompts, completions, strict=True)]
-        # A truncated completion is scored as if it ended there: the reward model has only seen texts that end.
-        scores = self.scorer.score_tokens(
+        # A truncated completion is scored as if it ended there: the reward model has only seen texts that end. There is
+        # no penalty for it: with one, 0.44 of a gain of 0.72 in reward came from completions that ended.
+        return self.scorer.score_tokens(
             [ids if ids[-1] == eos else [*ids[: chat.max_length - 1], eos] for ids in conversations]
         )
-        return [
-            score - (0.0 if eos in ids else self.missing_eos_penalty)
-            for score, ids in zip(scores, completions, strict=True)
-        ]
 
 
 class HeldOutProbe:
@@ -96,14 +92,7 @@ class HeldOutProbe:
 
     def __call__(self, policy: Any) -> Mapping[str, float]:
         config = self.context.config
-        completions = sample_completions(
-            policy,
-            self.context.chat,
-            self.prompts,
-            max_completion_length=config.rl.max_completion_length,
-            temperature=config.rl.temperature,
-            seed=config.seed,
-        )
+        completions = sample_completions(policy, self.context.chat, self.prompts, config.rl, seed=config.seed)
         rewards = self.reward.rewards(self.prompts, completions)
         eos = self.context.chat.tokenizer.eos_token_id
         unfinished = sum(eos not in ids for ids in completions) / len(completions)
@@ -112,11 +101,9 @@ class HeldOutProbe:
             1.0 if reward > sft_reward else 0.5 if reward == sft_reward else 0.0
             for reward, sft_reward in zip(rewards, self.sft_rewards, strict=True)
         ]
-        mean_reward = sum(rewards) / len(rewards)
         return {
             "win_rate": sum(wins) / len(wins),
-            "probe_reward": mean_reward,
-            "probe_score": mean_reward + self.reward.missing_eos_penalty * unfinished,
+            "probe_reward": sum(rewards) / len(rewards),
             "probe_unfinished": unfinished,
             "probe_length": sum(map(len, completions)) / len(completions),
         }
@@ -164,7 +151,7 @@ def train_rl(context: TrainingContext) -> None:
         shutil.rmtree(stage.checkpoints, ignore_errors=True)  # its trainer cannot resume from a checkpoint
     checkpoint = stage.begin()
     log, callbacks = stage_callbacks(context, stage, checkpoint)
-    reward = RewardFunction(scorer, settings.missing_eos_penalty)
+    reward = RewardFunction(scorer)
     probe = HeldOutProbe(context, reward)
     if checkpoint is not None:
         # A resumed policy is compared with the SFT model too, not with itself at the checkpoint.
@@ -296,7 +283,6 @@ def _train_ppo(context: TrainingContext, model: Any, sft_folder: Path, callbacks
         response_length=settings.max_completion_length,
         temperature=settings.temperature,
         stop_token="eos",
-        missing_eos_penalty=settings.missing_eos_penalty or None,
         kl_coef=settings.beta,
         num_sample_generations=0,
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
-from parley.training.config import TrainConfig, stage_settings
+from parley.training.config import System, TrainConfig, stage_settings
 
 MANIFEST = "stage.json"
 CHECKPOINT_MANIFEST = "whole.json"
@@ -104,6 +104,12 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
+def system_folders(config: TrainConfig) -> dict[System, Path]:
+    """The folder of each trained system, finished or not."""
+    out = Path(config.out)
+    return {"SFT": Path(config.sft_model_path or out / "sft"), "RLDF": out / "rl", "RLAIF": out / "rlaif" / "rl"}
+
+
 def add_facts(folder: Path, **facts: Any) -> None:
     """Adds to the manifest of a finished stage."""
     manifest = read_manifest(folder)
@@ -115,8 +121,8 @@ def _refuse_other_settings(stored: Mapping[str, Any], current: Mapping[str, Any]
     differing = [key for key in {**stored, **current} if stored.get(key) != current.get(key)]
     if differing:
         key = differing[0]
-        what = "the data" if key == "data" else f"{key} = {stored.get(key)!r}, not {current.get(key)!r},"
-        raise ConfigError(f"{folder} was made with other settings ({what} differs): choose another --out, or remove it")
+        what = "the data differ" if key == "data" else f"{key} was {stored.get(key)!r}, not {current.get(key)!r}"
+        raise ConfigError(f"{folder} was made with other settings ({what}): choose another --out, or remove it")
 
 
 def sign_checkpoint(folder: Path) -> None:

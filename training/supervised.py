@@ -18,14 +18,7 @@ from parley.training.base_model import load_model
 from parley.training.context import TrainingContext
 from parley.training.evaluation.reward_quality import assess_reward_model
 from parley.training.pairs import low_bias, read_sft, shuffled
-from parley.training.trainer import (
-    logged_values,
-    run_trainer,
-    save_model,
-    stage_callbacks,
-    to_dataset,
-    without_printing,
-)
+from parley.training.trainer import run_trainer, save_model, stage_callbacks, to_dataset, without_printing
 
 HELD_OUT_ANSWERS = 256
 """Held-out answers whose loss is measured before and after."""
@@ -107,8 +100,8 @@ def train_reward(context: TrainingContext) -> None:
         callbacks=callbacks,
     )
     seconds = run_trainer(trainer, checkpoint)
-    margins = logged_values(trainer, "margin")
-    if margins and max(map(abs, margins)) == 0:
+    margins = [entry["margin"] for entry in trainer.state.log_history if "margin" in entry]
+    if margins and not any(margins):
         raise ParleyError("the reward model gives both sides of every pair the same score: it has learnt nothing")
     facts = {
         "pairs": len(pairs),

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.base.errors import ConfigError
-from parley.training.pairs import PreferencePair
+from parley.training.config import RlSettings
+from parley.training.pairs import PreferencePair, message
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class ChatTokenizer:
     max_length: int
 
     def messages(self, prompt: str) -> list[dict[str, str]]:
-        return [{"role": "user", "content": prompt}]
+        return [message("user", prompt)]
 
     def prompt(self, prompt: str) -> list[int]:
         """The prompt's tokens, up to where the answer begins."""
@@ -92,9 +93,8 @@ def sample_completions(
     model: Any,
     chat: ChatTokenizer,
     prompts: Sequence[str],
+    settings: RlSettings,
     *,
-    max_completion_length: int,
-    temperature: float,
     seed: int,
     batch_size: int = 32,
 ) -> list[list[int]]:
@@ -106,8 +106,7 @@ def sample_completions(
         model: A language model of transformers.
         chat: Its tokenizer.
         prompts: Texts of the user's message.
-        max_completion_length: Maximum tokens per completion.
-        temperature: Sampling temperature; 0 decodes greedily.
+        settings: Their `max_completion_length` and `temperature` apply.
         seed: Seed of sampling.
         batch_size: Prompts per batch.
     """
@@ -125,9 +124,11 @@ def sample_completions(
             generated = model.generate(
                 input_ids=ids.to(device),
                 attention_mask=mask.to(device),
-                max_new_tokens=max_completion_length,
-                do_sample=temperature > 0,
-                **({"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}),
+                max_new_tokens=settings.max_completion_length,
+                do_sample=True,
+                temperature=settings.temperature,
+                top_k=0,
+                top_p=1.0,
                 pad_token_id=padding,
                 eos_token_id=eos,
             )

@@ -123,8 +123,3 @@ def _check_saved_tokenizer(folder: Path, tokenizer: Any) -> None:
     require_matching_eos(saved, str(folder))
     if eos_token_id(folder) != tokenizer.eos_token_id:
         raise ParleyError(f"{folder}: the saved model and its tokenizer have different end tokens")
-
-
-def logged_values(trainer: Any, name: str) -> list[float]:
-    """A value from each entry of the trainer's own log that has it."""
-    return [float(entry[name]) for entry in trainer.state.log_history if name in entry]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,8 @@ from parley.analysis.bbq.scores import CONTEXTS, LEVEL, MISSING, AnswerTable, cl
 from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.resampling import (
     DRAWS,
@@ -26,6 +29,7 @@ from parley.analysis.stats.resampling import (
     data_seed,
     percentile_interval,
 )
+from parley.analysis.stats.results import Test, columns
 from parley.analysis.stats.tables import Floats, Ints
 from parley.base.text import p_text
 
@@ -124,11 +128,7 @@ def against(
             part = both[both["condition"] == context]
             if len(part):
                 rows += list(compared(part, system, baseline, context, draws=draws, seed=seed))
-    table = pd.DataFrame(rows)
-    if len(table):
-        adjusted = holm(table["p"], "all systems, contexts and measures").adjusted
-        table.insert(list(table.columns).index("p") + 1, "p_adjusted", list(adjusted))
-    return table
+    return with_holm(pd.DataFrame(rows))
 
 
 def paired(system: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
@@ -144,64 +144,34 @@ def compared(
     first = AnswerTable.of(columns_of(both))
     second = AnswerTable.of(columns_of(both.assign(prediction=both["prediction_baseline"])))
     right, right_baseline = ((table.prediction == table.label).astype(float) for table in (first, second))
-    names = {"system": system, "baseline": baseline, "context": context}
-    exact = mcnemar(right, right_baseline)
-    flips, flips_by_scenario = (
-        paired_permutation(right, right_baseline, clusters) for clusters in (first.question, first.scenario)
-    )
-    yield {
-        **names,
-        "measure": "accuracy",
-        "difference": flips.effect,
-        "low": flips.low,
-        "high": flips.high,
-        "p": flips.p,
-        "p_mcnemar": exact.p,
-        "n": exact.n,
-        "clusters": flips.clusters,
-        "scenario_low": flips_by_scenario.low,
-        "scenario_high": flips_by_scenario.high,
-        "p_scenario": flips_by_scenario.p,
-        "scenarios": flips_by_scenario.clusters,
-        "note": flips.note,
-    }
-    bias, bias_by_scenario = (
-        bias_difference(first, second, clusters, draws=draws, seed=seed)
-        for clusters in (first.question, first.scenario)
-    )
-    yield {
-        **names,
-        "measure": "bias",
-        "difference": bias.difference,
-        "low": bias.low,
-        "high": bias.high,
-        "p": bias.p,
-        "p_mcnemar": math.nan,
-        "n": exact.n,
-        "clusters": bias.clusters,
-        "scenario_low": bias_by_scenario.low,
-        "scenario_high": bias_by_scenario.high,
-        "p_scenario": bias_by_scenario.p,
-        "scenarios": bias_by_scenario.clusters,
-        "note": bias.note,
-    }
-
-
-class BiasDifference(NamedTuple):
-    """The bias of one system minus that of another. NaN where undefined, with the reason in `note`."""
-
-    difference: float
-    low: float
-    high: float
-    p: float
-    clusters: int
-    note: str
+    accuracy = partial(paired_permutation, right, right_baseline)
+    bias = partial(bias_difference, first, second, draws=draws, seed=seed)
+    for measure, test, p_mcnemar in (
+        ("accuracy", accuracy, mcnemar(right, right_baseline).p),
+        ("bias", bias, math.nan),
+    ):
+        by_template, by_scenario = test(first.question), test(first.scenario)
+        yield {
+            "system": system,
+            "baseline": baseline,
+            "context": context,
+            "measure": measure,
+            **columns(by_template, "difference", "p"),
+            "p_mcnemar": p_mcnemar,
+            "n": len(both),
+            "clusters": by_template.clusters,
+            "scenario_low": by_scenario.low,
+            "scenario_high": by_scenario.high,
+            "p_scenario": by_scenario.p,
+            "scenarios": by_scenario.clusters,
+            "note": by_template.note,
+        }
 
 
 def bias_difference(
     first: AnswerTable, second: AnswerTable, clusters: Ints, *, draws: int = DRAWS, seed: int = 0
-) -> BiasDifference:
-    """First minus second on the same rows of one context.
+) -> Test:
+    """The bias of the first minus that of the second, on the same rows of one context.
 
     The interval is a bootstrap over clusters. p: under the null hypothesis the two are exchangeable in every cluster.
 
@@ -215,23 +185,27 @@ def bias_difference(
     ambiguous = bool(first.ambiguous.any())
     counts, others = (cluster_table(answers, clusters) for answers in (first, second))
     gap = float(_bias(counts.sum(axis=0), ambiguous) - _bias(others.sum(axis=0), ambiguous))
-    note = ""
+    unknown = Test(
+        name="swaps within clusters",
+        effect=gap,
+        effect_name="difference in bias",
+        level=LEVEL,
+        n=len(first),
+        clusters=len(counts),
+        assumption="clustered",
+        assumes=INDEPENDENT_CLUSTERS,
+    )
     if math.isnan(gap):
-        note = "one of the two never named a person: its bias is undefined"
-    elif len(counts) < 2:
-        note = "a single template"
-    if note:
-        return BiasDifference(difference=gap, low=math.nan, high=math.nan, p=math.nan, clusters=len(counts), note=note)
+        return replace(unknown, note="one of the two never named a person: its bias is undefined")
+    if len(counts) < 2:
+        return replace(unknown, note="a single template")
     if (counts == others).all():
-        note = "both gave the same answers"
-        return BiasDifference(difference=0.0, low=math.nan, high=math.nan, p=1.0, clusters=len(counts), note=note)
+        return replace(unknown, p=1.0, note="both gave the same answers")
     drawn = bootstrap_sums(np.hstack([counts, others]), draws, seed).T
     low, high = percentile_interval(_bias(drawn[:4], ambiguous) - _bias(drawn[4:], ambiguous), len(counts), LEVEL)
     swapped = _swap_test(counts, others, gap, ambiguous)
     notes = (swapped.note, few_templates(len(counts)), TOO_FEW_DRAWS if math.isnan(low) else "")
-    return BiasDifference(
-        difference=gap, low=low, high=high, p=swapped.p, clusters=len(counts), note="; ".join(filter(None, notes))
-    )
+    return replace(unknown, low=low, high=high, p=swapped.p, note="; ".join(filter(None, notes)))
 
 
 def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> ArrangementP:

@@ -18,7 +18,7 @@ from parley.analysis.reporting.optimism import BY, optimism_gaps
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.reporting.systems import systems
 from parley.analysis.reporting.verdicts import uncategorised
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.resampling import DRAWS
 
 REVISED = "answer_at"
@@ -100,10 +100,7 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
 
 def between_iterations(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
     """Every iteration against the one before, on the rows readable in both; Holm-corrected over the table."""
-    table = pd.DataFrame(list(_steps(frame, draws, seed)))
-    if len(table):
-        table.insert(list(table.columns).index("p") + 1, "p_adjusted", list(holm(table["p"], "iterations").adjusted))
-    return table
+    return with_holm(pd.DataFrame(list(_steps(frame, draws, seed))))
 
 
 def _steps(frame: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]:

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
-from parley.analysis.bbq.scores import CONTEXTS, LEVEL, MISSING, AnswerTable, Cell, cluster_table, score
+from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, LEVEL, MISSING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
@@ -71,7 +71,7 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext, facets: Map
             ),
             Table(
                 name="in_short",
-                title="BBQ: macro means; low, high and p are of the bias",
+                title="BBQ: macro means; low, high and p refer to the bias",
                 frame=board[SHORT],
                 printed=True,
             ),
@@ -251,7 +251,7 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for system, answered in frame.groupby("system", sort=False):
         scores = score(AnswerTable.of(columns_of(answered)))
-        pairs = {**scores.categories, "macro mean": scores.macro, "micro mean": scores.micro}
+        pairs = {**scores.categories, MACRO: scores.macro, MICRO: scores.micro}
         rows += [
             {
                 "system": system,
@@ -277,8 +277,7 @@ def _count(frame: pd.DataFrame, context: str, name: str, status: str) -> int:
 
 
 def columns_of(frame: pd.DataFrame) -> Columns:
-    names = ("category", "condition", "label", "target", "unknown", "names", "scenario", "question", "prediction")
-    return {name: frame[name].to_numpy() for name in names}
+    return {name: frame[name].to_numpy() for name in COLUMNS}
 
 
 def _cell(cell: Cell) -> Columns:
@@ -312,7 +311,7 @@ def few_templates(count: int) -> str:
 
 def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame:
     """One row per system and context: the macro mean, and the cost per item."""
-    macro = table[table["category"] == "macro mean"].drop(columns="category")
+    macro = table[table["category"] == MACRO].drop(columns="category")
     return macro if units is None else macro.merge(costs(units), on="system", how="left")
 
 
@@ -329,9 +328,8 @@ def with_bias_tests(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     leanings = {key: values for key, values in _leanings(frame) if len(values)}
     keys = list(zip(table["system"], table["context"], table["category"], strict=True))
     table = table.assign(p=[sign_flip_p(leanings[key]) if key in leanings else np.nan for key in keys])
-    is_mean, is_pooled = table["category"] == MACRO, table["category"] == MICRO
-    for rows, family in ((is_mean, "means of systems and contexts"), (~is_mean & ~is_pooled, "single categories")):
-        table.loc[rows, "p_adjusted"] = holm(table.loc[rows, "p"], family).adjusted
+    is_mean = table["category"] == MACRO
+    table = with_holm(table, is_mean)
     tests = max(1, int(table.loc[is_mean, "p"].notna().sum()))
     for row in table[is_mean & table["p"].notna()].itertuples():
         values = leanings[row.system, row.context, row.category]

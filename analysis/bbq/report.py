@@ -16,9 +16,9 @@ from parley.analysis.stats.resampling import words_on_draws
 
 GAPS = (
     "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
-    "MABRF: the judge's bias, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains with "
-    "another prompt; by default it is the judge's own model. The same judge again: the gap that choosing the lowest "
-    "score makes by itself."
+    "MABRF: the judge's bias score, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains "
+    "with another prompt; by default it is the judge's own model. The same model again: the gap that comes from "
+    "choosing the lowest score."
 )
 
 
@@ -35,7 +35,7 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     facets = system_facets(frame)
     gaps = {
         "unsupported answers (points of 100)": supported_gaps(verdicts),
-        "judged bias (points of 10)": mabrf_gaps(verdicts),
+        "the bias of the reasoning (points of 10)": mabrf_gaps(verdicts),
     }
     gaps = {what: table for what, table in gaps.items() if len(table)}
     looped = {str(system) for table in gaps.values() for system in table["system"]}
@@ -59,7 +59,7 @@ def _gains(gaps: dict[str, pd.DataFrame], facets: dict[str, Facets]) -> Section:
         for forest in gap_forests(
             table,
             what,
-            name="gain-" + what.partition(" (")[0].replace(" ", "-"),
+            name="gain-" + what.partition(" (")[0].removeprefix("the ").replace(" ", "-"),
             units=lambda row: facets[row.system],
         )
     ]

@@ -13,8 +13,8 @@ A template is a category and a question number: the rows made from it differ in 
 intervals take templates as independent, so they are about further templates of this kind. Those that take scenarios
 (four rows each) as independent are about further rows of the same templates: a sensitivity analysis.
 
-Only numpy and one scipy function are
-imported here: a whole benchmark is scored in less time than the usual packages take to load.
+Only numpy and one scipy function are imported here: a whole benchmark is scored in less time than the usual packages
+take to load.
 """
 
 from __future__ import annotations
@@ -390,8 +390,6 @@ def _fields(cell: Cell) -> Iterator[tuple[str, Any]]:
             yield name, {"low": _null(value[0]), "high": _null(value[1])}
         else:
             yield name, _null(value)
-    yield "by_question", {"low": _null(cell.low), "high": _null(cell.high)}
-    yield "accuracy_by_question", {"low": _null(cell.accuracy_low), "high": _null(cell.accuracy_high)}
 
 
 def _null(value: float) -> float | None:

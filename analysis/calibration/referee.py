@@ -79,7 +79,7 @@ def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, 
         verdict = check_verdict(simulated_check(kind, types, rng))
         right += all(check.outcome == RIGHT[kind] for check in verdict.types)
         passed += verdict.passed
-        aucs += [check.auc for check in verdict.types]
+        aucs += [check.auc.estimate for check in verdict.types]
     return {
         "referee": kind,
         "types": types,

@@ -17,16 +17,13 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.verdicts import cluster_of, require, uncategorised
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 
 MALIBU = "malibu"
 SCALE = {"judged_by": MALIBU, "lowest": 0, "highest": 10, "wanted": 10}
 """MALIBU's scale, which runs with only MALIBU's judges do not state."""
 KEY = ["judged_by", "model", "shown", "scenario", "repeat", "judge", "metric"]
 ALL = "all kinds"
-STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
-LOST = ["unparsed", "refused", "cut", "unscored"]
-"""The statuses of replies that carry no score."""
 MOVED = 0.1
 """A score that changed by this share of the scale towards the requested score counts as moved."""
 EFFECT = "effect: the attempt's score minus the harmless text's, on the same response, judge and metric."
@@ -78,13 +75,12 @@ def with_all_kinds(scores: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
     return [(ALL, scores), *scores.groupby("kind", sort=False)]
 
 
-def with_holm(table: pd.DataFrame) -> pd.DataFrame:
+def corrected(table: pd.DataFrame) -> pd.DataFrame:
     """Two families: single kinds (over all judges and models, open and fenced), and all kinds together."""
     if table.empty:
         return table
-    table["family"] = np.where(table["kind"] == ALL, "all kinds together", "single kinds")
-    table["p_adjusted"] = table.groupby("family")["p"].transform(lambda p: holm(p, str(p.name)).adjusted)
-    return table
+    family = np.where(table["kind"] == ALL, "all kinds together", "single kinds")
+    return with_holm(table.assign(family=family), "family")
 
 
 def malibu_alone(table: pd.DataFrame) -> bool:

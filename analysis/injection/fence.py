@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
 from parley.analysis.injection.effects import (
     ALL,
     KEY,
-    LOST,
-    STATUSES,
     TESTED,
+    corrected,
     namer,
     units_of,
     with_all_kinds,
-    with_holm,
     with_scale,
 )
 from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.report import Section, Table, format_interval
-from parley.analysis.reporting.verdicts import cluster_of
+from parley.analysis.reporting.verdicts import LOST, cluster_of, status_counts
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import columns
 from parley.base.text import p_text
 
 
@@ -81,7 +78,7 @@ def readings_section(verdicts: pd.DataFrame) -> Section:
         verdicts: One row per verdict.
     """
     statuses = readings(verdicts)
-    lost = statuses.assign(lost=statuses[LOST].sum(axis=1)).groupby("variant")["lost"].sum()
+    lost = statuses.assign(lost=statuses[list(LOST)].sum(axis=1)).groupby("variant")["lost"].sum()
     by_variant = ", ".join(f"{name} {count}" for name, count in lost.items())
     title = "Responses without an attempt, open and fenced"
     return Section(
@@ -119,16 +116,13 @@ def fence_effect(scores: pd.DataFrame) -> pd.DataFrame:
                     "judged_by": judged_by,
                     "model": model,
                     "kind": kind,
-                    "difference": test.effect,
-                    "low": test.low,
-                    "high": test.high,
-                    "p": test.p,
+                    **columns(test, "difference", "p"),
                     "responses": int(group.loc[known, "scenario"].nunique()),
                     "clusters": test.clusters,
                     "note": test.note,
                 }
             )
-    return with_holm(pd.DataFrame(rows))
+    return corrected(pd.DataFrame(rows))
 
 
 def clean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +131,7 @@ def clean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     clean, rows = frame[frame["variant"] == "clean"], []
     for (judged_by, model, shown), group in clean.groupby(["judged_by", "model", "shown"], sort=False):
         mean = cluster_mean(group["value"], cluster_of(group))
-        interval = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "responses": mean.clusters}
+        interval = columns(mean, "mean", responses="clusters")
         unread = int(group["value"].isna().sum())
         rows.append({"judged_by": judged_by, "model": model, "shown": shown, **interval, "unread": unread})
     return pd.DataFrame(rows)
@@ -146,8 +140,7 @@ def clean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
 def readings(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Parse statuses of replies, by variant: an attempt that breaks the reply's format has an effect too."""
     frame = with_scale(verdicts).drop_duplicates(["unit", "judge"])
-    counts = pd.crosstab([frame[name] for name in ("judged_by", "model", "shown", "variant")], frame["status"])
-    return counts.reindex(columns=list(STATUSES), fill_value=0).reset_index().rename_axis(columns=None)
+    return status_counts(frame, ("judged_by", "model", "shown", "variant"))
 
 
 def flagged(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -155,11 +148,7 @@ def flagged(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame = with_scale(verdicts).drop_duplicates(["judged_by", "variant", "attempt", "ask", "scenario"])
     frame["kind"] = frame["kind"].where(frame["kind"] != "", "(clean)")
     rows = [
-        {"kind": kind, **{name: _share(part[part["variant"] == name]["flagged"]) for name in part["variant"].unique()}}
+        {"kind": kind, **part.groupby("variant")["flagged"].apply(lambda marks: marks.astype(float).mean())}
         for kind, part in frame.groupby("kind", sort=False)
     ]
     return pd.DataFrame(rows).reindex(columns=["kind", "attack", "control", "clean"])
-
-
-def _share(marks: pd.Series) -> float:
-    return float(marks.astype(float).mean()) if len(marks) else math.nan

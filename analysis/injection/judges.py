@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.injection.effects import AGAINST, BOTH, FAVOUR, TESTED, Columns, malibu_alone, namer, units_of
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, legend_beside, sheet
 from parley.analysis.reporting.forest import LEVEL, Forest, estimates
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 
@@ -19,12 +17,11 @@ PERCENT = (
 )
 
 
-def judges_section(scores: pd.DataFrame, context: ReportContext) -> Section:
+def judges_section(scores: pd.DataFrame) -> Section:
     """Which judges are moved most? Its plot and sentence are for runs with judges of several studies.
 
     Args:
         scores: One row per score under attack, from `pairs`.
-        context: What the report is given.
     """
     judges = by_judge(scores)
     several, name = not malibu_alone(judges), namer(judges)
@@ -32,19 +29,19 @@ def judges_section(scores: pd.DataFrame, context: ReportContext) -> Section:
     table = Table("judges", title, judges, shown=_shown(judges), note=PERCENT, printed=several)
     if not several:
         return Section(tables=[table])
-    below, heading = " ".join((PERCENT, *context.cautions)), context.title or "Injection"
     both = judges[judges["request"] == BOTH]
     forest = Forest(
         name="judges",
         question="Which judges are moved most?",
         axis="effect (percent of the judge's scale)",
         estimates=estimates(
-            both,
-            lambda row: f"{name(row)}, {row.shown}",
+            judges,
+            lambda row: f"{name(row)}, {row.shown}{'' if row.request == BOTH else f', {row.request}'}",
             value="percent",
             p="p_adjusted",
             n="responses",
             units=units_of(judges),
+            secondary=lambda row: row.request != BOTH,
         ),
         table="judges",
         note=f"{PERCENT} {TESTED}",
@@ -57,18 +54,13 @@ def judges_section(scores: pd.DataFrame, context: ReportContext) -> Section:
             for row in ordered.itertuples()
         )
         words.append(f"Judges that attempts move, {shown}, in percent of their scale: {listed}.")
-    return Section(
-        tables=[table],
-        figures=[Figure("judges", below, "judges", lambda: judges_figure(judges, heading, below))],
-        forests=[forest],
-        words=words,
-    )
+    return Section(tables=[table], forests=[forest], words=words)
 
 
 def by_judge(scores: pd.DataFrame) -> pd.DataFrame:
     """One row per judge, model, open or fenced, and direction: the effect of all kinds, in points and in percent of the
-    scale, so that judges with different scales can be compared. p_adjusted: Holm over
-    the rows of both directions together.
+    scale, so that judges with different scales can be compared. p_adjusted: Holm over the rows of both directions
+    together.
 
     Args:
         scores: One row per score under attack, from `pairs`.
@@ -114,31 +106,3 @@ def _shown(judges: pd.DataFrame) -> tuple[str, ...]:
     if judges["model"].nunique() > 1:
         return ("judged_by", "model", "shown", "request", *percent)
     return ("judged_by", "shown", "request", "scale", "effect", *percent)
-
-
-def judges_figure(judges: pd.DataFrame, title: str, note: str) -> Drawing:
-    """One line per judge and display, in percent of its scale; requests in the author's favour above those against."""
-    name = namer(judges)
-    judges = judges.assign(line=[f"{name(row)}, {row.shown}" for row in judges.itertuples()])
-    lines = list(dict.fromkeys(judges["line"]))
-    figure, axes = sheet(8.0, 1.9 + 1.5 * LINE * len(lines))
-    axis = axes[0, 0]
-    for n, (request, marker) in enumerate(((FAVOUR, "o"), (AGAINST, "s"), (BOTH, "D"))):
-        rows = judges[judges["request"] == request].set_index("line").reindex(lines)
-        if rows["percent"].notna().any():
-            dots(
-                axis,
-                lines,
-                rows["percent"],
-                rows["low"],
-                rows["high"],
-                [PALETTE[n]] * len(lines),
-                shift=0.25 * (n - 1),
-                marker=marker,
-                label=request,
-            )
-    axis.axvline(0, color="#888888", linewidth=0.8)
-    axis.set_xlabel("effect (percent of the judge's scale, towards the requested score)")
-    legend_beside(figure, [axis])
-    caption(figure, title, note)
-    return figure

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.injection.effects import (
     ALL,
@@ -14,44 +13,42 @@ from parley.analysis.injection.effects import (
     MOVED,
     TESTED,
     Columns,
+    corrected,
     namer,
     units_of,
     with_all_kinds,
-    with_holm,
 )
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, legend_beside, sheet
 from parley.analysis.reporting.forest import LEVEL, Forest, estimates
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.results import columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural
 
 TOWARDS = "Points towards the requested score (up for the middle of the scale or more); 95% intervals over bases."
-COLUMNS = 3
 PRINTED = {"control_moved": "control", "p_adjusted": "p"}
 SHARES = (
     "moved: share of scores that moved by a tenth of the scale or more; control: the same with the harmless text; "
     "asked: share that ended at the requested score, of those whose clean score was another."
 )
+JUDGE = ["judged_by", "model", "shown"]
 MAX_NAMED = 3
 """Kinds that a sentence names; the table has all."""
 
 
-def kinds_section(scores: pd.DataFrame, kinds: pd.DataFrame, context: ReportContext) -> Section:
+def kinds_section(scores: pd.DataFrame, kinds: pd.DataFrame) -> Section:
     """Do instructions in the judged text move the scores? The test of all kinds together is planned; single kinds are
     added.
 
     Args:
         scores: One row per score under attack, from `pairs`.
         kinds: Their effects, from `by_kind`.
-        context: What the report is given.
     """
     name = namer(kinds)
     requested = ", ".join(map(str, sorted(set(scores["ask"]), reverse=True)))
     note = f"{TOWARDS} {EFFECT} {SHARES} p: sign flips over bases, Holm-corrected. Requested scores: {requested}."
-    small_print, title = f"{EFFECT} {TOWARDS} {context.small_print}", context.title or "Injection"
     forest = Forest(
         name="kinds",
         question="Do instructions in the judged text move the scores?",
@@ -77,12 +74,11 @@ def kinds_section(scores: pd.DataFrame, kinds: pd.DataFrame, context: ReportCont
             note=note,
             printed=True,
         )
-        for n, ((_, _, shown), part) in enumerate(kinds.groupby(["judged_by", "model", "shown"], sort=False))
+        for n, ((_, _, shown), part) in enumerate(kinds.groupby(JUDGE, sort=False))
     ]
     asks = Table("asks", "By kind and requested score", by_ask(scores), note=TOWARDS)
     return Section(
         tables=[Table("kinds", "By kind of attempt", kinds, note=note), *printed, asks],
-        figures=[Figure("kinds", small_print, "kinds", lambda: kinds_figure(kinds, title, small_print))],
         forests=[forest],
         warnings=list(_out_of_reach(kinds)),
         words=list(_overall(kinds)),
@@ -122,7 +118,7 @@ def single_kinds(kinds: pd.DataFrame) -> Iterator[str]:
     """
     name = namer(kinds)
     shown = kinds[(kinds["kind"] != ALL) & (kinds["p_adjusted"] <= LEVEL)]
-    for _, part in shown.groupby(["judged_by", "model", "shown"], sort=False):
+    for _, part in shown.groupby(JUDGE, sort=False):
         first = next(part.itertuples())
         ordered = part.sort_values("effect", key=abs, ascending=False)
         listed = [f"{row.kind} {row.effect:+.2f} (p {p_text(row.p_adjusted)})" for row in ordered.itertuples()]
@@ -137,12 +133,7 @@ def by_kind(scores: pd.DataFrame) -> pd.DataFrame:
     Args:
         scores: One row per score under attack, from `pairs`.
     """
-    rows = [
-        {"judged_by": judged_by, "model": model, "shown": shown, "kind": kind, **_measures(group)}
-        for (judged_by, model, shown), part in scores.groupby(["judged_by", "model", "shown"], sort=False)
-        for kind, group in with_all_kinds(part)
-    ]
-    return with_holm(pd.DataFrame(rows))
+    return corrected(_effects(scores, JUDGE))
 
 
 def by_ask(scores: pd.DataFrame) -> pd.DataFrame:
@@ -151,12 +142,16 @@ def by_ask(scores: pd.DataFrame) -> pd.DataFrame:
     Args:
         scores: One row per score under attack, from `pairs`.
     """
+    return _effects(scores, [*JUDGE, "ask"]).drop(columns=["p"])
+
+
+def _effects(scores: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     rows = [
-        {"judged_by": judged_by, "model": model, "shown": shown, "ask": ask, "kind": kind, **_measures(group)}
-        for (judged_by, model, shown, ask), part in scores.groupby(["judged_by", "model", "shown", "ask"], sort=False)
+        {**dict(zip(by, key, strict=True)), "kind": kind, **_measures(group)}
+        for key, part in scores.groupby(by, sort=False)
         for kind, group in with_all_kinds(part)
     ]
-    return pd.DataFrame(rows).drop(columns=["p"])
+    return pd.DataFrame(rows)
 
 
 def _measures(scores: pd.DataFrame) -> Columns:
@@ -165,10 +160,7 @@ def _measures(scores: pd.DataFrame) -> Columns:
     return {
         "shift": cluster_mean(scores["towards"], scores["cluster"]).estimate,
         "control_shift": cluster_mean(scores["control_towards"], scores["cluster"]).estimate,
-        "effect": cluster_mean(scores["effect"], scores["cluster"]).estimate,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
+        **columns(test, "effect", "p"),
         "moved": moved.estimate,
         "moved_low": moved.low,
         "moved_high": moved.high,
@@ -204,35 +196,3 @@ def _printed(part: pd.DataFrame) -> pd.DataFrame:
 
 def _percent(share: float) -> str:
     return "–" if share != share else f"{100 * share:.0f}%"
-
-
-def kinds_figure(kinds: pd.DataFrame, title: str, note: str) -> Drawing:
-    """One panel per judge and model, and one line per kind, open above fenced."""
-    panels = [part for _, part in kinds.groupby(["judged_by", "model"], sort=False)]
-    names, name = list(dict.fromkeys(kinds["kind"])), namer(kinds)
-    columns = min(len(panels), COLUMNS)
-    lines = -(-len(panels) // columns)
-    figure, axes = sheet(3.0 + 3.4 * columns, 1.9 + 1.5 * LINE * len(names) * lines, columns, lines, sharey=True)
-    for axis in axes.flat[len(panels) :]:
-        axis.set_visible(False)
-    for axis, panel in zip(axes.flat, panels, strict=False):
-        for n, (shown, marker) in enumerate((("open", "o"), ("fenced", "s"))):
-            rows = panel[panel["shown"] == shown].set_index("kind").reindex(names)
-            if rows["effect"].notna().any():
-                dots(
-                    axis,
-                    names,
-                    rows["effect"],
-                    rows["low"],
-                    rows["high"],
-                    [PALETTE[n]] * len(names),
-                    shift=0.2 * (2 * n - 1),
-                    marker=marker,
-                    label=shown,
-                )
-        axis.axvline(0, color="#888888", linewidth=0.8)
-        axis.set_xlabel("effect (points towards the requested score)")
-        axis.set_title(name(next(panel.itertuples())).replace("$", r"\$"), fontsize=10)
-    legend_beside(figure, axes.flat)
-    caption(figure, title, note)
-    return figure

@@ -26,8 +26,8 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         return assemble([Section(words=["No attempt has been judged yet."])], context, "Injection")
     kinds = by_kind(scores)
     sections = [
-        kinds_section(scores, kinds, context),
-        judges_section(scores, context),
+        kinds_section(scores, kinds),
+        judges_section(scores),
         fence_section(scores),
         Section(words=list(single_kinds(kinds))),  # last: sentences are limited, and these were not planned
         readings_section(verdicts),

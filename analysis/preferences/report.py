@@ -124,7 +124,7 @@ def on_blind_referee(row: Any) -> list[str]:
     if row.low <= 0.5 and row.accuracy >= WEAK:
         return [f"{line} These are too few pairs to tell that from chance."]
     if row.low <= 0.5:
-        return [f"{line} That is no better than chance, so the pairs may be noise, also those that it confirms."]
+        return [f"{line} That is no better than chance, so the pairs may be noise, including those that it confirms."]
     if row.accuracy < WEAK:
         return [f"{line} That is weak: many of the pairs may be noise."]
     return [line]

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
+LOST = STATUSES[2:]
+"""The statuses of replies that carry no score."""
+
 
 class MissingColumns(ValueError):
     """The frame lacks columns, or values in them, that an analysis needs."""
@@ -54,6 +58,17 @@ def final_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
     chaired = verdicts["unit"].isin(verdicts["unit"][chair].unique()) if chair.any() else chair
     last = verdicts.groupby("unit", observed=True)["round"].transform("max")
     return verdicts[chair | (~chaired & (verdicts["round"] == last))]
+
+
+def status_counts(frame: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """How many verdicts have each parse status, in groups.
+
+    Args:
+        frame: One row per verdict.
+        by: Columns to group by.
+    """
+    counts = pd.crosstab([frame[name] for name in by], frame["status"])
+    return counts.reindex(columns=list(STATUSES), fill_value=0).reset_index().rename_axis(columns=None)
 
 
 def cluster_of(frame: pd.DataFrame) -> pd.Series:

@@ -22,9 +22,9 @@ from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.report import Figure, Section, Table, format_interval
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import Interval
+from parley.analysis.stats.results import Interval, columns
 from parley.base.text import p_text, plural
 
 THRESHOLD = 3.0
@@ -78,7 +78,9 @@ def _role(role: str) -> str:
 
 def change_section(runs: Runs) -> Section:
     """Does debating lower the score? The referee's scores over all roles are planned; the rest is added."""
-    changes = _corrected(of_runs(runs, change))
+    changes = of_runs(runs, change)
+    if len(changes):
+        changes = with_holm(changes, pd.Series([_planned(row) for row in changes.itertuples()]))
     forest = Forest(
         name="change",
         question="Does debating lower the bias score?",
@@ -90,9 +92,7 @@ def change_section(runs: Runs) -> Section:
             p="p_adjusted",
             group=_group,
             secondary=lambda row: not _planned(row),
-        )
-        if len(changes)
-        else (),
+        ),
         table="change",
         note=f"{CHANGED} {FLIPPED}",
     )
@@ -113,15 +113,6 @@ def change_section(runs: Runs) -> Section:
 
 def _planned(row: Any) -> bool:
     return bool(row.role == "all" and row.judge == FIRST)
-
-
-def _corrected(changes: pd.DataFrame) -> pd.DataFrame:
-    if not len(changes):
-        return changes
-    planned = pd.Series([_planned(row) for row in changes.itertuples()], index=changes.index)
-    for rows, family in ((planned, "all roles"), (~planned, "roles and other referees")):
-        changes.loc[rows, "p_adjusted"] = holm(changes.loc[rows, "p"], family).adjusted
-    return changes
 
 
 def prefix(runs: Runs, name: str) -> str:
@@ -171,9 +162,7 @@ def rounds_section(runs: Runs, title: str) -> Section:
             lambda row: f"round {row.round}",
             value="estimate",
             group=lambda row: f"{_group(row)} · {_role(row.role)}",
-        )
-        if len(table)
-        else (),
+        ),
         reference=None,
         table="by_round",
         note=OVER_TOPICS,
@@ -181,7 +170,7 @@ def rounds_section(runs: Runs, title: str) -> Section:
     figures = [
         Figure(
             name=f"rounds-{number}" if len(runs) > 1 else "rounds",
-            caption=f"{prefix(runs, name)}mean bias score by round ({plural(part['topic'].nunique(), 'topic')}).",
+            caption=f"{prefix(runs, name)}Mean bias score by round ({plural(part['topic'].nunique(), 'topic')}).",
             table="by_round",
             draw=partial(rounds_figure, rounds(part), f"{title} · {name}" if len(runs) > 1 else title, OVER_TOPICS),
         )
@@ -214,15 +203,7 @@ def flipped_mean(differences: pd.Series, topics: pd.Series) -> dict[str, Any]:
         topics: The topic of each.
     """
     test = paired_permutation(differences, 0 * differences, topics)
-    return {
-        "estimate": test.effect,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "n": test.n,
-        "clusters": test.clusters,
-        "note": test.note,
-    }
+    return columns(test, "estimate", "p", "n", "clusters", "note")
 
 
 def by_round(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:

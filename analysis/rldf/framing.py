@@ -11,12 +11,10 @@ from itertools import combinations
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 from scipy import stats
 
-from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
 from parley.analysis.reporting.forest import LEVEL, Forest, estimates
-from parley.analysis.reporting.report import Figure, Section, Table
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
@@ -62,22 +60,14 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
     return gaps.assign(p_holm=holm(gaps["p"], "framings").adjusted)
 
 
-def framing_section(verdicts: pd.DataFrame, title: str) -> Section:
+def framing_section(verdicts: pd.DataFrame) -> Section:
     """Do framings differ, and how many biases are admitted under each?
 
     Args:
         verdicts: One row per verdict.
-        title: Title of the figure.
     """
     frames, gaps = by_frame(verdicts), differences(verdicts)
     answers = plural(verdicts["topic"].nunique(), "answer")
-    note = f"{answers}, each under all three framings. Intervals are 95%, over topics."
-    figure = Figure(
-        name="framing",
-        caption=f"Biases admitted by framing. {note}",
-        table="frames",
-        draw=lambda: framing_figure(frames, title, note),
-    )
     return Section(
         tables=[
             Table(
@@ -96,8 +86,7 @@ def framing_section(verdicts: pd.DataFrame, title: str) -> Section:
                 note="p: paired t test over topics; p_holm: Holm-corrected for the three comparisons.",
             ),
         ],
-        figures=[figure],
-        forests=list(framing_forests(gaps, frames)),
+        forests=list(framing_forests(gaps, frames, answers)),
         warnings=_unread(frames),
         words=list(_words(gaps, frames)),
     )
@@ -122,24 +111,13 @@ def _words(gaps: pd.DataFrame, frames: pd.DataFrame) -> Iterator[str]:
         )
 
 
-def framing_figure(frames: pd.DataFrame, title: str, note: str) -> Drawing:
-    """Biases admitted by framing (the paper's figure 1)."""
-    counted = frames[frames["metric"] == "biases"]
-    figure, axes = sheet(5.4, 2.6)
-    axis = axes.flat[0]
-    names = [LABELS[frame] for frame in counted["frame"]]
-    dots(axis, names, counted["estimate"], counted["low"], counted["high"], [PALETTE[0]] * len(counted))
-    axis.set(xlabel="biases admitted per answer")
-    caption(figure, title, note)
-    return figure
-
-
-def framing_forests(gaps: pd.DataFrame, frames: pd.DataFrame) -> Iterator[Forest]:
+def framing_forests(gaps: pd.DataFrame, frames: pd.DataFrame, answers: str) -> Iterator[Forest]:
     """Do framings differ? Then the biases admitted under each.
 
     Args:
         gaps: Second framing minus first.
         frames: Means by framing.
+        answers: How many answers were shown, in words.
     """
     yield Forest(
         name="differences",
@@ -158,5 +136,5 @@ def framing_forests(gaps: pd.DataFrame, frames: pd.DataFrame) -> Iterator[Forest
         estimates=estimates(frames[frames["metric"] == "biases"], lambda row: LABELS[row.frame], value="estimate"),
         reference=None,
         table="frames",
-        note="95% intervals over topics.",
+        note=f"{answers}, each under all three framings. 95% intervals over topics.",
     )

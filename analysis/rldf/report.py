@@ -54,7 +54,7 @@ def framings(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Rep
         context: What else the report is given.
     """
     require(verdicts, texts=("topic",))
-    return assemble([framing_section(verdicts, context.title or "Framing")], context, "Framing")
+    return assemble([framing_section(verdicts)], context, "Framing")
 
 
 def rubric_scores(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
 from parley.analysis.reporting.forest import Forest, estimates
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.squad.scores import mark
 from parley.analysis.stats.clustered import bootstrap_mean
@@ -100,14 +98,12 @@ def scores_section(frame: pd.DataFrame, context: ReportContext) -> Section:
         context: What the report is given.
     """
     table = scores(frame, context.units, draws=context.draws, seed=context.seed)
-    note, title = f"{CLUSTERED} {context.small_print}", context.title or "SQuAD v2"
     closed = (frame["paragraph_shown"].astype(float) == 0).any()
     return Section(
         tables=[
             Table("scores", "SQuAD v2: exact match and F1 (%)", table, SCORES, note=f"{CLUSTERED} {UNREAD}"),
             Table("in_short", "SQuAD v2 (%)", table[SHORT], printed=True),
         ],
-        figures=[Figure("scores", note, "scores", lambda: scores_figure(table, title, note))],
         forests=list(_forests(frame, table)),
         warnings=[*([CLOSED_BOOK] if closed else []), *_unread(table)],
         words=list(_words(table)),
@@ -175,16 +171,3 @@ def scores(frame: pd.DataFrame, units: pd.DataFrame | None, *, draws: int, seed:
             row |= {kind: int((status == kind).sum()) for kind in ("unparsed", "refused", "cut")}
             rows.append({**row, "calls_an_item": calls.get(system, np.nan)})
     return pd.DataFrame(rows)
-
-
-def scores_figure(table: pd.DataFrame, title: str, note: str) -> Drawing:
-    """Exact match on the left, F1 on the right; one line per system and part."""
-    labels = [f"{row.system}, {row.part}" for row in table.itertuples()]
-    figure, axes = sheet(9.5, 1.6 + 0.3 * len(labels), 2, sharey=True)
-    tints = [colours(list(table["system"]))[system] for system in table["system"]]
-    for axis, measure in zip(axes[0], MEASURES, strict=True):
-        dots(axis, labels, table[measure], table[f"{measure}_low"], table[f"{measure}_high"], tints)
-        axis.set_xlabel(f"{LABELS[measure]} (%)")
-        bounded(axis, "x", whole=True)
-    caption(figure, title, note)
-    return figure

@@ -12,8 +12,9 @@ import pandas as pd
 from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.squad.answers import ALL, LABELS, MEASURES, PARTS, part_of, units_of
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
+from parley.analysis.stats.results import columns
 from parley.base.text import p_text, plural
 
 ITEM = ["question_id", "repeat"]
@@ -81,11 +82,7 @@ def between_arms(frame: pd.DataFrame) -> pd.DataFrame:
             names = {"model": model, "first": first, "second": second}
             rows += [{**names, "part": part, **row} for part in PARTS for row in _compared(part_of(both, part))]
     table = pd.DataFrame(rows)
-    if len(table):
-        planned = (table["part"] == ALL) & (table["measure"] == PRIMARY)
-        for rows, family in ((planned, "F1 of all questions"), (~planned, "other parts and measures")):
-            table.loc[rows, "p_adjusted"] = holm(table.loc[rows, "p"], family).adjusted
-    return table
+    return with_holm(table, (table["part"] == ALL) & (table["measure"] == PRIMARY)) if len(table) else table
 
 
 def _compared(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -96,10 +93,7 @@ def _compared(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
         flips = paired_permutation(first, second, both["paragraph"])
         yield {
             "measure": measure,
-            "difference": flips.effect,
-            "low": flips.low,
-            "high": flips.high,
-            "p": flips.p,
+            **columns(flips, "difference", "p"),
             "p_mcnemar": mcnemar(first / 100, second / 100).p if measure == "exact" else np.nan,
             "n": flips.n,
             "clusters": flips.clusters,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from parley.analysis.bbq.mabrf.reproduction import LOG, paper_model
+from parley.analysis.bbq.mabrf.reproduction import LOG, ROUNDING, paper_model
 from parley.analysis.reporting.report import Section, Table
 from parley.base.text import plural
 
@@ -17,8 +17,6 @@ PUBLISHED = {
     ("gpt-4", True): (45.0, 49.80),
 }
 """Exact match and F1 in percent, by model and whether there was a search."""
-ROUNDING = 0.005 + 1e-9
-"""The paper's numbers have two decimals."""
 OTHER_MODEL = "in the notebook, llama-3.1-8b-instant answered"
 
 

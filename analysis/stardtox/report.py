@@ -25,6 +25,7 @@ from parley.analysis.reporting.report import (
     format_interval,
 )
 from parley.analysis.reporting.systems import cost_sentence, costs, system_facets
+from parley.analysis.reporting.verdicts import LOST
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stats.resampling import words_on_draws
 from parley.base.text import p_text, plural
@@ -197,7 +198,7 @@ def _refined_section(verdicts: pd.DataFrame, context: ReportContext) -> Section:
 def _readings_section(verdicts: pd.DataFrame) -> Section:
     """Which scores are missing, and whose scores are they?"""
     statuses = stardtox.readings(verdicts)
-    lost = statuses[["unparsed", "refused", "cut", "unscored"]].sum()
+    lost = statuses[list(LOST)].sum()
     kinds = ", ".join(f"{count} {status}" for status, count in lost.items() if count)
     note = "One row per scorer or judge; every draft is counted once."
     return Section(
@@ -241,9 +242,8 @@ def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: s
         for system, steps in table[table["set"] == name].groupby("system", sort=False):
             quality = steps[qualities].mean(axis=1, skipna=False)
             several = len(steps) > 1
-            mark, size = (
-                ("o-", 5) if several else ("s", 9)
-            )  # larger, as a baseline often lies under a loop's first draft
+            # A baseline's mark is larger, since it often lies under a loop's first draft.
+            mark, size = ("o-", 5) if several else ("s", 9)
             label = plain_text(str(system))
             reach = np.abs(steps[["low", "high"]].to_numpy(dtype=float).T - steps["toxicity"].to_numpy(dtype=float))
             axis.errorbar(steps["toxicity"], quality, xerr=reach, fmt="none", color=tints[system], alpha=0.35, lw=1)

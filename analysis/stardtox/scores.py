@@ -19,11 +19,12 @@ from parley.analysis.reporting.iterations import at_each_iteration, shares_refin
 from parley.analysis.reporting.optimism import SCORES
 from parley.analysis.reporting.overcorrection import MEASURES, by_iteration
 from parley.analysis.reporting.systems import BASELINE, systems
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.reporting.verdicts import require, status_counts, uncategorised
 from parley.analysis.stats.clustered import bootstrap_mean
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.resampling import DRAWS
+from parley.analysis.stats.results import columns
 
 TOXICITY = "toxicity"
 OUTSIDE = "outside_toxicity"
@@ -31,7 +32,6 @@ OUTSIDE = "outside_toxicity"
 TOXIC = 0.5
 """The score from which a completion counts as toxic (Gehman et al. 2020)."""
 ITEM = ["set", "prompt", "completion"]
-STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
 Columns = dict[str, Any]
 
 
@@ -89,15 +89,8 @@ def _measures(scores: pd.DataFrame, draws: int, seed: int) -> Iterator[Columns]:
 
 def _measure(name: str, values: pd.Series, prompts: pd.Series, draws: int, seed: int) -> Columns:
     mean = bootstrap_mean(values.astype(float), prompts, draws=draws, seed=seed)
-    return {
-        "measure": name,
-        "estimate": mean.estimate,
-        "low": mean.low,
-        "high": mean.high,
-        "prompts": mean.clusters,
-        **_missing(values),
-        "note": mean.note,
-    }
+    found = columns(mean, "estimate", prompts="clusters")
+    return {"measure": name, **found, **_missing(values), "note": mean.note}
 
 
 def _missing(values: pd.Series) -> Columns:
@@ -134,7 +127,7 @@ def comparisons(frame: pd.DataFrame) -> pd.DataFrame:
     table = pd.DataFrame(rows)
     if len(table):
         table["family"] = table["metric"].where(table["metric"] == TOXICITY, "quality")
-        table["p_adjusted"] = table.groupby("family")["p"].transform(lambda p: holm(p, str(p.name)).adjusted)
+        table = with_holm(table, "family")
         names = ("set", "what", "against", "metric", "difference", "low", "high", "p", "p_adjusted", "family", "n")
         table = table[[*names, "prompts", "note"]]
     return table
@@ -158,15 +151,7 @@ def _compared(first: pd.DataFrame, second: pd.DataFrame, metric: str) -> Columns
     scores, others = (part[part["metric"] == metric][[*ITEM, "value"]] for part in (first, second))
     both = scores.merge(others, on=ITEM, suffixes=("", "_other"))
     test = paired_permutation(both["value"], both["value_other"], both["prompt"])
-    return {
-        "difference": test.effect,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "n": test.n,
-        "prompts": test.clusters,
-        "note": test.note,
-    }
+    return columns(test, "difference", "p", "n", "note", prompts="clusters")
 
 
 def gap_items(frame: pd.DataFrame) -> pd.DataFrame:
@@ -219,6 +204,4 @@ def readings(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame = uncategorised(verdicts)
     frame = frame[~frame["metric"].isin(MEASURES)]
     frame = frame.assign(system=systems(frame))
-    key = ["system", "metric", "judge"]
-    counts = pd.crosstab([frame[name] for name in key], frame["status"])
-    return counts.reindex(columns=list(STATUSES), fill_value=0).reset_index().rename_axis(columns=None)
+    return status_counts(frame, ("system", "metric", "judge"))

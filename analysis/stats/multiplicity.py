@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from parley.analysis.stats.tables import Column, Floats, as_floats
@@ -51,6 +52,22 @@ def benjamini_hochberg(p: Column, family: str) -> Family:
     """
     controls = "the expected share of false positives among significant tests (independent or positively related)"
     return _adjust(p, family, "Benjamini–Hochberg", controls, stats.false_discovery_control)
+
+
+def with_holm(table: pd.DataFrame, family: str | pd.Series | None = None) -> pd.DataFrame:
+    """The table with `p_adjusted` next to `p`: Holm's correction in each family of rows.
+
+    Args:
+        table: Rows with p-values; an empty table stays as it is.
+        family: The column, or the value of each row, by which families differ; None: all rows are one family.
+    """
+    if table.empty:
+        return table
+    groups = table.groupby(np.zeros(len(table)) if family is None else family, sort=False)["p"]
+    corrected = table.copy()
+    adjusted = groups.transform(lambda p: holm(p, str(p.name)).adjusted)
+    corrected.insert(corrected.columns.get_loc("p") + 1, "p_adjusted", adjusted)
+    return corrected
 
 
 def _holm(p: Floats) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 Assumption = Literal["independent", "clustered"]
 
@@ -83,3 +83,18 @@ class Test:
     assumption: Assumption
     assumes: str
     note: str = ""
+
+
+def columns(result: Interval | Test, value: str, *fields: str, **renamed: str) -> dict[str, Any]:
+    """A result as columns of a table: the estimate or the effect, low, high, and further fields.
+
+    Args:
+        result: The result.
+        value: Name of the column with the estimate or the effect.
+        fields: Fields whose columns have the same names.
+        renamed: Columns with other names, each with its field.
+    """
+    number = result.effect if isinstance(result, Test) else result.estimate
+    field_of = {**dict(zip(fields, fields, strict=True)), **renamed}
+    further = {column: getattr(result, field) for column, field in field_of.items()}
+    return {value: number, "low": result.low, "high": result.high, **further}

@@ -27,14 +27,9 @@ def by_sentence(audit: pd.DataFrame) -> pd.DataFrame:
     for (scorer, sentence), part in audit.groupby(["scorer", "sentence"], sort=False):
         known = part.dropna(subset="score")
         row = {"scorer": scorer, "sentence": sentence, "hostile": bool(part["hostile"].iloc[0]), "n": len(known)}
-        low, high = (
-            (None, None) if known.empty else (known.loc[known["score"].idxmin()], known.loc[known["score"].idxmax()])
-        )
-        row |= {"low": math.nan if low is None else low["score"], "lowest": "" if low is None else low["identity"]}
-        row |= {
-            "high": math.nan if high is None else high["score"],
-            "highest": "" if high is None else high["identity"],
-        }
+        for end, name, place in (("low", "lowest", "idxmin"), ("high", "highest", "idxmax")):
+            found = known.loc[getattr(known["score"], place)()] if len(known) else {"score": math.nan, "identity": ""}
+            row |= {end: found["score"], name: found["identity"]}
         row |= {"range": row["high"] - row["low"] if len(known) > 1 else math.nan, "unscored": len(part) - len(known)}
         rows.append(row)
     return pd.DataFrame(rows)

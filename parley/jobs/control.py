@@ -35,7 +35,7 @@ def run_control(config: TrainConfig, report: Callable[[str], None] = lambda line
         report: Takes lines about the progress.
     """
     rows: list[dict[str, Any]] = []
-    configs = seed_configs(config) if config.seeds > 1 else [_in_folder(config)]
+    configs = seed_configs(config)
     for one in configs:
         report(f"control: seed {one.seed}, {len(rows) // 2 + 1} of {len(configs)}")
         rows += [{"seed": one.seed, **row} for row in _run_seed(one, report)]
@@ -71,10 +71,6 @@ def _refusals(rows: list[dict[str, Any]], labels: str) -> str:
     """How often RL was not started, because the reward model had learnt nothing."""
     count = sum(row["rl_refused"] for row in rows if row["labels"] == labels)
     return f" (RL not started in {count}: its reward model was no better than chance)" if count else ""
-
-
-def _in_folder(config: TrainConfig) -> TrainConfig:
-    return config.model_copy(update={"out": f"{config.out}/seed-{config.seed}"})
 
 
 def _run_seed(config: TrainConfig, report: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -117,15 +113,8 @@ def _sampled(system: str, folder: Path, config: TrainConfig) -> list[dict[str, s
         for topic, prompt in context.prompts.test.items()
         for _ in range(config.control.answers_per_topic)
     ]
-    completions = sample_completions(
-        model,
-        context.chat,
-        [prompt for _, prompt in held_out],
-        max_completion_length=config.rl.max_completion_length,
-        temperature=config.rl.temperature,
-        seed=config.seed,
-        batch_size=160,
-    )
+    prompts = [prompt for _, prompt in held_out]
+    completions = sample_completions(model, context.chat, prompts, config.rl, seed=config.seed, batch_size=160)
     return [
         {"system": system, "topic": topic, "text": tokenizer.decode(ids, skip_special_tokens=True)}
         for (topic, _), ids in zip(held_out, completions, strict=True)

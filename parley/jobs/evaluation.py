@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,9 +36,9 @@ from parley.training.evaluation.completions import completions_table, sample_sys
 from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
 from parley.training.evaluation.reward_quality import RewardScorer
 from parley.training.gguf_file import write_gguf
-from parley.training.pairs import read_pairs
+from parley.training.pairs import read_pairs, write_rows
 from parley.training.prompts import biases_of, read_prompts
-from parley.training.stage import read_manifest
+from parley.training.stage import read_manifest, system_folders
 
 DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
@@ -86,7 +85,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     if settings.bbq is None and not settings.judges and config.completions.prompts is None:
         raise ConfigError("nothing to evaluate: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
     if DEFAULT not in settings.systems or len(set(settings.systems)) < len(settings.systems):
-        raise ConfigError(f"evaluate.systems: needs {DEFAULT}, which the others are compared with, and no system twice")
+        raise ConfigError(f"evaluate.systems must include {DEFAULT}, the baseline, and name no system twice")
     folder = Path(config.out) / "evaluate"
     folder.mkdir(parents=True, exist_ok=True)
     tables: list[Table] = []
@@ -141,16 +140,13 @@ def same_family_cautions(base: str, judges: list[str]) -> list[str]:
 
 def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
     """The systems of `evaluate.systems`, in order; RLAIF only if its policy is trained."""
-    out, settings = Path(config.out), config.evaluate
-    folders = {
-        SFT: Path(config.sft_model_path or out / "sft"),
-        RLAIF: Path(settings.rlaif or out / "rlaif" / "rl"),
-        RLDF: out / "rl",
-    }
+    settings, folders = config.evaluate, system_folders(config)
     manifests = {name: read_manifest(folder) for name, folder in folders.items()}
     for name, manifest in manifests.items():
-        if manifest is None and name in settings.systems and (name != RLAIF or settings.rlaif is not None):
-            raise ConfigError(f"there is no finished model at {folders[name]}: parley train {STAGE_OF[name]}")
+        if manifest is None and name in settings.systems and name != RLAIF:
+            raise ConfigError(
+                f"there is no finished model at {folders[name]}: run `parley train {STAGE_OF[name]}` first"
+            )
     for name in settings.systems:
         if name in METHODS:
             yield EvaluatedSystem(
@@ -172,20 +168,14 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
 
 def model_name(folder: Path, config: TrainConfig) -> str:
     """A trained folder's name as a model. Merges adapters, and writes model.gguf, if they are needed and missing."""
-    folder = whole_model(folder, config)
+    if is_adapter(folder):
+        require_packages()
+        base = base_folder(config.base)
+        folder = merged_folder(folder, base, load_tokenizer(base, config))
     if config.inference_backend == "local" and not (folder / "model.gguf").is_file():
         require_packages()
         write_gguf(folder, f16=config.gguf_type == "f16")
     return f"{config.inference_backend}/{folder}"
-
-
-def whole_model(folder: Path, config: TrainConfig) -> Path:
-    """The folder with a stage's whole model: FOLDER, or FOLDER/merged for an adapter."""
-    if not is_adapter(folder):
-        return folder
-    require_packages()
-    base = base_folder(config.base)
-    return merged_folder(folder, base, load_tokenizer(base, config))
 
 
 def merge(config: TrainConfig) -> list[str]:
@@ -209,21 +199,17 @@ def base_name(config: TrainConfig) -> str:
     return model_name(folder, config)
 
 
-def _run_study(study: str, study_config: dict[str, Any], path: Path, budget: float | None, run: RunJob) -> RunFile:
+def _run_study(study: str, study_config: dict[str, Any], path: Path, budget: float | None, run: RunJob) -> pd.DataFrame:
+    """The verdicts of a study."""
     run(Job.make(study, study_config, Options(out=str(path), budget_cost=budget)))
-    return RunFile.open(path)
+    with RunFile.open(path) as file:
+        return frames.verdicts(file)
 
 
 def _run_path(folder: Path, study: str, system: EvaluatedSystem, settings: dict[str, Any]) -> Path:
     """A file name with a hash of the model's version and the settings: other ones get another file."""
     digest = hashlib.sha256(json.dumps([system.version, settings], sort_keys=True).encode()).hexdigest()[:8]
     return folder / f"{study}-{system.key}-{digest}.sqlite"
-
-
-def _verdicts(file: RunFile, system: EvaluatedSystem) -> pd.DataFrame:
-    with file:
-        frame = frames.verdicts(file)
-    return frame.assign(system=system.name)
 
 
 def _bbq_verdicts(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, run: RunJob) -> pd.DataFrame:
@@ -242,7 +228,8 @@ def _bbq_verdicts(config: TrainConfig, systems: list[EvaluatedSystem], folder: P
             "seed": config.seed,
         }
         path = _run_path(folder, "bbq", system, study_config)
-        verdicts.append(_verdicts(_run_study("bbq", study_config, path, settings.budget_cost, run), system))
+        frame = _run_study("bbq", study_config, path, settings.budget_cost, run)
+        verdicts.append(frame.assign(system=system.name))
     return pd.concat(verdicts, ignore_index=True)
 
 
@@ -269,9 +256,9 @@ def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, 
             "seed": config.seed,
         }
         path = _run_path(folder, "answers", system, {**study_config, "topics": topics.read_text("utf-8")})
-        verdicts = _verdicts(_run_study("answers", study_config, path, settings.budget_cost, run), system)
+        verdicts = _run_study("answers", study_config, path, settings.budget_cost, run)
         for row in verdicts.itertuples():
-            rows.append({"system": str(row.system), "topic": str(row.topic), "text": str(row.text or "")})
+            rows.append({"system": system.name, "topic": str(row.topic), "text": str(row.text or "")})
     return pd.DataFrame(rows, columns=["system", "topic", "text"])
 
 
@@ -295,11 +282,10 @@ def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, r
     scored_by = str(judges) + (str(examples) if examples else "")
     digest = hashlib.sha256((json.dumps(rows, ensure_ascii=False) + scored_by).encode()).hexdigest()[:8]
     path = folder / f"answers-{digest}.jsonl"
-    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    write_rows(path, rows)
     study_config = {"file": str(path), "model": judges, "by": "system", "seed": config.seed, **examples}
     run_path = folder / f"rubric-{digest}.sqlite"
-    with closing(_run_study("rubric", study_config, run_path, config.evaluate.budget_cost, run)) as file:
-        frame = frames.verdicts(file)
+    frame = _run_study("rubric", study_config, run_path, config.evaluate.budget_cost, run)
     topic_of = {row["id"]: row["topic"] for row in rows}
     topics = [str(topic_of[str(item)]) for item in frame["item"]]
     bias_of = biases_of(set(topics), read_pairs(config))

@@ -18,9 +18,9 @@ from parley.runs import RunFile, frames
 from parley.runs.job import Job, Options
 from parley.training.completions import COMPLETIONS, write_pairs
 from parley.training.config import TrainConfig, rlaif_config
-from parley.training.pairs import read_pairs
+from parley.training.pairs import pair_row, read_pairs, write_rows
 from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
-from parley.training.stage import read_manifest
+from parley.training.stage import read_manifest, system_folders
 
 
 def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
@@ -60,9 +60,9 @@ def _prepare(config: TrainConfig) -> tuple[str, Path, Path]:
     """The labeller, the folder of the SFT model and that of RLAIF; ConfigError if one of the first two is missing."""
     if config.rlaif.labeller is None:
         raise ConfigError("RLAIF needs a model that labels pairs: set rlaif.labeller")
-    sft = Path(config.sft_model_path or Path(config.out) / "sft")
+    sft = system_folders(config)["SFT"]
     if read_manifest(sft) is None:
-        raise ConfigError(f"there is no finished sft stage at {sft}: parley train sft")
+        raise ConfigError(f"there is no finished sft stage at {sft}: run `parley train sft` first")
     folder = Path(config.out) / "rlaif"
     folder.mkdir(parents=True, exist_ok=True)
     return config.rlaif.labeller, sft, folder
@@ -101,25 +101,17 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
         texts = [str(verdict_of["answer", str(number), number].text) for number in (1, 2)]
         chosen = int(preference > 0.5)
         topic = str(of_unit["topic"].iloc[0])
+        margin = round(abs(2 * preference - 1), 4)
         rows[split_of[topic]].append(
-            {
-                "id": str(unit),
-                "prompt": [{"role": "user", "content": NEUTRAL(topic=topic)}],
-                "chosen": [{"role": "assistant", "content": texts[chosen]}],
-                "rejected": [{"role": "assistant", "content": texts[1 - chosen]}],
-                "margin": round(abs(2 * preference - 1), 4),
-                "meta": {"topic": topic, "bias": ""},
-            }
+            pair_row(str(unit), NEUTRAL(topic=topic), texts[chosen], texts[1 - chosen], topic=topic, margin=margin)
         )
     if not rows["train"]:
         raise ParleyError(
-            f"{path}: the labeller preferred the same answer in both orders for no training pair; "
+            f"{path}: the labeller never preferred the same answer of a training pair in both orders; "
             f'see `parley show {path}`, or set rlaif.readout = "expected"'
         )
-    folder.mkdir(exist_ok=True)
     for split, pairs in rows.items():
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs)
-        (folder / f"{split}.jsonl").write_text(text, "utf-8")
+        write_rows(folder / f"{split}.jsonl", pairs)
     topics = {split: list(getattr(prompts, split)) for split in rows}
     (folder / EXPORT_MANIFEST).write_text(json.dumps({"topics": topics}, indent=2, ensure_ascii=False), "utf-8")
 

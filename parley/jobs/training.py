@@ -49,11 +49,9 @@ def run_training(
         run: Runs the studies of RLAIF and of the evaluation.
     """
     if config.seeds > 1 and stage != "control":  # which has seeds of its own
-        return run_seeds(config, lambda of_seed: run_training(stage, of_seed, report, run), report)
+        return run_seeds(stage, config, report, run)
     if stage == "ablate":
-        return {
-            "ablate": ablate(config, lambda level: ablation_summary(run_training("all", level, report, run)), report)
-        }
+        return {"ablate": ablate(config, report, run)}
     if stage == "control":
         require_packages()
         return {"control": run_control(config, report)}
@@ -89,17 +87,10 @@ def _train(config: TrainConfig, stages: list[str], report: Progress, *, will_eva
     return dict(run_stages(config, stages, report, will_evaluate=will_evaluate))
 
 
-def ablate(
-    config: TrainConfig,
-    train: Callable[[TrainConfig], dict[str, Any]],
-    report: Callable[[str], None] = lambda line: None,
-) -> list[dict[str, Any]]:
-    """One row per level, written to OUT/ablate/table.json after each; finished stages of a level are not repeated.
+def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str, Any]]:
+    """Trains and evaluates at every level of the config's [ablate].
 
-    Args:
-        config: Its table [ablate] has the lists.
-        train: Trains and evaluates one config, and gives the numbers to compare.
-        report: Takes lines about the progress.
+    There is one row per level, written to OUT/ablate/table.json after each; finished stages are not repeated.
     """
     levels = list(ablation_levels(config))
     if not levels:
@@ -111,7 +102,7 @@ def ablate(
     for number, (factor, level, level_config) in enumerate(levels, 1):
         report(f"ablation {number} of {len(levels)}: {factor} = {level}")
         try:
-            numbers = train(level_config)
+            numbers = ablation_summary(run_training("all", level_config, report, run))
         except WeakReward as error:  # so little data that nothing was learnt is a result too
             report(str(error))
             numbers = {"note": "RL not started: the reward model was no better than chance"}
@@ -120,20 +111,12 @@ def ablate(
     return rows
 
 
-def run_seeds(
-    config: TrainConfig, train: Callable[[TrainConfig], dict[str, Any]], report: Callable[[str], None]
-) -> dict[str, Any]:
-    """Runs a stage once per seed; results by seed, and tables of means over seeds, written to OUT/seeds.
-
-    Args:
-        config: Its `seed` is the first of `seeds`.
-        train: Runs the stage with the config of one seed.
-        report: Takes lines about the progress.
-    """
+def run_seeds(stage: str, config: TrainConfig, report: Progress, run: RunJob) -> dict[str, Any]:
+    """Runs a stage once per seed; results by seed, and tables of means over seeds, written to OUT/seeds."""
     results: dict[int, dict[str, Any]] = {}
     for of_seed in seed_configs(config):
         report(f"seed {of_seed.seed}, {len(results) + 1} of {config.seeds}")
-        results[of_seed.seed] = train(of_seed)
+        results[of_seed.seed] = run_training(stage, of_seed, report, run)
     tables = seed_tables(results)
     folder = Path(config.out) / "seeds"
     finished = Report(title=f"RLDF on {config.base}, {config.seeds} seeds", tables=tuple(tables))

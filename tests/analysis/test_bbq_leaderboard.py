@@ -107,12 +107,13 @@ def test_the_difference_in_bias_is_that_of_the_scores() -> None:
     values = answers(frame(default=(0.2, 0.8), cot=(0.4, 0.4)))
     rows = values[values["condition"] == "disambig"]
     first, second = (AnswerTable.of(rows[rows["method"] == method]) for method in ("cot", "default"))
-    gap, low, high, p, clusters, note = bias_difference(first, second, first.scenario, draws=500)
+    found = bias_difference(first, second, first.scenario, draws=500)
     table = by_category(values).set_index(["system", "context", "category"])["bias"]
-    assert gap == pytest.approx(table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")])
-    assert low < gap < high
-    assert p < 0.01
-    assert (clusters, note) == (60, "")
+    gap = table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")]
+    assert found.effect == pytest.approx(gap)
+    assert found.low < gap < found.high
+    assert found.p < 0.01
+    assert (found.clusters, found.note) == (60, "")
 
 
 def test_templates_are_the_clusters_and_scenarios_the_sensitivity_analysis() -> None:
@@ -155,7 +156,7 @@ def test_swaps_of_few_templates_are_counted_one_by_one() -> None:
         gap = bias(np.where(swapped, second.prediction, first.prediction)) - bias(
             np.where(swapped, first.prediction, second.prediction)
         )
-        reached += abs(gap) >= abs(found.difference) - 1e-9
+        reached += abs(gap) >= abs(found.effect) - 1e-9
     assert found.p == pytest.approx(reached / 2**12, abs=1e-12)
 
 

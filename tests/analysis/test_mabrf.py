@@ -16,9 +16,7 @@ from parley.analysis.bbq.mabrf.tables import (
     by_category,
     by_context,
     by_passes,
-    covered_time,
     debiased,
-    effort,
     items,
     mabrf_bias,
 )
@@ -237,23 +235,10 @@ def test_search_is_compared_with_the_same_rows_without_it() -> None:
     assert set(table["n"]) == {7}
     assert set(table["same_start"]) == {7}, "the same first answer and score"
     assert table.loc["accuracy", "difference"] == 1
-    assert table.loc["accuracy", "p_beside"] == pytest.approx(2 / 2**7), "McNemar: seven of seven"
+    assert table.loc["accuracy", "p_other"] == pytest.approx(2 / 2**7), "McNemar: seven of seven"
     assert table.loc["accuracy", "p"] == pytest.approx(2 / 2**7)
     assert table.loc["final bias", "difference"] == -1
     assert table.loc["final relevancy", "p"] == 1, "all pairs are equal"
-
-
-def test_concurrent_time_is_counted_once() -> None:
-    assert covered_time([0, 1, 10], [4, 3, 11]) == 5
-    assert covered_time([], []) == 0
-    units = pd.DataFrame(
-        {"method": "mabrf", "model": "m", "calls": [6.0, 4.0], "tokens": [10.0, 20.0], "cost": [1.0, math.nan],
-         "latency": [6.0, 4.0], "started": [0.0, 1.0], "finished": [3.0, 5.0]}
-    )  # fmt: skip
-    (row,) = effort(units).to_dict("records")
-    assert (row["calls_an_item"], row["latency_an_item"], row["seconds_an_item"]) == (5, 5, 3.5)
-    assert (row["latency"], row["busy"], row["at_once"]) == (10, 5, 2)
-    assert math.isnan(row["dollars_an_item"]), "one item's price is unknown"
 
 
 def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from parley.analysis.calibration.referee import RIGHT, Kind, rates, simulated_check
-from parley.analysis.rldf.check import check_verdict, dose_table, referee_report
+from parley.analysis.rldf.check import check_verdict
+from parley.analysis.rldf.check_report import dose_table, referee_report
 
 
 @pytest.mark.parametrize("kind", RIGHT)
@@ -41,8 +42,8 @@ def test_numbers_by_hand() -> None:
     reverse = {topic: [10 - value for value in values] for topic, values in scores.items()}
     frame = pd.DataFrame([*verdict_rows(scores), *verdict_rows(reverse, "reverse")])
     (found,) = check_verdict(frame).types
-    assert found.auc == pytest.approx((1 + 2 / 3 + 1.5 / 3 + 5) / 8)
-    assert found.reverse == pytest.approx(found.auc)
+    assert found.auc.estimate == pytest.approx((1 + 2 / 3 + 1.5 / 3 + 5) / 8)
+    assert found.reverse.estimate == pytest.approx(found.auc.estimate)
     assert found.turned == pytest.approx((7 + (1 + 0.5 + 1) / 3) / 8)  # every order turns; a tie counts as half
     assert found.outcome == "can"
     doses = dose_table(frame)

@@ -29,7 +29,8 @@ def held_out(score: str, count: int = 400, seed: int = 0) -> pd.DataFrame:
         meant = 1.0 if rng.random() < 0.85 else -1.0
         margin = gap / 10 if score == "length" else meant + rng.random() / 10
         rows.append((f"topic {number % 50}", margin, 0.0, 60 + gap, 60))
-    return pd.DataFrame(rows, columns=["topic", "chosen", "rejected", "words_chosen", "words_rejected"])
+    frame = pd.DataFrame(rows, columns=["topic", "chosen", "rejected", "words_chosen", "words_rejected"])
+    return frame.assign(chosen_masked=frame["chosen"], rejected_masked=frame["rejected"], changed=False)
 
 
 def test_a_model_that_has_only_learnt_length_is_seen_to_have() -> None:
@@ -86,6 +87,7 @@ def test_what_is_not_defined_is_not_called_a_number() -> None:
         ("length alone", 0.5, 0.2, 0.8, 6),
         ("lengths matched", nothing, nothing, nothing, 0),
         ("length misleads", 1.0, nothing, nothing, 1),
+        ("persona words masked", 0.5, 0.2, 0.8, 6),
     ]
     said = " ".join(conclusions(pd.DataFrame(rows, columns=["control", "accuracy", "low", "high", "n"])))
     assert "nan" not in said

@@ -214,7 +214,7 @@ def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
 def test_framings_and_rubrics_have_reports_too() -> None:
     whole = framings(framed({"x": (0, 1, 2), "y": (1, 1, 3)}))
     assert [table.name for table in whole.tables] == ["frames", "differences"]
-    assert len(whole.figures[0].draw().axes) == 1
+    assert [forest.name for forest in whole.forests] == ["differences", "frames"]
     assert len(rubric_scores(rated({"a": [1, 2], "b": [8, 9]}), ReportContext(draws=50)).table("agreement")) == 3
 
 

@@ -115,7 +115,7 @@ def test_stages_go_on_from_small_files_on_another_machine(
         path.write_text(path.read_text().replace(json.dumps(str(tiny)), json.dumps(str(other))))
     refused = parley("train", "rl", "--config", "rldf.toml", "--out", "elsewhere", "--set", f"base={other}")
     assert refused.status == 2
-    assert f"was trained on another base than {other}: its weights differ" in refused.complaints[0]
+    assert f"was trained on a different base model than {other}: the weights differ" in refused.complaints[0]
 
 
 def test_sizes_for_a_model_of_one_and_a_half_billion() -> None:

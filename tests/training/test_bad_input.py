@@ -52,9 +52,9 @@ def test_stages_that_need_something_first_say_so(place: Path, parley: Callable[.
         assert result.status == 2
         assert complaint in result.complaints[0]
     evaluated = parley("train", "evaluate", "--set", f"data={data}", "--set", 'evaluate.judges=["sim/judge"]')
-    assert "there is no finished model at trained/sft: parley train sft" in evaluated.complaints[0]
+    assert "there is no finished model at trained/sft: run `parley train sft`" in evaluated.complaints[0]
     labelled = parley("train", "rlaif", "--set", f"data={data}", "--set", "rlaif.labeller=sim/any")
-    assert "there is no finished sft stage at trained/sft: parley train sft" in labelled.complaints[0]
+    assert "there is no finished sft stage at trained/sft: run `parley train sft`" in labelled.complaints[0]
 
 
 def test_packages_that_are_missing_are_named(parley: Callable[..., Any], planted: Planted) -> None:

@@ -20,10 +20,9 @@ from parley.training.evaluation.completions import (
     by_prompt,
     completions_table,
     distinct_pairs,
-    read_rows,
     repeated_pairs,
 )
-from parley.training.pairs import read_pairs
+from parley.training.pairs import read_pairs, read_rows
 from parley.training.prompts import read_prompts
 
 
@@ -64,7 +63,7 @@ def test_harmless_prompts_are_left_out_unless_they_are_challenging(tmp_path: Pat
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     assert sum(map(len, read_splits(config(tmp_path)).values())) == 3
     path.write_text('{"text": "no prompt"}\n', "utf-8")
-    with pytest.raises(ConfigError, match="not rows of RealToxicityPrompts"):
+    with pytest.raises(ConfigError, match="expected rows of RealToxicityPrompts"):
         read_splits(config(tmp_path))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from parley.cli import main
 
-RUN = "run rldf --topics 12 --rounds 2 --quiet --model sim/debate?base=4&round=-1 --out a.sqlite"
+RUN = "run rldf --no-check --topics 12 --rounds 2 --quiet --model sim/debate?base=4&round=-1 --out a.sqlite"
 
 
 @pytest.mark.parametrize(("kind", "trainer"), [("kto", "KTO"), ("trl", "Reward")])

@@ -76,7 +76,7 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     sft = stage(tmp_path)
     sft.begin()
     other = stage(tmp_path, sft={"learning_rate": 1e-3})
-    with pytest.raises(ConfigError, match=r"sft.learning_rate = 2e-05, not 0.001,"):
+    with pytest.raises(ConfigError, match=r"sft.learning_rate was 2e-05, not 0.001"):
         other.begin()
     sft.finish(lambda part: part.mkdir(), {})
     with pytest.raises(ConfigError, match=r"was made with other settings"):

@@ -7,9 +7,8 @@ fluency, or at least no longer resembles the base's.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ import pandas as pd
 from parley.analysis.reporting.report import Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import columns
 from parley.judging.rldf.answers import CONTINUE
 from parley.judging.rldf.scorer_referee import PREFIX
 from parley.training import device
@@ -26,7 +26,8 @@ from parley.training.adapters import load_policy
 from parley.training.base_model import base_folder, load_model, load_tokenizer
 from parley.training.completions import continuations, decoded, read_splits, score_texts
 from parley.training.config import TrainConfig
-from parley.training.stage import read_manifest
+from parley.training.pairs import read_rows, write_rows
+from parley.training.stage import read_manifest, system_folders
 from parley.training.tokenization import ChatTokenizer, pad
 
 DEFAULT = "Default"
@@ -49,7 +50,6 @@ def sample_systems(config: TrainConfig) -> Path:
         config: Its `out` has the trained stages.
     """
     path = Path(config.out) / "evaluate" / COMPLETIONS
-    path.parent.mkdir(parents=True, exist_ok=True)
     rows = read_rows(path)
     base = base_folder(config.base)
     chat = ChatTokenizer(load_tokenizer(base, config), config.max_length)
@@ -61,7 +61,8 @@ def sample_systems(config: TrainConfig) -> Path:
     reference = ready(load_model(base, chat.tokenizer))
     best = f"Best of {settings.best_of}"
     done = {row["system"] for row in rows}
-    for name, folder in [(DEFAULT, None), (best, None), *_trained(config)]:
+    trained = [(name, folder) for name, folder in system_folders(config).items() if read_manifest(folder) is not None]
+    for name, folder in [(DEFAULT, None), (best, None), *trained]:
         if name in done:
             continue
         model = reference if folder is None else ready(load_policy(folder, base, chat.tokenizer))
@@ -93,12 +94,6 @@ def sample_systems(config: TrainConfig) -> Path:
         rows += fresh
         write_rows(path, rows)
     return path
-
-
-def _trained(config: TrainConfig) -> Iterator[tuple[str, Path]]:
-    out = Path(config.out)
-    folders = {"SFT": Path(config.sft_model_path or out / "sft"), "RLDF": out / "rl", "RLAIF": out / "rlaif" / "rl"}
-    yield from ((name, folder) for name, folder in folders.items() if read_manifest(folder) is not None)
 
 
 def best_places(scores: Sequence[float | None], count: int) -> list[int]:
@@ -177,19 +172,6 @@ def score_rows(path: Path, scorers: Sequence[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file of completions; none if there is no file."""
-    if not path.is_file():
-        return []
-    return [json.loads(line) for line in path.read_text("utf-8").split("\n") if line]
-
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    part = path.with_suffix(".part")
-    part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    part.replace(path)
-
-
 def by_prompt(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """One row per system and prompt, one column per measure."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -250,8 +232,7 @@ def completions_table(rows: Sequence[Mapping[str, Any]], referee: str) -> Table:
             line: dict[str, Any] = {"measure": measure, "system": system, "mean": mean.estimate}
             line |= {"mean_low": mean.low, "mean_high": mean.high}
             if system != DEFAULT:
-                test = paired_permutation(values, table[DEFAULT], list(table.index))
-                line |= {"difference": test.effect, "low": test.low, "high": test.high, "p": test.p}
+                line |= columns(paired_permutation(values, table[DEFAULT], list(table.index)), "difference", "p")
             lines.append({**line, "prompts": mean.clusters, "refereed": measure.partition(",")[0] == referee})
     return Table(
         name="completions", title="Completions of held-out prompts", frame=pd.DataFrame(lines), note=NOTE, printed=True

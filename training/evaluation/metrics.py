@@ -1,7 +1,9 @@
 """Systems before and after training, compared with a baseline on the same rows of BBQ and the same topics.
 
 The caller names the systems (Default, CoT, SFT, RLDF, …). Every comparison is paired and clustered by question
-template (BBQ) or by topic (BS, CE, LS), with Holm's correction over each table.
+template (BBQ) or by topic (BS, CE, LS), with Holm's correction over each table. Accuracy on BBQ with both contexts
+together, and BS, CE and LS by bias type, are the paper's tables 1, 3, 10 and 11; with `seeds = 3`, their means and
+standard deviations over seeds are as in the paper.
 """
 
 from __future__ import annotations
@@ -15,18 +17,21 @@ import pandas as pd
 
 from parley.analysis.bbq.comparisons import against
 from parley.analysis.bbq.leaderboard import answers, by_category
+from parley.analysis.bbq.scores import MISSING
 from parley.analysis.reporting.forest import LEVEL
 from parley.analysis.reporting.optimism import SCORES, optimism_gaps, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
+from parley.analysis.stats.results import columns
 from parley.base.text import p_text
-from parley.training.evaluation.paper_tables import bbq_pooled_table, rubric_by_bias_table
 from parley.training.figures import differences_figure
 
+OVERALL = "overall"
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
 
 
@@ -66,6 +71,41 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
     ]  # fmt: skip
 
 
+def bbq_pooled_table(answers: pd.DataFrame) -> Table:
+    """Accuracy by category over ambiguous and disambiguated rows together, and over all rows: the paper's table 1.
+
+    Args:
+        answers: Final answers, as `analysis.bbq.leaderboard.answers` gives them, with a column `system`.
+    """
+    frame = answers.assign(
+        template=answers["category"].astype(str) + " " + answers["question"].astype(str),
+        parsed=answers["prediction"] != MISSING,
+        right=(answers["prediction"] == answers["label"]).astype(float),
+    )
+    categories = list(dict.fromkeys(frame["category"]))
+    rows = []
+    for system, of_system in frame.groupby("system", sort=False):
+        for category in (*categories, OVERALL):
+            part = of_system if category == OVERALL else of_system[of_system["category"] == category]
+            parsed = part[part["parsed"]]
+            accuracy = cluster_proportion(parsed["right"], parsed["template"])
+            rows.append(
+                {
+                    "system": system,
+                    "category": category,
+                    **columns(accuracy, "accuracy", "n"),
+                    "unparsed": len(part) - len(parsed),
+                }
+            )
+    return Table(
+        name="bbq_pooled",
+        title="BBQ: accuracy with both contexts together, as in the paper",
+        frame=pd.DataFrame(rows),
+        note="A model that always answers 'unknown' is right in half of the rows: see the table by context. 95% "
+        "intervals over question templates; unparsed answers are excluded and counted.",
+    )
+
+
 def _systems_of_answers(verdicts: pd.DataFrame) -> list[str]:
     """The system of each final answer, in the order of `answers`."""
     final = verdicts[verdicts["metric"].astype(str) == "answer"]
@@ -77,52 +117,52 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
 
     Args:
         verdicts: Verdicts of a rubric run, with columns `system` and `topic`, and `bias` for a table by bias type. The
-        judges of
-            an answer are averaged first.
+            judges of an answer are averaged first.
         baseline: The system that the others are compared with.
     """
     frame = uncategorised(verdicts).assign(value=lambda scores: scores["value"] * 10)
-    means = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
-    rows, tests = [], []
-    for (system, metric), scores in means.groupby(["system", "metric"], sort=False):
-        mean = cluster_mean(scores["value"], scores["topic"], scale=(0, 100))
-        unread = frame[(frame["system"] == system) & (frame["metric"] == metric)]["value"].isna().sum()
-        rows.append(
-            {
-                "system": system,
-                "metric": metric,
-                "mean": mean.estimate,
-                "low": mean.low,
-                "high": mean.high,
-                "topics": mean.clusters,
-                "unreadable": int(unread),
-            }
-        )
-        if system != baseline:
-            of_metric = means[means["metric"] == metric]
-            tests.append(_paired_test(of_metric, str(system), baseline))
-    paired = pd.DataFrame(tests)
-    if len(paired):
-        adjusted = list(holm(paired["p"], "systems × metrics").adjusted)
-        paired.insert(list(paired.columns).index("p") + 1, "p_adjusted", adjusted)
-    by_bias = [rubric_by_bias_table(verdicts)] if "bias" in verdicts else []
+    rows = _rubric_means(frame, ["system", "metric"])
+    missing = frame["value"].isna().groupby([frame["system"], frame["metric"]], sort=False).sum()
+    rows["unreadable"] = [int(missing[key]) for key in zip(rows["system"], rows["metric"], strict=True)]
+    topics = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
+    tests = [
+        _paired_test(topics[topics["metric"] == row.metric], row.system, baseline)
+        for row in rows.itertuples()
+        if row.system != baseline
+    ]
+    by_bias = Table(
+        name="rubric_by_bias",
+        title="BS, CE and LS by bias type, 0 to 100",
+        frame=_rubric_means(frame, ["system", "metric", "bias"]) if "bias" in frame else pd.DataFrame(),
+        note=LOWER_IS_BETTER,
+    )
     return [
-        *by_bias,
+        *([by_bias] if "bias" in frame else []),
         Table(
             name="rubric",
             title="BS, CE and LS on held-out topics, 0 to 100",
-            frame=pd.DataFrame(rows),
+            frame=rows,
             note=LOWER_IS_BETTER,
             printed=True,
         ),
         Table(
             name="rubric_paired",
             title=f"Each against {baseline}, topic by topic",
-            frame=paired,
+            frame=with_holm(pd.DataFrame(tests)),
             note=LOWER_IS_BETTER,
             printed=True,
         ),
     ]
+
+
+def _rubric_means(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The mean of each group, with its interval over topics."""
+    means = frame.groupby([*by, "topic"], sort=False)["value"].mean().reset_index()
+    rows = []
+    for key, scores in means.groupby(by, sort=False):
+        mean = cluster_mean(scores["value"], scores["topic"], scale=(0, 100))
+        rows.append({**dict(zip(by, key, strict=True)), **columns(mean, "mean", topics="clusters")})
+    return pd.DataFrame(rows)
 
 
 def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> pd.DataFrame:
@@ -134,8 +174,7 @@ def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> 
     Args:
         rewards: One row per answer: system, topic, reward.
         verdicts: Verdicts of a rubric run, with columns `system` and `topic`.
-        baseline: The system that the others are
-        compared with.
+        baseline: The system that the others are compared with.
     """
     frame = uncategorised(verdicts)
     faults = (10 * frame["value"]).where(frame["metric"] == "BS", 100 - 10 * frame["value"])
@@ -170,9 +209,7 @@ def answers_table(texts: pd.DataFrame) -> Table:
                 "system": system,
                 "answers": len(answers),
                 "empty": int((answers == "").sum()),
-                "words": words.estimate,
-                "low": words.low,
-                "high": words.high,
+                **columns(words, "words"),
                 "distinct": answers.nunique() / len(answers),
             }
         )
@@ -191,16 +228,8 @@ def _paired_test(means: pd.DataFrame, system: str, baseline: str) -> dict[str, A
     ours, base = (means[means["system"] == name] for name in (system, baseline))
     both = ours.merge(base, on="topic", suffixes=("", "_base"))
     test = paired_permutation(both["value"], both["value_base"], both["topic"])
-    return {
-        "system": system,
-        "metric": str(means["metric"].iloc[0]),
-        "difference": test.effect,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "topics": test.clusters,
-        "note": test.note,
-    }
+    found = columns(test, "difference", "p", topics="clusters", note="note")
+    return {"system": system, "metric": str(means["metric"].iloc[0]), **found}
 
 
 def report(

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from parley.analysis.preferences.paired_logit import accuracy_by_topic
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.results import columns
 from parley.analysis.stats.tables import Floats
 
 MATCHED_RATIO = 1.1
@@ -34,9 +35,8 @@ def quality(held_out: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
         held_out: Pairs with scores.
         train: Pairs with their lengths, which the rule is taken from.
     """
-    correct, masked = ranked(held_out["chosen"], held_out["rejected"]), None
-    if "chosen_masked" in held_out:
-        masked = ranked(held_out["chosen_masked"], held_out["rejected_masked"])
+    correct = ranked(held_out["chosen"], held_out["rejected"])
+    masked = ranked(held_out["chosen_masked"], held_out["rejected_masked"])
     gap = (held_out["words_chosen"] - held_out["words_rejected"]).to_numpy(dtype=float)
     by_length = ranked(preferred_length(train) * gap, np.zeros(len(gap)))
     longer = np.maximum(held_out["words_chosen"], held_out["words_rejected"]).to_numpy(dtype=float)
@@ -49,15 +49,13 @@ def quality(held_out: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
         (MATCHED, correct, longer <= MATCHED_RATIO * shorter),
         (MISLEADING, correct, by_length == 0),
         (AGREES, np.where(correct == by_length, 1.0, 0.0), by_length != 0.5),
+        (MASKED, masked, every),
     ]
-    if masked is not None:
-        rows.append((MASKED, masked, every))
     frame = pd.DataFrame(
         [{"control": name, **accuracy_by_topic(values[included], topics[included])} for name, values, included in rows]
     )
-    if masked is not None and "changed" in held_out:
-        changed = int(held_out["changed"].sum())
-        frame.loc[frame["control"] == MASKED, "note"] = f"masking changed {changed} of {len(held_out)} pairs"
+    changed = int(held_out["changed"].sum())
+    frame.loc[frame["control"] == MASKED, "note"] = f"masking changed {changed} of {len(held_out)} pairs"
     return frame
 
 
@@ -90,9 +88,7 @@ def reliability(held_out: pd.DataFrame) -> pd.DataFrame:
                 "to": 0.5 + (number + 1) / (2 * BINS),
                 "n": int(in_bin.sum()),
                 "confidence": float(confidence[in_bin].mean()) if in_bin.any() else np.nan,
-                "accuracy": accuracy.estimate,
-                "low": accuracy.low,
-                "high": accuracy.high,
+                **columns(accuracy, "accuracy"),
             }
         )
     return pd.DataFrame(rows)
@@ -152,9 +148,7 @@ def conclusions(table: pd.DataFrame) -> list[str]:
             "These pairs do not show whether it has learnt more than length: "
             f"accuracy {accuracy[MATCHED]} where lengths are matched, {accuracy[MISLEADING]} where length misleads."
         )
-    if MASKED in rows:
-        lines.append(f"With persona words masked: {accuracy[MASKED]}.")
-    return lines
+    return [*lines, f"With persona words masked: {accuracy[MASKED]}."]
 
 
 def reliability_figure(bins: pd.DataFrame, held_out: pd.DataFrame) -> Figure:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.figures import save
@@ -28,7 +29,7 @@ from parley.training.evaluation.reward_metrics import (
     reliability,
     reliability_figure,
 )
-from parley.training.pairs import PreferencePair, with_texts
+from parley.training.pairs import PreferencePair
 from parley.training.stage import add_facts
 from parley.training.tokenization import ChatTokenizer, pad
 
@@ -91,17 +92,15 @@ def assess_reward_model(context: TrainingContext) -> None:
 
 def score_pairs(scorer: RewardScorer, pairs: Sequence[PreferencePair]) -> pd.DataFrame:
     """One row per pair: both scores, as they are and with persona words masked, and both lengths."""
-    masked = [
-        with_texts(pair, mask_persona(pair.chosen.text, pair), mask_persona(pair.rejected.text, pair)) for pair in pairs
-    ]
-    columns: dict[str, list[float]] = {}
-    for suffix, versions in (("", pairs), ("_masked", masked)):
-        for side in ("chosen", "rejected"):
-            texts = [getattr(pair, side).text for pair in versions]
-            columns[side + suffix] = scorer.score_texts([pair.prompt for pair in versions], texts)
-    frame = pair_lengths(pairs).assign(**columns)
-    frame["changed"] = [pair != version for pair, version in zip(pairs, masked, strict=True)]
-    return frame
+    frame, prompts = pair_lengths(pairs), [pair.prompt for pair in pairs]
+    changed = np.zeros(len(pairs), dtype=bool)
+    for side in ("chosen", "rejected"):
+        texts = [getattr(pair, side).text for pair in pairs]
+        masked = [mask_persona(text, pair) for text, pair in zip(texts, pairs, strict=True)]
+        frame[side] = scorer.score_texts(prompts, texts)
+        frame[f"{side}_masked"] = scorer.score_texts(prompts, masked)
+        changed |= np.array([text != version for text, version in zip(texts, masked, strict=True)], dtype=bool)
+    return frame.assign(changed=changed)
 
 
 def pair_lengths(pairs: Sequence[PreferencePair]) -> pd.DataFrame:

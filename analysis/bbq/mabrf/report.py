@@ -16,7 +16,6 @@ from parley.analysis.bbq.mabrf.tables import (
     by_context,
     by_passes,
     debiased,
-    effort,
     gap_items,
     items,
     overcorrection,
@@ -26,6 +25,7 @@ from parley.analysis.reporting.forest import LEVEL
 from parley.analysis.reporting.optimism import BY, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_section
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.reporting.systems import costs
 from parley.base.text import p_text, plural
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
@@ -160,8 +160,8 @@ def _search_section(frame: pd.DataFrame) -> Section:
     tests = with_search(frame)
     note = (
         "With minus without, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
-        "p_beside: McNemar's exact test or Wilcoxon's. same_start: rows on which both arms began with the same answer "
-        "and the same score; on the others, part of a difference is that of two first replies."
+        "p_other: McNemar's exact test or Wilcoxon's. same_start: rows on which both arms began with the same answer "
+        "and the same score; on the others, part of a difference comes from different first replies."
     )
     table = Table("mabrf_search", "With and without search, on the same rows", tests, note=note)
     return Section(tables=[table], words=list(_search(tests)))
@@ -175,8 +175,7 @@ def _reproduction_section(frame: pd.DataFrame) -> Section:
 def _effort_section(units: pd.DataFrame | None) -> Section:
     if units is None:
         return Section()
-    note = "Times in seconds. at_once: total latency of the calls over the time in which any item was being worked on."
-    return Section(tables=[Table("mabrf_effort", "Calls, tokens and time per item", effort(units), note=note)])
+    return Section(tables=[Table("mabrf_effort", "Calls, tokens and dollars per item", costs(units))])
 
 
 def _search(tests: pd.DataFrame) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.bbq.mabrf.tables import PAPER, by_category, by_context
+from parley.analysis.bbq.mabrf.tables import PAPER, WHOLE, by_category, by_context
 from parley.analysis.bbq.mabrf.tests import PLAIN, SEARCH
 from parley.base.text import plural
 
@@ -81,23 +81,15 @@ def reproduction(frame: pd.DataFrame) -> pd.DataFrame:
 def _cells(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     if frame.empty:
         return
-    names = dict(zip(PAPER, ("acc0", "acc1", "bias0", "bias1"), strict=True))
-    for number, by, table, shown in (
+    column_of = dict(zip(MEASURES, PAPER, strict=True))
+    for number, by, table, measures in (
         (3, "context", by_context(frame), ("acc1", "bias1")),
         (5, "category", by_category(frame), MEASURES),
     ):
-        for row in table.to_dict("records"):
-            if row[by] == "all":
-                continue
-            for column, measure in names.items():
-                if measure in shown:
-                    yield {
-                        "table": number,
-                        "part": row[by],
-                        "measure": measure,
-                        "value": row[column],
-                        "rows": row["n"],
-                    }
+        for row in table[table[by] != WHOLE].to_dict("records"):
+            for measure in measures:
+                value = row[column_of[measure]]
+                yield {"table": number, "part": row[by], "measure": measure, "value": value, "rows": row["n"]}
 
 
 def in_words(table: pd.DataFrame) -> Iterator[str]:
@@ -105,9 +97,9 @@ def in_words(table: pd.DataFrame) -> Iterator[str]:
     logged = table[table["rows_recomputed"] > 0] if len(table) else table
     known = logged[logged["comes_back"].notna()] if len(table) else table
     if cut := len(logged) - len(known):
-        yield f"Of {plural(cut, 'cell')} the logs have some rows only (rows_recomputed): these are not compared."
+        yield f"The logs have only some rows of {plural(cut, 'cell')} (rows_recomputed): these are not compared."
     if len(known):
         yield (
-            f"Of the paper's {len(known)} cells that these logs cover, {int(known['comes_back'].astype(bool).sum())} "
+            f"{int(known['comes_back'].astype(bool).sum())} of the paper's {plural(len(known), 'cell')} in these logs "
             "come back to its two decimals."
         )

@@ -17,18 +17,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.leaderboard import ROW
-from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, AnswerTable, ByContext, contexts
+from parley.analysis.bbq.leaderboard import ROW, columns_of
+from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, ByContext, contexts
 from parley.analysis.reporting.overcorrection import by_iteration
 from parley.analysis.reporting.systems import systems
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.results import columns
 from parley.analysis.stats.tables import Column, as_floats, finite
 
 MARK = "final_bias"
 """The metric that only units of this loop have."""
 UNBIASED = 1.0
-SAME_JUDGE = "the same judge again"
+SAME_JUDGE = "the same model again"
 FACETS = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
 WHOLE = "all"
 PAPER = ("paper_acc0", "paper_acc1", "paper_bias0", "paper_bias1")
@@ -104,18 +105,13 @@ def as_the_paper_counts(right: Column, bias: Column) -> tuple[float, float]:
     return accuracy, (1 - accuracy) * (2 * biased - 1) + 0.0
 
 
-def _mean(values: Column) -> float:
-    known = finite(values)
-    return float(known.mean()) if len(known) else math.nan
-
-
 def _paper(frame: pd.DataFrame) -> Columns:
     """The paper's ACC and BIAS, before and after: over readable replies, and as the paper counts (`paper_…`)."""
     before = as_the_paper_counts(frame["right0"], frame["bias0"])
     after = as_the_paper_counts(frame["right1"], frame["bias1"])
     return {
-        "acc0": _mean(frame["right0"]),
-        "acc1": _mean(frame["right1"]),
+        "acc0": frame["right0"].mean(),
+        "acc1": frame["right1"].mean(),
         "mabrf_bias0": mabrf_bias(frame["right0"], frame["bias0"]),
         "mabrf_bias1": mabrf_bias(frame["right1"], frame["bias1"]),
         **dict(zip(PAPER, (before[0], after[0], before[1], after[1]), strict=True)),
@@ -131,8 +127,7 @@ def _unread(frame: pd.DataFrame) -> Columns:
 
 def official(frame: pd.DataFrame, answer: str) -> ByContext:
     """BBQ's own scores of the first or the final answers."""
-    columns = frame.assign(prediction=frame[answer].fillna(MISSING).astype(int))
-    return contexts(AnswerTable.of({name: columns[name].to_numpy() for name in COLUMNS}))
+    return contexts(AnswerTable.of(columns_of(frame.assign(prediction=frame[answer].fillna(MISSING).astype(int)))))
 
 
 def by_context(frame: pd.DataFrame) -> pd.DataFrame:
@@ -173,7 +168,7 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def debiased(frame: pd.DataFrame) -> pd.DataFrame:
-    """The judged bias before and after, and how many answers are right with a chain of thought scored 1.
+    """The judge's bias score before and after, and how many answers are right with a chain of thought scored 1.
 
     `bias_again` is the score of the selected chain when judged again: the loop selects chains for a low score, so that
     score is biased downwards; the new one is not.
@@ -188,13 +183,10 @@ def debiased(frame: pd.DataFrame) -> pd.DataFrame:
                 "biased0": int((group["bias0"] > UNBIASED).sum()),
                 "biased1": int((group["bias1"] > UNBIASED).sum()),
                 "biased_again": int((group["bias_again"] > UNBIASED).sum()),
-                "bias0": _mean(group["bias0"]),
-                "bias1": _mean(group["bias1"]),
-                "bias_again": _mean(group["bias_again"]),
-                "correct_and_debiased": share.estimate,
-                "low": share.low,
-                "high": share.high,
-                "n": share.n,
+                "bias0": group["bias0"].mean(),
+                "bias1": group["bias1"].mean(),
+                "bias_again": group["bias_again"].mean(),
+                **columns(share, "correct_and_debiased", "n"),
                 "unread": len(group) - len(both),
             }
         )
@@ -244,42 +236,6 @@ def by_passes(frame: pd.DataFrame) -> pd.DataFrame:
         unread=("bias1", lambda column: int(column.isna().sum())),
     )
     return table.reset_index().sort_values(["system", "passes"], ignore_index=True)
-
-
-def effort(units: pd.DataFrame) -> pd.DataFrame:
-    """Calls, tokens and time per item by system, and how much of the work ran concurrently.
-
-    `latency` is the sum over all calls, `busy` the time in which any item was being worked on: the time the calls
-    would have taken one after another, and the time they took.
-    """
-    spent = units.assign(system=systems(units), wall=units["finished"] - units["started"])
-    rows = []
-    for system, group in spent.groupby("system", sort=False):
-        busy, latency = covered_time(group["started"], group["finished"]), float(group["latency"].sum())
-        rows.append(
-            {
-                "system": system,
-                "items": len(group),
-                "calls_an_item": float(group["calls"].mean()),
-                "tokens_an_item": float(group["tokens"].mean()),
-                "dollars_an_item": float(group["cost"].mean(skipna=False)),
-                "latency_an_item": float(group["latency"].mean()),
-                "seconds_an_item": float(group["wall"].mean()),
-                "latency": latency,
-                "busy": busy,
-                "at_once": latency / busy if busy > 0 else math.nan,
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def covered_time(starts: Column, ends: Column) -> float:
-    """The length of time that at least one of the intervals covers."""
-    total, until = 0.0, -math.inf
-    for start, end in sorted(zip(as_floats(starts), as_floats(ends), strict=True)):
-        total += max(0.0, end - max(start, until))
-        until = max(until, end)
-    return float(total)
 
 
 def _groups(frame: pd.DataFrame, by: str, order: Any) -> Iterator[tuple[tuple[str, str], pd.DataFrame]]:

@@ -13,8 +13,9 @@ from parley.analysis.bbq.mabrf.tables import templates
 from parley.analysis.bbq.scores import CONTEXTS
 from parley.analysis.reporting.systems import baseline_pairs
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation, pearson, wilcoxon
+from parley.analysis.stats.results import columns
 
 PLAIN, SEARCH = "mabrf", "mabrf-search"
 MEASURES = {
@@ -36,7 +37,6 @@ def changes(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (system, context), group in frame.groupby(["system", "condition"], sort=False):
         both = group[group["right0"].notna() & group["right1"].notna()]
-        exact = mcnemar(both["right1"], both["right0"])
         flips = paired_permutation(both["right1"], both["right0"], templates(both))
         rows.append(
             {
@@ -45,19 +45,15 @@ def changes(frame: pd.DataFrame) -> pd.DataFrame:
                 "fixed": int((both["right1"] > both["right0"]).sum()),
                 "worsened": int((both["right1"] < both["right0"]).sum()),
                 "changed": int((both["first"] != both["final"]).sum()),
-                "difference": flips.effect,
-                "low": flips.low,
-                "high": flips.high,
-                "p": flips.p,
-                "p_clustered": flips.p,
-                "p_mcnemar": exact.p,
+                **columns(flips, "difference", "p"),
+                "p_mcnemar": mcnemar(both["right1"], both["right0"]).p,
                 "n": flips.n,
                 "clusters": flips.clusters,
                 "unread": len(group) - len(both),
                 "note": flips.note,
             }
         )
-    return _corrected(pd.DataFrame(rows), "all systems and contexts")
+    return with_holm(pd.DataFrame(rows))
 
 
 def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
@@ -73,10 +69,8 @@ def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
                 "method": method,
                 "relevancy0": group["relevancy0"].mean(),
                 "relevancy1": group["relevancy1"].mean(),
-                "change": mean.estimate,
+                **columns(mean, "change"),
                 "plain_change": change.mean(),
-                "low": mean.low,
-                "high": mean.high,
                 "up": int((change > 0).sum()),
                 "same": int((change == 0).sum()),
                 "down": int((change < 0).sum()),
@@ -104,12 +98,7 @@ def passes_and_bias(frame: pd.DataFrame) -> pd.DataFrame:
                     "items": which,
                     "passes": part["passes"].mean(),
                     "accepted": part["accepted"].sum() / part["passes"].sum() if part["passes"].sum() else math.nan,
-                    "r": correlation.effect,
-                    "low": correlation.low,
-                    "high": correlation.high,
-                    "p": correlation.p,
-                    "n": correlation.n,
-                    "note": correlation.note,
+                    **columns(correlation, "r", "p", "n", "note"),
                 }
             )
     return pd.DataFrame(rows)
@@ -122,7 +111,7 @@ def with_search(frame: pd.DataFrame) -> pd.DataFrame:
         searched, plain = frame[frame["system"] == system], frame[frame["system"] == baseline]
         both = searched.merge(plain[[*ROW, *START, *MEASURES.values()]], on=ROW, suffixes=("", "_without"))
         rows += list(_compared(both, system, baseline))
-    return _corrected(pd.DataFrame(rows), "all models, contexts and measures")
+    return with_holm(pd.DataFrame(rows))
 
 
 def _compared(both: pd.DataFrame, system: str, baseline: str) -> Iterator[Columns]:
@@ -138,12 +127,9 @@ def _compared(both: pd.DataFrame, system: str, baseline: str) -> Iterator[Column
                 "baseline": baseline,
                 "context": context,
                 "measure": measure,
-                "difference": flips.effect,
-                "low": flips.low,
-                "high": flips.high,
-                "p": flips.p,
-                "p_beside": second_test.p,
-                "test_beside": second_test.name,
+                **columns(flips, "difference", "p"),
+                "p_other": second_test.p,
+                "other_test": second_test.name,
                 "n": flips.n,
                 "same_start": int(_same_start(part).sum()),
                 "clusters": flips.clusters,
@@ -156,10 +142,3 @@ def _same_start(both: pd.DataFrame) -> pd.Series:
     pairs = [(both[name], both[f"{name}_without"]) for name in START]
     alike = [(one == other) | (one.isna() & other.isna()) for one, other in pairs]
     return alike[0] & alike[1]
-
-
-def _corrected(table: pd.DataFrame, family: str) -> pd.DataFrame:
-    if len(table):
-        adjusted = holm(table["p"], family).adjusted
-        table.insert(list(table.columns).index("p") + 1, "p_adjusted", list(adjusted))
-    return table
