@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import ttost_paired
 
-from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
+from parley.analysis.stats.multiplicity import benjamini_hochberg, holm, with_holm
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 
 NAN = math.nan
@@ -25,6 +25,15 @@ def test_holm_by_hand() -> None:
     result = holm([0.50, 0.003, 0.32, 0.054, 0.0003], family="gender, phase 1")
     assert result.adjusted == pytest.approx((0.64, 0.012, 0.64, 0.162, 0.0015))  # also pingouin.holm's documentation
     assert (result.name, result.method, result.tests) == ("gender, phase 1", "Holm", 5)
+
+
+def test_a_table_is_corrected_in_each_family_of_rows() -> None:
+    table = pd.DataFrame({"kind": ["a", "b", "a"], "p": [0.01, 0.04, 0.03], "n": 3})
+    assert list(with_holm(table, "kind")["p_adjusted"]) == pytest.approx([0.02, 0.04, 0.03])
+    whole = with_holm(table)
+    assert list(whole["p_adjusted"]) == pytest.approx([0.03, 0.06, 0.06])
+    assert list(whole.columns) == ["kind", "p", "p_adjusted", "n"]
+    assert with_holm(table.iloc[:0]).empty
 
 
 def test_benjamini_hochberg_as_in_r() -> None:
