@@ -127,8 +127,8 @@ async def _read_silently(
         return StructuredReply(None, "refused", raw, reply.usage)
     if not reply.logprobs and not client.gave_logprobs:
         raise ConfigError(
-            f"{client.name} gives no log-probabilities, from which silent ballots are read; append ?silent=false (or "
-            "&silent=false) to its name, and replies are sampled"
+            f"{client.name} gives no log-probabilities, so its silent ballots cannot be read; append ?silent=false (or "
+            "&silent=false) to its name to sample its replies instead"
         )
     client.gave_logprobs = client.gave_logprobs or bool(reply.logprobs)
     probabilities = read_answers(reply.logprobs[0], ballot.answers) if reply.logprobs else {}

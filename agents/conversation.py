@@ -50,6 +50,7 @@ from parley.agents.structured import Readout
 from parley.agents.tracing import ConversationSpans
 from parley.agents.transcripts import Role, Transcript, Turn
 from parley.base.errors import ConfigError
+from parley.base.tasks import last_item
 
 Participant = Persona | ChatAgent | Team
 """Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""
@@ -299,12 +300,10 @@ class Conversation(Team):
         cancellation_token: CancellationToken | None = None,
         output_task_messages: bool = True,
     ) -> TaskResult:
-        async for item in self.run_stream(
+        stream = self.run_stream(
             task=task, cancellation_token=cancellation_token, output_task_messages=output_task_messages
-        ):
-            if isinstance(item, TaskResult):
-                return item
-        raise AssertionError("run_stream always ends with a TaskResult")
+        )
+        return await last_item(stream, TaskResult)
 
     def as_agent(self, name: str | None = None, description: str | None = None) -> TeamAgent:
         """The conversation as one agent, for a `GraphFlow`, a `SelectorGroupChat` or any other AutoGen team.
@@ -349,8 +348,8 @@ class Conversation(Team):
         names = [seat.name for seat in self._seats]
         if set(state) != set(names):
             raise ConfigError(
-                f"the saved state is of {', '.join(map(str, state)) or 'nobody'}, and '{self.name}' has "
-                f"{', '.join(names)}: load it into a conversation with the same participants"
+                f"the saved state belongs to {', '.join(map(str, state)) or 'nobody'}, but '{self.name}' has "
+                f"{', '.join(names)}; load it into a conversation with the same participants"
             )
         if self._running:
             raise ConfigError(f"'{self.name}' is running; a state can be loaded when it has ended")

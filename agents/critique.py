@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from parley.agents.components import CritiqueConfig, EvaluatorConfig, load_participant, reference, resolve
 from parley.agents.conversation import Conversation, Participant, loaded_arguments
 from parley.agents.evaluation import (
-    PROMPTS,
+    REVISE_PROMPT,
     Criterion,
     Evaluator,
     ScoreFunction,
@@ -73,8 +73,6 @@ class Critique(Conversation, Component[CritiqueConfig]):
         evaluator_task: The task as evaluators read it; by default as the generator does.
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
             embedded one.
-        evaluate_prompt: The prompt of evaluators that are plain participants, with `{task}`, `{draft}` and
-            `{criterion}`.
         revise_prompt: The prompt for a revision, with `{feedback}`.
         readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
             scale's tokens (needs log-probabilities).
@@ -105,8 +103,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
         show_draft: Callable[[Turn], str] = text_of,
         evaluator_task: str | None = None,
         model: str | ChatCompletionClient | None = None,
-        evaluate_prompt: str = PROMPTS["critique_evaluate.txt"],
-        revise_prompt: str = PROMPTS["critique_revise.txt"],
+        revise_prompt: str = REVISE_PROMPT,
         readout: Readout = "sampled",
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
@@ -131,7 +128,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
         self._revise_prompt, self._measure_only = revise_prompt, frozenset(measure_only)
         self._generator = self._seat(generator, "generator")
         self._evaluators: dict[str, tuple[Seat, Evaluator] | ScoreFunction] = {
-            label: self._seat_evaluator(evaluator, evaluate_prompt) for label, evaluator in evaluators.items()
+            label: self._seat_evaluator(evaluator) for label, evaluator in evaluators.items()
         }
         self.criteria = {score: Criterion.read(text) for score, text in criteria.items()}
         known = [
@@ -148,10 +145,10 @@ class Critique(Conversation, Component[CritiqueConfig]):
             raise ConfigError(f"two evaluators give scores with the same name: {', '.join(repeated)}")
 
     def _seat_evaluator(
-        self, evaluator: Participant | Evaluator | ScoreFunction, prompt: str
+        self, evaluator: Participant | Evaluator | ScoreFunction
     ) -> tuple[Seat, Evaluator] | ScoreFunction:
         if isinstance(evaluator, Persona | ChatAgent | Team):
-            evaluator = Evaluator(evaluator, prompt=prompt)
+            evaluator = Evaluator(evaluator)
         if not isinstance(evaluator, Evaluator):
             return evaluator
         seat = self._seat(evaluator.agent, "evaluator")

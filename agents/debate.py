@@ -168,7 +168,7 @@ class Debate(Conversation, Component[DebateConfig]):
         if rounds < (0 if ballots else 1):
             raise ConfigError(f"a debate needs at least one round, got {rounds}")
         if not 0 <= blind_rounds <= rounds:
-            raise ConfigError(f"of {plural(rounds, 'round')}, {blind_rounds} cannot be blind")
+            raise ConfigError(f"blind_rounds must be from 0 to {rounds}, the number of rounds; got {blind_rounds}")
         self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
         self._fence = fence

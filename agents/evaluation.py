@@ -22,11 +22,9 @@ from parley.base.errors import ConfigError
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-def _prompt(name: str) -> str:
-    return files("parley.agents").joinpath("prompts", name).read_text("utf-8")
-
-
-PROMPTS = {name: _prompt(name) for name in ("critique_evaluate.txt", "critique_revise.txt")}
+_PROMPTS = files("parley.agents").joinpath("prompts")
+EVALUATE_PROMPT = _PROMPTS.joinpath("critique_evaluate.txt").read_text("utf-8")
+REVISE_PROMPT = _PROMPTS.joinpath("critique_revise.txt").read_text("utf-8")
 
 
 class Assessment(BaseModel):
@@ -62,7 +60,7 @@ class Evaluator:
 
     agent: Participant
     reply_type: type[BaseModel] = Assessment
-    prompt: str = PROMPTS["critique_evaluate.txt"]
+    prompt: str = EVALUATE_PROMPT
     options: Mapping[str, Any] | None = None
 
 

@@ -139,7 +139,7 @@ class FrameworkAgent(BaseChatAgent):
         response = await task
         self._unread.clear()
         if response.user_input_requests:
-            raise ConfigError(f"'{self.name}' asks for approval of a tool call; give it tools that need none")
+            raise ConfigError(f"'{self.name}' asks for approval of a tool call; give it tools that need no approval")
         text = _text(response.messages[-1]) if response.messages else ""
         said = TextMessage(content=text, source=self.name, models_usage=_usage(response))
         return Response(chat_message=said, inner_messages=inner)

@@ -22,6 +22,7 @@ from parley.agents.models.base import Client
 from parley.agents.models.registry import as_client
 from parley.agents.seats import Seat
 from parley.base.errors import ConfigError
+from parley.base.tasks import last_item
 
 Container = ChatAgent | Team | Tool | Workbench
 """What may have a client: teams have agents, agents have tools, and a tool may be an agent again."""
@@ -105,10 +106,7 @@ class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
         return (TextMessage,)
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
-        async for item in self.on_messages_stream(messages, cancellation_token):
-            if isinstance(item, Response):
-                return item
-        raise AssertionError("on_messages_stream always ends with a Response")
+        return await last_item(self.on_messages_stream(messages, cancellation_token), Response)
 
     async def on_messages_stream(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken

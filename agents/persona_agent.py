@@ -135,7 +135,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         self._toolbox = Toolbox(tools, handoffs, self.workbench)
         self.tools = tuple(self._toolbox.tools)
         if self._toolbox and not self.client.model_info.get("function_calling"):
-            raise ConfigError(f"{self.client.name} cannot call tools, and {persona.name} has some")
+            raise ConfigError(f"{self.client.name} cannot call tools, but {persona.name} has some")
         self._context = UnboundedChatCompletionContext() if memory and model_context is None else model_context
         self._introduction: SystemMessage | UserMessage = (
             UserMessage(content=persona.about, source=NARRATOR)

@@ -32,24 +32,8 @@ NEGLIGIBLE = 0.002
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|-?\d+(?:\.\d+)?|[{}\[\],:]|true|false|null')
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number in a JSON text."""
-
-    path: str
-    start: int
-    value: float
-
-
-def numbers(text: str, begin: int = 0) -> Iterator[Number]:
-    """Every number of the first JSON object at or after `begin`, with its path and position."""
-    for path, start, literal in _values(text, begin):
-        if not literal.startswith('"'):
-            yield Number(path, start, float(literal))
-
-
-def _values(text: str, begin: int) -> Iterator[tuple[str, int, str]]:
-    """Every number and string value of the object: its path, its position, and its literal."""
+def values(text: str, begin: int = 0) -> Iterator[tuple[str, int, str]]:
+    """Every number and string of the first JSON object at or after `begin`: its path, its position, its literal."""
     stack: list[str] = []
     key = ""
     begin = max(text.find("{", begin), 0)
@@ -142,7 +126,7 @@ def expected_choices(
     """
     starts = _starts(raw, logprobs)
     probabilities: dict[str, float] = {}
-    for path, quote, _ in _values(raw, begin) if starts else ():
+    for path, quote, _ in values(raw, begin) if starts else ():
         if path not in choices:
             continue
         start = quote + 1
@@ -174,21 +158,23 @@ async def expected_numbers(
     """
     starts = _starts(raw, logprobs)
     expectations: dict[str, float] = {}
-    for number in numbers(raw, begin) if starts else ():
-        index = max((i for i, start in enumerate(starts) if start <= number.start), default=0)
-        lead = raw[starts[index] : number.start]
+    for path, start, literal in values(raw, begin) if starts else ():
+        if literal.startswith('"'):
+            continue
+        index = max(i for i, position in enumerate(starts) if position <= start)
+        lead = raw[starts[index] : start]
         probabilities = weights_at(logprobs[index], lead)
         ten_after_one = 0.0
         if probabilities.one_may_be_ten:
             if logprobs[index].token == lead + "1" and index + 1 < len(logprobs):
                 ten_after_one = _zero_probability(logprobs[index + 1])
             elif getattr(client, "continues", False):
-                ten_after_one = await _ask_for_zero(client, messages, raw[: number.start] + "1", options)
+                ten_after_one = await _ask_for_zero(client, messages, raw[:start] + "1", options)
             else:
                 continue
         value = probabilities.expectation(ten_after_one)
         if value is not None:
-            expectations[number.path] = value
+            expectations[path] = value
     return expectations
 
 

@@ -31,6 +31,7 @@ from parley.agents.structured import Readout, parse
 from parley.agents.tracing import ConversationSpans
 from parley.agents.transcripts import Call, ParseStatus, Role, Turn, record_calls
 from parley.base.errors import ConfigError, CutShort
+from parley.base.tasks import last_item
 from parley.base.text import plural
 
 
@@ -107,24 +108,11 @@ class Seat:
                 response = await self.agent.speak(unread, token, emit, reply_type=reply_type, speaks_again=speaks_again)
             else:
                 response = _as_persona_response(await _ask_guest(self.agent, unread, token, emit), calls, reply_type)
-        text = response.chat_message.to_model_text()
-        if response.cut and not text.strip() and _may_have_thought(calls):
+        if response.cut and not response.chat_message.to_model_text().strip() and _may_have_thought(calls):
             raise _nothing_said(self.name, calls)
-        turn = Turn(
-            speaker=self.name,
-            role=self.role,
-            round=round,
-            text=text,
-            persona=self.persona,
-            verdict=response.verdict,
-            expected=response.expected,
-            parse_status=response.parse_status,
-            calls=tuple(calls),
-            thought=response.thought,
-            cut=response.cut,
-        )
-        report_turn(turn)
-        return Spoken(turn, response.chat_message, response.inner_messages or ())
+        spoken = self._recorded(round, response, calls)
+        report_turn(spoken.turn)
+        return spoken
 
     async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:
         """A silent ballot of round 0: nobody hears it, and the agent does not remember it.
@@ -137,18 +125,23 @@ class Seat:
             raise ConfigError(f"'{self.name}' cannot cast a silent ballot: only personas can")
         with record_calls() as calls:
             response = await self.agent.cast(ballot, token)
+        return self._recorded(0, response, calls)
+
+    def _recorded(self, round: int, response: PersonaResponse, calls: Sequence[Call]) -> Spoken:
         turn = Turn(
             speaker=self.name,
             role=self.role,
-            round=0,
+            round=round,
             text=response.chat_message.to_model_text(),
             persona=self.persona,
             verdict=response.verdict,
             expected=response.expected,
             parse_status=response.parse_status,
             calls=tuple(calls),
+            thought=response.thought,
+            cut=response.cut,
         )
-        return Spoken(turn, response.chat_message)
+        return Spoken(turn, response.chat_message, response.inner_messages or ())
 
 
 async def _ask_guest(
@@ -157,14 +150,7 @@ async def _ask_guest(
     """The response of any AutoGen agent; it is streamed only where somebody listens."""
     if emit is None:
         return await agent.on_messages(unread, token)
-    response = None
-    async for item in agent.on_messages_stream(unread, token):
-        if isinstance(item, Response):
-            response = item
-        else:
-            emit(item)
-    assert response is not None, "an agent's stream ends with a Response"
-    return response
+    return await last_item(agent.on_messages_stream(unread, token), Response, emit)
 
 
 def _as_persona_response(
@@ -213,10 +199,11 @@ def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
     """The error of a reply that was cut before it had any text."""
     model, spent = (calls[-1].model, calls[-1].completion_tokens) if calls else (speaker, 0)
     after = f" after {plural(spent, 'token')}" if spent else ""
-    thought = "thinking" if calls and (calls[-1].thought or calls[-1].thought_tokens) else "its first word"
+    thinks = calls and (calls[-1].thought or calls[-1].thought_tokens)
+    when = "while the model was thinking" if thinks else "before its first word"
     return CutShort(
-        f"{model}: a reply was cut off{after}, at {thought}, and says nothing; raise --max-tokens, or give the model "
-        f"more room to think: {model}?think_tokens={2 * THINK_TOKENS}"
+        f"{model}: a reply was cut off{after}, {when}; raise --max-tokens, or give the model more room to think: "
+        f"{model}?think_tokens={2 * THINK_TOKENS}"
     )
 
 

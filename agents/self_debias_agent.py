@@ -32,7 +32,7 @@ def require_next_token_probabilities(name: str, what: str) -> None:
     """
     if not client_class(split_name(name)[0]).next_tokens:
         raise ConfigError(
-            f"{what} needs the log-probabilities of every next token, and {name.partition('?')[0]} does not give them "
+            f"{what} needs the log-probabilities of every next token, but {name.partition('?')[0]} does not give them "
             "(a local/ model does)"
         )
 

@@ -36,6 +36,7 @@ from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR, strict_schema
 from parley.agents.readout import SCALE_MAX, expected_choices, expected_numbers
 from parley.agents.transcripts import ParseStatus
+from parley.base.tasks import last_item
 
 T = TypeVar("T", bound=BaseModel)
 Readout = Literal["sampled", "expected"]
@@ -274,14 +275,7 @@ async def create(
     """The client's reply; streamed if `on_text` wants its chunks."""
     if on_text is None:
         return await client.create(messages, **arguments)
-    reply = None
-    async for part in client.create_stream(messages, **arguments):
-        if isinstance(part, CreateResult):
-            reply = part
-        else:
-            on_text(part)
-    assert reply is not None, "a stream ends with the whole reply"
-    return reply
+    return await last_item(client.create_stream(messages, **arguments), CreateResult, on_text)
 
 
 def _may_be_thinking(client: ChatCompletionClient, reply: CreateResult, answer: Answer) -> bool:

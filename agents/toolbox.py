@@ -58,7 +58,7 @@ class Toolbox:
             for schema in await workbench.list_tools():
                 name = schema["name"]
                 if name in self._by_name or name in self._workbench_of:
-                    raise ConfigError(f"two tools are called '{name}'; names must differ, also between workbenches")
+                    raise ConfigError(f"two tools are called '{name}'; names must differ, even across workbenches")
                 self._workbench_of[name] = workbench
                 offered.append(schema)
         return offered

@@ -132,7 +132,7 @@ class AnthropicClient(SdkClient):
         choice = request.tool_choice
         if (isinstance(choice, Tool) or choice == "required") and (thinks or not self.rules.forced_tools):
             hint = " or effort=none" if self.rules.forced_tools else ""
-            raise BadRequest(f"{self.name} cannot be made to call a tool; use tool_choice='auto'{hint}")
+            raise BadRequest(f"{self.name} does not support forced tool calls; use tool_choice='auto'{hint}")
         return {"type": "tool", "name": choice.name} if isinstance(choice, Tool) else {"type": TOOL_CHOICES[choice]}
 
     def _chat(self, request: Request) -> list[dict[str, Any]]:

@@ -19,8 +19,8 @@ from anthropic import APIError
 from anthropic.resources.messages import AsyncBatches
 
 from parley.agents.models.anthropic_messages import SAMPLING, SAMPLING_VERSION, billed_message, read_message
-from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State, all_answers
-from parley.agents.models.http import TooLong, retried, server_message
+from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State, Unsent, all_answers, as_line
+from parley.agents.models.http import TooLong, server_message
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient
@@ -47,27 +47,21 @@ class MessageBatches:
     def __init__(self, client: SdkClient, batches: AsyncBatches) -> None:
         self._client = client
         self._batches = batches
-        self._unsent: dict[str, bytes] = {}
+        self._unsent = Unsent(client)
 
     def line(self, name: str, request: Request) -> bytes:
         body = self._client.body(request)
         body.pop("extra_headers", None)
         params = {**body, **body.pop("extra_body", {})}
         params.pop("extra_body", None)
-        made = {"custom_id": name, "params": params}
-        return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        return as_line({"custom_id": name, "params": params})
 
     async def upload(self, lines: bytes) -> str:
         """Sends nothing before the batch itself; the record says when it was made and how many requests it has."""
-        file = f"{int(time.time())}-{len(lines.splitlines())}-{uuid.uuid4().hex[:8]}"
-        self._unsent[file] = lines
-        return file
+        return self._unsent.keep(f"{int(time.time())}-{len(lines.splitlines())}-{uuid.uuid4().hex[:8]}", lines)
 
     async def create(self, file: str, mark: str) -> State:
-        lines = self._unsent.pop(file, None)
-        if lines is None:
-            raise BadRequest(f"{self._client.name}: the batch was not sent before the run ended")
-        requests = [json.loads(line) for line in lines.splitlines()]
+        requests = [json.loads(line) for line in self._unsent.take(file)]
         for request in requests:
             request["custom_id"] = f"{mark[:MARK_LENGTH]}-{request['custom_id']}"
         headers = SAMPLING_VERSION if any(request["params"].keys() & SAMPLING for request in requests) else None
@@ -82,7 +76,7 @@ class MessageBatches:
         async def search(error: ModelError) -> State | None:
             return None if isinstance(error, RateLimited) else await self.find(mark, file)
 
-        return await retried(self._client, send, search)
+        return await self._client.retries.run(send, search)
 
     async def find(self, mark: str, file: str) -> State | None:
         since, count = (int(part) for part in file.split("-")[:2])
@@ -138,12 +132,12 @@ class MessageBatches:
             kind = BadRequest if error.type == "invalid_request_error" else ServerFault
         except (AttributeError, TypeError, ValueError):
             billed = billed_message(message)
-            raise ServerFault(f"{client.name}: a line of the batch is not a reply", billed=billed) from None
+            raise ServerFault(f"{client.name}: an answer of the batch cannot be read", billed=billed) from None
         raise kind(f"{client.name}: not answered in the batch{detail}")
 
     async def _get(self, make: Callable[[], Awaitable[T]]) -> T:
         """The response to a request that may safely be repeated."""
-        return await retried(self._client, lambda: self._try(make))
+        return await self._client.retries.run(lambda: self._try(make))
 
     async def _try(self, make: Callable[[], Awaitable[T]]) -> T:
         try:

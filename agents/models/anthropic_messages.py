@@ -179,7 +179,6 @@ class ArrivingMessage(Arriving):
         self._explanation = ""
 
     def add(self, event: Any) -> str:
-        self.anything = True
         try:
             return self._text(event)
         except (AttributeError, TypeError, ValueError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import random
 import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -38,18 +37,13 @@ from parley.agents.models.request import (
     prompt_message,
     request_key,
 )
+from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
 from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
-from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, connections_with
+from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, most_connections
 from parley.agents.transcripts import Call, PromptMessage, seed_from, tool_calls_as_text
-from parley.base.errors import ConfigError, ModelError, NotConnected, ParleyError, RateLimited, Unreachable
+from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited, ServerFault
 from parley.base.home import say
-
-MAX_WAIT_SECONDS = 300.0
-"""If a server asks for a longer wait, the call fails; the run can be resumed later."""
-
-FIRST_CONTACT_SECONDS = 3.0
-"""How long a server that never answered is tried: a wrong address or a missing network does not get better."""
 
 
 class UnlinkedToken(CancellationToken):
@@ -91,6 +85,10 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     """The limit of an answer, where the provider needs one and none is set."""
     vision: bool = False
     """Whether messages may contain images."""
+    calls_tools: ClassVar[bool] = False
+    """Whether the model can call tools."""
+    json_mode: bool = True
+    """Whether a reply can be requested as JSON without a schema."""
     context_tokens: int = 128_000
     """The model's context window."""
     cache_minimum: ClassVar[int | None] = None
@@ -117,12 +115,14 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""
         self.price = self.price_for(name, options or {})
         self.throttle = self.make_throttle()
+        self.retries = Retries(self.options.retries)
         self.thinks = known_to_think(self.model)
         """Whether the model is known, or was seen, to think before it answers."""
         self._defaults = self.options.sampling()
         self._spent = RequestUsage(0, 0)
-        self._jitter = random.Random()
         self._dropped = False
+        self.gave_logprobs = False
+        """True once a reply to a silent ballot had log-probabilities."""
         self._check_capabilities()
 
     def _to_config(self) -> ClientConfig:
@@ -139,7 +139,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     def _connections(self) -> int:
         """How many calls there may be at once: no more than the connections that this process may open."""
-        return min(self.options.max_connections, connections_with() or self.options.max_connections)
+        return min(self.options.max_connections, most_connections() or self.options.max_connections)
 
     @property
     def reads_silently(self) -> bool:
@@ -169,8 +169,8 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         """ConfigError if an option was set that this model does not have."""
         options, plain = self.options, self.name
         if options.effort is not None and options.effort not in self.efforts:
-            known = f"it has {', '.join(self.efforts)}" if self.efforts else "it has no such option"
-            raise ConfigError(f"{plain}: effort={options.effort} is not possible ({known})")
+            known = f"supported: {', '.join(self.efforts)}" if self.efforts else "this model has no such option"
+            raise ConfigError(f"{plain}: effort={options.effort} is not supported ({known})")
         if not self.takes_temperature:
             for key in ("temperature", "top_p"):
                 if getattr(options, key) is not None:
@@ -197,15 +197,16 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         limit = options.get("max_tokens", self.default_max_tokens)
         if limit is not None:
             if room:
-                # Prompts are counted at four characters per token, which may be too few: hence a third more.
-                left = self.context_tokens - self.prompt_tokens(request.messages) * 4 // 3 - limit
+                # Prompts are counted at four characters per token, which may be too few: hence a third more. Not by a
+                # wrapped client's own count, for which it may have to load a vocabulary.
+                left = self.context_tokens - Client.count_tokens(self, request.messages) * 4 // 3 - limit
                 limit += max(0, min(room, left))
             options["max_tokens"] = limit
         if not self.takes_temperature and options.keys() & {"temperature", "top_p"}:
             options = {key: value for key, value in options.items() if key not in ("temperature", "top_p")}
             if not self._dropped:
                 self._dropped = True
-                say(f"{self.name} accepts no temperature; the study's is not sent")
+                say(f"{self.name} accepts no temperature, so the study's is not sent")
         return request._replace(options=options)
 
     @classmethod
@@ -387,17 +388,12 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 if isinstance(error, RateLimited):
                     self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
                 self.throttle.leave()
-                self.refuse_if_unreachable(error, attempt, began)
-                if not error.retryable or attempt > self.options.retries:
-                    raise
-                if (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
-                    raise type(error)(f"{error}; the server asks to wait {error.retry_after:.0f} s") from None
-                await asyncio.sleep(self.retry_delay(attempt, error.retry_after))
+                await asyncio.sleep(self.retries.delay(error, attempt, began))
             except BaseException:
                 self.throttle.leave()
                 raise
             else:
-                self.reached = True
+                self.retries.reached = True
                 latency = time.perf_counter() - started
                 self.throttle.leave(latency)
                 reply = redact_reply(reply, self._key)
@@ -413,30 +409,6 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         if budget is not None:
             budget.spend(call)
         report_call(call)
-
-    reached = False
-    """True once the server answered anything."""
-    gave_logprobs = False
-    """True once a reply to a silent ballot had log-probabilities."""
-
-    def refuse_if_unreachable(self, error: ModelError, attempt: int, began: float) -> None:
-        """Raise `Unreachable` if no server answered any call so far, and it was tried for long enough.
-
-        Args:
-            error: Why an attempt failed.
-            attempt: How many attempts there were.
-            began: When the first one began, on `time.perf_counter`.
-        """
-        self.reached = self.reached or not isinstance(error, NotConnected)
-        tried = attempt > self.options.retries or time.perf_counter() - began > FIRST_CONTACT_SECONDS
-        if not self.reached and tried:
-            raise Unreachable(str(error)) from None
-
-    def retry_delay(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after a failed attempt: doubling from 0.5 s up to 30 s, times a random factor so that calls
-        do not retry in step; at least what the server's Retry-After says."""
-        backoff = min(30.0, 0.5 * float(2 ** (attempt - 1))) * (0.5 + self._jitter.random())
-        return max(backoff, retry_after or 0.0)
 
     def _call(
         self, prompt: tuple[PromptMessage, ...], reply: Reply, latency: float, *, cached: bool, attempts: int
@@ -461,27 +433,22 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         )
 
     async def create_stream(
-        self,
-        messages: Sequence[LLMMessage],
-        *,
-        tools: Sequence[Tool | ToolSchema] = [],
-        tool_choice: Tool | Literal["auto", "required", "none"] = "auto",
-        json_output: bool | type[BaseModel] | None = None,
-        extra_create_args: Mapping[str, Any] = {},
-        cancellation_token: CancellationToken | None = None,
+        self, messages: Sequence[LLMMessage], **arguments: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """The whole reply as one chunk, then the result; a provider that can stream overrides this."""
-        reply = await self.create(
-            messages,
-            tools=tools,
-            tool_choice=tool_choice,
-            json_output=json_output,
-            extra_create_args=extra_create_args,
-            cancellation_token=cancellation_token,
-        )
+        """The whole reply as one chunk, then the result; a provider that can stream overrides this.
+
+        Args:
+            messages: the prompt.
+            **arguments: the same as those of `create`.
+        """
+        reply = await self.create(messages, **arguments)
         if isinstance(reply.content, str):
             yield reply.content
         yield reply
+
+    def timed_out(self, seconds: float | None = None) -> ServerFault:
+        """The error of a call that took too long: longer than the option `timeout`, or than this many seconds."""
+        return ServerFault(f"{self.name}: no answer within {seconds or self.options.timeout:g} s")
 
     async def close(self) -> None:
         """Release connections and memory; nothing to do unless a provider overrides it."""
@@ -496,10 +463,6 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         """An estimate at four characters per token: exact counts would need each vendor's vocabulary."""
         return sum(4 + estimate_tokens(prompt_message(message).text) for message in messages)
 
-    def prompt_tokens(self, messages: Sequence[LLMMessage]) -> int:
-        """The estimated length of a prompt, to tell how much room is left after it."""
-        return self.count_tokens(messages)
-
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.context_tokens - self.count_tokens(messages, tools=tools)
 
@@ -507,8 +470,8 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     def model_info(self) -> ModelInfo:
         return ModelInfo(
             vision=self.vision,
-            function_calling=False,
-            json_output=True,
+            function_calling=self.calls_tools,
+            json_output=self.json_mode,
             family=ModelFamily.UNKNOWN,
             structured_output=self.native_schema,
             multiple_system_messages=False,

@@ -20,9 +20,10 @@ import aiohttp
 
 from parley.agents.models.base import Client
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.http import open_session, read_body, retried, server_message
+from parley.agents.models.http import open_session, read_body, server_message
 from parley.agents.models.reply import Reply, redact_bytes
 from parley.agents.models.request import Request
+from parley.agents.models.retries import backoff
 from parley.agents.models.wire import billed_reply, from_completion
 from parley.base.errors import BadRequest, ServerFault
 
@@ -112,12 +113,32 @@ class Batched(Protocol):
         """The provider's batches."""
 
 
-def line_for(client: CompatibleClient, name: str, request: Request) -> bytes:
-    """A request as one line of a batch's file."""
-    if client.path(request) != "/chat/completions":
-        raise BadRequest(f"{client.name}: a request with tools cannot be sent in a batch")
-    body = {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": client.body(request)}
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+def as_line(request: Mapping[str, Any]) -> bytes:
+    """A request as one line of JSON."""
+    return json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+class Unsent:
+    """The requests of batches that are posted with the batch itself, until then.
+
+    Args:
+        client: whose requests they are.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._lines: dict[str, bytes] = {}
+
+    def keep(self, file: str, lines: bytes) -> str:
+        """Keep the requests under a name, which is returned."""
+        self._lines[file] = lines
+        return file
+
+    def take(self, file: str) -> list[bytes]:
+        """The requests, once, line by line; `BadRequest` if they were another process's."""
+        if file not in self._lines:
+            raise BadRequest(f"{self._client.name}: the batch was not sent before the run ended")
+        return self._lines.pop(file).splitlines()
 
 
 async def all_answers(client: Client, state: State, read: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
@@ -125,44 +146,12 @@ async def all_answers(client: Client, state: State, read: Callable[[], Awaitable
 
     Fewer than the batch says it has are read again: a request without an answer is sent again, and paid for twice.
     """
-    for attempt in range(1, client.options.retries + 2):
+    for attempt in range(1, client.retries.limit + 2):
         answers = await read()
         if len(answers) >= state.answered or attempt > MAX_READS:
             break
-        await asyncio.sleep(client.retry_delay(attempt, None))
+        await asyncio.sleep(backoff(attempt, None))
     return answers
-
-
-class Page(NamedTuple):
-    """One page of the list of batches: the batch with the mark, if it is there, and where the next page starts."""
-
-    match: State | None
-    after: str
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any], mark: str) -> Page:
-        batches = data["data"]
-        match = next((batch for batch in batches if (batch.get("metadata") or {}).get("parley") == mark), None)
-        after = str(batches[-1]["id"]) if batches and data.get("has_more") else ""
-        return cls(State.read(match) if match else None, after)
-
-
-def read_line(client: CompatibleClient, line: Mapping[str, Any]) -> Reply:
-    """The reply in one line of a batch's answers; raises its error as a `ModelError`."""
-    billed = None
-    try:
-        response = line.get("response") or {}
-        status, body = int(response.get("status_code") or 0), response.get("body") or {}
-        if status == 200:
-            billed = billed_reply(body)
-            return from_completion(body)
-        reason = str((line.get("error") or {}).get("message") or status or "no reason given")[:200]
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        raise ServerFault(f"{client.name}: a line of the batch is not a reply", billed=billed) from None
-    message = server_message(json.dumps(body).encode(), "") if body else ""
-    if 400 <= status < 500 and status not in (408, 429):
-        raise BadRequest(f"{client.name}: the batch answered {status}{message}")
-    raise ServerFault(f"{client.name}: not answered in the batch: {reason}{message}")
 
 
 class Batches:
@@ -178,10 +167,27 @@ class Batches:
         self._client = client
 
     def line(self, name: str, request: Request) -> bytes:
-        return line_for(self._client, name, request)
+        client = self._client
+        if client.path(request) != "/chat/completions":
+            raise BadRequest(f"{client.name}: a request with tools cannot be sent in a batch")
+        body = client.body(request)
+        return as_line({"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body})
 
     def read(self, answer: Any) -> Reply:
-        return read_line(self._client, answer)
+        name, billed = self._client.name, None
+        try:
+            response = answer.get("response") or {}
+            status, body = int(response.get("status_code") or 0), response.get("body") or {}
+            if status == 200:
+                billed = billed_reply(body)
+                return from_completion(body)
+            reason = str((answer.get("error") or {}).get("message") or status or "no reason given")[:200]
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+            raise ServerFault(f"{name}: an answer of the batch cannot be read", billed=billed) from None
+        message = server_message(json.dumps(body).encode(), "") if body else ""
+        if 400 <= status < 500 and status not in (408, 429):
+            raise BadRequest(f"{name}: the batch answered {status}{message}")
+        raise ServerFault(f"{name}: not answered in the batch: {reason}{message}")
 
     async def upload(self, lines: bytes) -> str:
         """Upload a batch's file; returns the file's id."""
@@ -205,18 +211,23 @@ class Batches:
         async def send() -> State:
             return self._json(State.read)(await self._send("POST", "/batches", body=body))
 
-        return await retried(self._client, send, lambda error: self.find(mark, file))
+        return await self._client.retries.run(send, lambda error: self.find(mark, file))
 
     async def find(self, mark: str, file: str) -> State | None:
         """The batch with this mark, if there is one; the newest batches are searched first."""
+
+        def read(data: Mapping[str, Any]) -> tuple[State | None, str]:
+            """The batch, if it is on this page, and where the next page starts."""
+            batches = data["data"]
+            match = next((batch for batch in batches if (batch.get("metadata") or {}).get("parley") == mark), None)
+            after = f"&after={batches[-1]['id']}" if batches and data.get("has_more") else ""
+            return State.read(match) if match else None, after
+
         after = ""
         for _ in range(MAX_PAGES):
-            page = await self._request(
-                "GET", f"/batches?limit=100{after}", self._json(lambda data: Page.read(data, mark))
-            )
-            if page.match or not page.after:
-                return page.match
-            after = f"&after={page.after}"
+            match, after = await self._request("GET", f"/batches?limit=100{after}", self._json(read))
+            if match or not after:
+                return match
         return None
 
     async def state(self, batch: str) -> State:
@@ -256,7 +267,7 @@ class Batches:
         async def send() -> T:
             return read(await self._send(method, path, form=form() if form else None))
 
-        return await retried(self._client, send)
+        return await self._client.retries.run(send)
 
     def _json(self, read: Callable[[Any], T]) -> Callable[[bytes], T]:
         """`read` for a body of JSON; anything unexpected becomes a `ServerFault`."""
@@ -265,9 +276,8 @@ class Batches:
             try:
                 return read(json.loads(raw))
             except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-                where = f"{self._client.name}: {self._client.base_url}"
                 start = raw[:60].decode("utf-8", "replace")
-                raise ServerFault(f"{where} sent an unreadable answer about a batch: {start!r}") from None
+                raise self._client.unreadable(f"sent an unreadable answer about a batch: {start!r}") from None
 
         return parse
 
@@ -284,7 +294,5 @@ class Batches:
                 if response.status != 200:
                     raise client.error_for(response.status, response.headers, raw)
                 return redact_bytes(raw, client._key)
-        except TimeoutError:
-            raise ServerFault(f"{client.name}: {client.base_url}: no answer within {TIMEOUT_SECONDS} s") from None
-        except aiohttp.ClientError as error:
-            raise ServerFault(f"{client.name}: {client.base_url}: {' '.join(str(error).split())[:200]}") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise client.transport_error(error, TIMEOUT_SECONDS) from None

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from parley.agents.models.reply import Reply
+from parley.agents.models.reply import Reply, stored_reply
 from parley.base.errors import ParleyError
 from parley.base.home import say, set_aside
 
@@ -205,10 +205,7 @@ class ReplyCache(TextCache):
 
     def get(self, address: bytes) -> Reply | None:
         """The stored reply, marked as `cached`; None if there is none."""
-        reply = self.read(address, Reply.model_validate_json)
-        if reply is not None:
-            reply.cached = True
-        return reply
+        return self.read(address, stored_reply)
 
     def put(self, address: bytes, model: str, reply: Reply) -> None:
         """Store a reply; `model` is the client's name, for inspecting the file."""

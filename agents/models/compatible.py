@@ -10,52 +10,46 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Literal
 
 import aiohttp
-from autogen_core.models import ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import Tool
 from pydantic import BaseModel, Field
 
 from parley.agents.models.http import (
     MAX_BYTES,
-    NO_CONNECTION,
     TooLong,
-    not_connected,
     open_session,
     read_body,
     retry_seconds,
     server_message,
     status_error,
 )
+from parley.agents.models.remote import RemoteClient, RemoteOptions
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import ClientOptions, Effort, Request
-from parley.agents.models.streaming import Arriving, StreamingClient
+from parley.agents.models.streaming import Arriving
 from parley.agents.models.thoughts import join_thoughts, read_parts
 from parley.agents.models.wire import (
     FINISH,
     billed_reply,
-    cached_tokens,
     from_completion,
     strict_schema,
     thought_in,
-    thought_tokens,
     to_chat,
     to_tools,
-    written_tokens,
+    usage_fields,
 )
-from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, proxy_for, require_https
-from parley.base.errors import ConfigError, ModelError, ServerFault
+from parley.base.address import BaseUrl
+from parley.base.errors import ModelError, ServerFault
 
 
-class ServerOptions(ClientOptions):
+class ServerOptions(RemoteOptions):
     """The options of OpenAI-compatible servers."""
 
     base_url: BaseUrl | None = Field(None, description="the server's address, up to and including /v1")
-    insecure: bool = Field(False, description=INSECURE)
     structured: Literal["schema", "json", "none"] | None = Field(
         None,
         description="how replies are constrained: to a JSON schema, to any JSON, or only by the prompt",
@@ -66,19 +60,12 @@ class ServerOptions(ClientOptions):
     vision: bool | None = Field(None, description="whether the model accepts images (default: OpenAI's do)")
 
 
-class CompatibleClient(StreamingClient):
-    """Base class of clients for OpenAI-compatible servers; a subclass sets the address and the key's variable."""
+class CompatibleClient(RemoteClient):
+    """Base class of clients for OpenAI-compatible servers; a subclass sets the address and the key's variables."""
 
     OptionsType: ClassVar[type[ClientOptions]] = ServerOptions
     options: ServerOptions
-    default_url: ClassVar[str | None] = None
-    """The server's address, if neither `?base_url=` nor `url_variable` gives one."""
-    url_variable: ClassVar[str | None] = None
-    """The environment variable that may contain the address."""
-    key_variable: ClassVar[str | None] = None
-    """The environment variable that contains the key."""
-    key_needed: ClassVar[bool] = False
-    """Whether calls without a key are impossible."""
+    key_needed = False
     structured: ClassVar[Literal["schema", "json", "none"]] = "schema"
     """The default of the option `structured`."""
     token_limit_key: ClassVar[str] = "max_tokens"
@@ -96,47 +83,20 @@ class CompatibleClient(StreamingClient):
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
-        url = self.options.base_url or from_environment(name, self.url_variable) or self.default_url
-        if not url:
-            raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1")
-        self.base_url = url
-        proxy_for(url)  # an unsupported one is refused before the run
-        self.identity = f"{self.base_url} {name}"
-        self._headers = {"Content-Type": "application/json"}
-        self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
-        if self._key:
-            if not self._key.isprintable():
-                raise ConfigError(f"{name}: {self.key_variable} contains a line break; a key has none")
-            if not self.options.insecure:
-                require_https(name, url, INSECURE_HINT)
-            self._headers["Authorization"] = f"Bearer {self._key}"
-        elif self.key_needed:
-            raise ConfigError(f"{name} needs a key: set {self.key_variable} in the environment")
         self.mode = self.options.structured or self.structured
+        self.native_schema, self.json_mode = self.mode == "schema", self.mode != "none"
         if self.options.vision is not None:
             self.vision = self.options.vision
-        self.native_schema = self.mode == "schema"
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
 
     def bearer(self) -> dict[str, str]:
         """The `Authorization` header, if there is a key."""
-        return {key: value for key, value in self._headers.items() if key == "Authorization"}
+        return {"Authorization": f"Bearer {self._key}"} if self._key else {}
 
     def model_list(self) -> tuple[str, dict[str, str]] | None:
         return f"{self.base_url}/models", self.bearer()
-
-    @property
-    def model_info(self) -> ModelInfo:
-        return ModelInfo(
-            vision=self.vision,
-            function_calling=True,
-            json_output=self.mode != "none",
-            family=ModelFamily.UNKNOWN,
-            structured_output=self.native_schema,
-            multiple_system_messages=False,
-        )
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON body of a request."""
@@ -201,7 +161,9 @@ class CompatibleClient(StreamingClient):
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             await self.close()  # connections of an event loop that has ended are dead
-            self._session = open_session(self.base_url, self._headers, self.options.timeout)
+            self._session = open_session(
+                self.base_url, {"Content-Type": "application/json", **self.bearer()}, self.options.timeout
+            )
             self._loop = loop
         return self._session
 
@@ -217,12 +179,8 @@ class CompatibleClient(StreamingClient):
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
                 yield response
-        except NO_CONNECTION as error:
-            raise not_connected(self.name, self.base_url, error) from None
-        except TimeoutError:
-            raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
         except (aiohttp.ClientError, OSError, ValueError, RecursionError) as error:
-            raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
+            raise self.transport_error(error) from None
 
     async def send(self, request: Request) -> Reply:
         async with self._post(request, self.body(request)) as response:
@@ -236,13 +194,12 @@ class CompatibleClient(StreamingClient):
             return self.parse(data)
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             start = redact(raw.decode("utf-8", "replace"), self._key)[:60]
-            message = f"{self.name}: {self.base_url} sent an unreadable reply: {start!r}"
-            raise ServerFault(message, billed=billed_reply(data)) from None
+            raise self.unreadable(f"sent an unreadable reply: {start!r}", billed_reply(data)) from None
 
     def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
         """The error for a response whose status is not 200; `raw` is its body."""
         return status_error(
-            f"{self.name}: {self.base_url}",
+            self.where,
             status,
             server_message(raw, self._key),
             key_variable=self.key_variable,
@@ -272,7 +229,7 @@ class CompatibleClient(StreamingClient):
         except (TypeError, ValueError, AttributeError):
             text = None
         if not isinstance(text, str):
-            raise ServerFault(f"{self.name}: {self.base_url} streamed an unreadable event")
+            raise self.unreadable("streamed an unreadable event")
         return text
 
     async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
@@ -287,7 +244,7 @@ class CompatibleClient(StreamingClient):
                     continue
                 event = json.loads(line[5:])
                 if not isinstance(event, dict) or "error" in event:
-                    raise ServerFault(f"{self.name}: {self.base_url}{server_message(line[5:], self._key)}")
+                    raise ServerFault(f"{self.where}{server_message(line[5:], self._key)}")
                 yield event
 
     async def close(self) -> None:
@@ -312,32 +269,23 @@ class Arrived(Arriving):
         self.refused = False
 
     def add(self, event: Mapping[str, Any]) -> str:
-        self.anything = True
         text = self._read(event, self)
         self._texts.append(text)
         return text
 
     def reply(self) -> Reply:
-        usage = self.usage
         return Reply(
             finish_reason=FINISH.get(self.finish, "unknown"),
             content="".join(self._texts),
-            usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
             cached=False,
-            cached_tokens=cached_tokens(usage),
-            written_tokens=written_tokens(usage),
             thought=join_thoughts(["".join(self.thoughts)]) or None,
-            thought_tokens=thought_tokens(usage),
             refused=self.refused or self.finish == "content_filter",
+            **usage_fields(self.usage),
         )
-
-
-def _short(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 class ServerClient(CompatibleClient):
     """Any server, by `?base_url=`. If it needs a key, the key comes from PARLEY_SERVER_KEY."""
 
-    key_variable = "PARLEY_SERVER_KEY"
+    key_variables = ("PARLEY_SERVER_KEY",)
     batches = True

@@ -34,13 +34,13 @@ from parley.agents.models.google_messages import (
     retry_after,
     sent_id,
 )
-from parley.agents.models.http import NO_CONNECTION, not_connected, said
+from parley.agents.models.http import said
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient
 from parley.agents.models.streaming import Arriving
 from parley.agents.models.wire import strict_schema, to_chat, to_tools
-from parley.base.errors import BadRequest, ModelError, ServerFault
+from parley.base.errors import BadRequest, ModelError
 
 ROLES = {"user": "user", "assistant": "model"}
 TOOL_MODES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
@@ -191,12 +191,8 @@ class GoogleClient(SdkClient):
         return ArrivingChunks(self.where)
 
     def error_for(self, error: Exception) -> ModelError | None:
-        if isinstance(error, NO_CONNECTION):
-            return not_connected(self.name, self.base_url, error)
-        if isinstance(error, TimeoutError):
-            return self.timed_out()
-        if isinstance(error, (aiohttp.ClientError, OSError)):
-            return ServerFault(f"{self.where}{said(error, self._key)}")
+        if isinstance(error, (aiohttp.ClientError, OSError)):  # a TimeoutError is an OSError
+            return self.transport_error(error)
         if not isinstance(error, errors.APIError):
             return None
         details = str(error.details)

@@ -14,9 +14,8 @@ from typing import Any, TypeVar
 from google.genai import types
 from google.genai.client import AsyncClient
 
-from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State
+from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State, Unsent
 from parley.agents.models.google_messages import FAILURES, LimitedResponse, open_sdk, read_answer
-from parley.agents.models.http import retried
 from parley.agents.models.reply import Reply, redact, redact_reply
 from parley.agents.models.request import Request
 from parley.agents.models.sdk import SdkClient
@@ -49,7 +48,7 @@ class GeminiBatches:
 
     def __init__(self, client: SdkClient) -> None:
         self._client = client
-        self._unsent: dict[str, bytes] = {}
+        self._unsent = Unsent(client)
 
     def line(self, name: str, request: Request) -> bytes:
         made = types.InlinedRequest(**self._client.body(request), metadata={"key": name})
@@ -58,15 +57,10 @@ class GeminiBatches:
 
     async def upload(self, lines: bytes) -> str:
         """Sends nothing before the batch itself."""
-        file = uuid.uuid4().hex
-        self._unsent[file] = lines
-        return file
+        return self._unsent.keep(uuid.uuid4().hex, lines)
 
     async def create(self, file: str, mark: str) -> State:
-        lines = self._unsent.pop(file, None)
-        if lines is None:
-            raise BadRequest(f"{self._client.name}: the batch was not sent before the run ended")
-        requests = [types.InlinedRequest.model_validate_json(line) for line in lines.splitlines()]
+        requests = [types.InlinedRequest.model_validate_json(line) for line in self._unsent.take(file)]
 
         async def send() -> State:
             job = await self._try(
@@ -78,7 +72,7 @@ class GeminiBatches:
             )
             return _state(job)
 
-        return await retried(self._client, send, lambda error: self.find(mark, file))
+        return await self._client.retries.run(send, lambda error: self.find(mark, file))
 
     async def find(self, mark: str, file: str) -> State | None:
         async def search(sdk: AsyncClient) -> types.BatchJob | None:
@@ -113,7 +107,7 @@ class GeminiBatches:
 
     async def _get(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
         """The response to a request that may safely be repeated."""
-        return await retried(self._client, lambda: self._try(make))
+        return await self._client.retries.run(lambda: self._try(make))
 
     async def _try(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
         client = self._client

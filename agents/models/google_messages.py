@@ -107,7 +107,6 @@ class ArrivingChunks(Arriving):
         self._size = 0
 
     def add(self, event: types.GenerateContentResponse) -> str:
-        self.anything = True
         try:
             text = self._text(event)
         except (AttributeError, TypeError, ValueError):

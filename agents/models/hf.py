@@ -31,7 +31,7 @@ from parley.agents.models.seeded_sampler import SeededSampler
 from parley.agents.models.thoughts import opened_by_template
 from parley.agents.models.weights import transformers_folder
 from parley.agents.models.wire import from_completion, to_chat
-from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
+from parley.base.errors import BadRequest, ConfigError, ParleyError
 from parley.base.text import plural
 
 GATHER_SECONDS = 0.01
@@ -205,7 +205,7 @@ class HfClient(Client):
             async with asyncio.timeout(self.options.timeout):
                 data = await completion
         except TimeoutError:
-            raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
+            raise self.timed_out() from None
         if request.schema is None and not prefill:
             message = data["choices"][0]["message"]  # where the template opens the thinking, the reply only closes it
             message["content"] = opened_by_template(text) + message["content"]

@@ -1,25 +1,23 @@
 """HTTP as every client of ours uses it: aiohttp, through the environment's proxy, with a limit on what is read.
 
-Also what a failed request means: which error a status becomes, how long the server asks to wait, and when it is sent
-again.
+Also what a failed request means: which error a status becomes, and how long the server asks to wait. `retries` says
+when it is sent again.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from math import isfinite
-from typing import TypedDict, TypeVar
+from typing import TypedDict
 
 import aiohttp
 from yarl import URL
 
-from parley.agents.models.base import MAX_WAIT_SECONDS, Client
 from parley.base.address import proxy_for
 from parley.base.errors import AuthError, BadRequest, ModelError, NotConnected, QuotaSpent, RateLimited, ServerFault
 
@@ -27,8 +25,6 @@ MAX_BYTES = 32 * 2**20
 """About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
 LINE_BYTES = 2**20
 """Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""
-
-
 CONNECT_SECONDS = 10.0
 """How long a connection may take to open. A firewall that drops packets would use up the time limit of a whole call."""
 LONGEST_WAIT = 1e9
@@ -120,17 +116,14 @@ def not_connected(name: str, url: str, error: BaseException) -> NotConnected:
         hint = "; write http:// if the server has no TLS" if "WRONG_VERSION_NUMBER" in str(cause) else ""
         return NotConnected(f"{name}: no encrypted connection to {url}{said(cause, '')}{hint}")
     if any(isinstance(cause, socket.gaierror) for cause in causes) or "name resolution" in str(error):
-        hint = "check the address and the network; local/smollm2 needs none"
+        hint = "check the address and the network; local/smollm2 works offline"
         return NotConnected(f"{name}: the name {URL(url).host} cannot be resolved: {hint}")
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
-        hint = "check the network, its firewall and proxy"
-        return NotConnected(f"{name}: {url} does not answer within {CONNECT_SECONDS:g} s: {hint}")
+        hint = "check the network, the firewall and the proxy"
+        return NotConnected(f"{name}: {url} did not answer within {CONNECT_SECONDS:g} s: {hint}")
     number = next((cause.errno for cause in causes if isinstance(cause, OSError) and cause.errno), None)
     why = f" ({os.strerror(number).lower()})" if number and number > 0 else ""
-    return NotConnected(f"{name}: no connection to {url}{why}: check that the server runs there, and the network")
-
-
-T = TypeVar("T")
+    return NotConnected(f"{name}: no connection to {url}{why}: check the network, and that the server is running")
 
 
 def status_error(
@@ -200,30 +193,3 @@ def said(text: object, key: str) -> str:
     if key:
         line = line.replace(key, "***")
     return f": {line[:200]}" if line else ""
-
-
-async def retried(
-    client: Client, send: Callable[[], Awaitable[T]], lost: Callable[[ModelError], Awaitable[T | None]] | None = None
-) -> T:
-    """The response to a request, which is sent again after temporary failures, as often as the client's options say.
-
-    Args:
-        client: its number of retries and its delays are used.
-        send: one attempt.
-        lost: for a request that must not be answered twice: after a failure, looks for what it may have created.
-    """
-    attempt, began = 0, time.perf_counter()
-    while True:
-        attempt += 1
-        try:
-            answer = await send()
-            client.reached = True
-            return answer
-        except ModelError as error:
-            client.refuse_if_unreachable(error, attempt, began)
-            too_long = (error.retry_after or 0.0) > MAX_WAIT_SECONDS
-            if not error.retryable or attempt > client.options.retries or too_long:
-                raise
-            await asyncio.sleep(client.retry_delay(attempt, error.retry_after))
-            if lost is not None and (made := await lost(error)) is not None:
-                return made

@@ -30,10 +30,9 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 # Set before llama.cpp starts its threads: threads that wait by spinning halve the speed of a machine with other work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import xllamacpp
-from autogen_core.models import AssistantMessage, CreateResult, LLMMessage, RequestUsage
+from autogen_core.models import AssistantMessage, LLMMessage, RequestUsage
 from pydantic import BaseModel, Field
 
-from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
@@ -67,7 +66,7 @@ def _weights_file(name: str, path: Path) -> Path:
             raise ConfigError(f"'{name}' is a folder without model.gguf, which `parley train` writes")
     if path.suffix != ".gguf":
         known = ", ".join(f"local/{model}" for model in catalogue())
-        raise ConfigError(f"'{name}' is not in the catalogue ({known}), nor a .gguf file or a folder with one")
+        raise ConfigError(f"'{name}' is neither in the catalogue ({known}) nor a .gguf file or a folder with one")
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
     with path.open("rb") as file:
@@ -85,7 +84,7 @@ class LocalOptions(ClientOptions):
         default_factory=lambda: os.cpu_count() or 2, ge=1, description="CPU threads (default: all cores)"
     )
     context: int | None = Field(None, ge=256, description="context window per slot, in tokens")
-    reuse_mb: int = Field(512, ge=0, description="memory for the caches of conversations whose slot serves another")
+    reuse_mb: int = Field(512, ge=0, description="MB of memory for the prompts of conversations that wait for a slot")
     weights: NumberType | Literal["stored"] | None = Field(
         None, description="type of the weights (default: as stored; SmolLM2's are converted to the fastest)"
     )
@@ -227,7 +226,7 @@ class LocalClient(StreamingClient):
             async with asyncio.timeout(self.options.timeout):
                 return await loop.run_in_executor(self._pool, work)
         except TimeoutError:
-            raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
+            raise self.timed_out() from None
         except RuntimeError as error:
             raise ServerFault(f"{self.name}: {' '.join(str(error).split())[:200]}") from None
 
@@ -268,15 +267,11 @@ class LocalClient(StreamingClient):
             cached=False,
         )
 
-    async def create_stream(
-        self, messages: Sequence[LLMMessage], **arguments: Any
-    ) -> AsyncGenerator[str | CreateResult, None]:
-        # A continued or debiased text is not a chat's reply: it comes as one chunk.
-        given = isinstance(messages[-1], AssistantMessage) or arguments.get("tools")
-        whole = given or "contrast_decay" in arguments.get("extra_create_args", {})
-        stream = Client.create_stream if whole else StreamingClient.create_stream
-        async for part in stream(self, messages, **arguments):
-            yield part
+    def streams(self, messages: Sequence[LLMMessage], arguments: Mapping[str, Any]) -> bool:
+        # A continued or debiased text is not a chat's reply.
+        continued = isinstance(messages[-1], AssistantMessage)
+        debiased = "contrast_decay" in arguments.get("extra_create_args", {})
+        return super().streams(messages, arguments) and not continued and not debiased
 
     async def close(self) -> None:
         self._server = None

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from pydantic import Field
 
 from parley.agents.models.compatible import Arrived, CompatibleClient, ServerOptions
-from parley.agents.models.reply import Reply, redact
+from parley.agents.models.http import said
+from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.agents.models.responses import Thinking, from_response, read_event, responses_body, uses_tools
 from parley.agents.models.session import SESSION
@@ -84,7 +85,7 @@ class OpenAIClient(CompatibleClient):
     OptionsType: ClassVar[type[ClientOptions]] = OpenAIOptions
     options: OpenAIOptions
     default_url, url_variable = "https://api.openai.com/v1", "OPENAI_BASE_URL"
-    key_variable, key_needed = "OPENAI_API_KEY", True
+    key_variables, key_needed = ("OPENAI_API_KEY",), True
     batches = True
     token_limit_key = "max_completion_tokens"
     vision = True
@@ -158,7 +159,6 @@ class OpenAIClient(CompatibleClient):
         try:
             return read_event(event, arrived)
         except (KeyError, TypeError, AttributeError):
-            raise ServerFault(f"{self.name}: {self.base_url} streamed an unreadable event") from None
+            raise self.unreadable("streamed an unreadable event") from None
         except ValueError as error:
-            message = " ".join(redact(str(error), self._key).split())[:200]
-            raise ServerFault(f"{self.name}: {self.base_url}: {message}") from None
+            raise ServerFault(f"{self.where}{said(error, self._key)}") from None

@@ -8,7 +8,7 @@ An installed package can add a provider with an entry point in the group `parley
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
@@ -179,22 +179,16 @@ Shared = TypeVar("Shared", bound=Closeable)
 
 
 class Models:
-    """The clients of one run, each opened once and closed together.
+    """The clients of one run, each opened once and closed together."""
 
-    Args:
-        defaults: options for every client; those in a model's name override them.
-    """
-
-    def __init__(self, defaults: Mapping[str, Any] | None = None) -> None:
-        self._defaults = dict(defaults or {})
+    def __init__(self) -> None:
         self._open: dict[str, Client] = {}
         self._shared: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Client:
         """The client for a model's name, opened on first use."""
         if name not in self._open:
-            plain, query = split_name(name)
-            self._open[name] = client_class(plain)(plain, {**self._defaults, **query})
+            self._open[name] = model(name)
         return self._open[name]
 
     def __iter__(self) -> Any:

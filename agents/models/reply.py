@@ -94,6 +94,13 @@ class Reply(CreateResult):
         return self
 
 
+def stored_reply(text: str) -> Reply:
+    """A reply that was stored as JSON, marked as `cached`."""
+    reply = Reply.model_validate_json(text)
+    reply.cached = True
+    return reply
+
+
 def redact(text: str, key: str) -> str:
     """The text with the API key replaced by `***`, in case a server echoes it."""
     return text.replace(key, "***") if len(key) >= MIN_KEY_LENGTH else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -40,9 +41,9 @@ class ClientOptions(BaseModel, extra="forbid", frozen=True):
     seed: int | None = Field(None, description="sampling seed (default in a run: one per request)")
     timeout: float = Field(120.0, gt=0, description="seconds after which a call counts as failed")
     max_connections: int = Field(
-        256, ge=1, description="number of concurrent calls (default: what the server can use, at most 256)"
+        256, ge=1, description="maximum number of concurrent calls (default: found during the run, at most 256)"
     )
-    retries: int = Field(6, ge=0, description="further attempts after a failure that may pass")
+    retries: int = Field(6, ge=0, description="how often a call is retried after a temporary failure")
     price_in: float | None = Field(None, ge=0, description="US dollars per million prompt tokens")
     price_out: float | None = Field(None, ge=0, description="US dollars per million reply tokens")
     price_cached: float | None = Field(
@@ -116,21 +117,16 @@ def _part_text(part: Any) -> str:
     return str(part)
 
 
+@lru_cache(maxsize=256)
 def _schema_text(schema: Schema) -> str:
     if schema is None or isinstance(schema, bool):
         return str(schema)
     return json.dumps(schema.model_json_schema(), sort_keys=True)
 
 
-_SCHEMA_TEXTS: dict[Any, str] = {}
-
-
 def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]) -> bytes:
     """A hash of everything that determines the reply: server, model, options, messages, schema and tools."""
-    schema = _SCHEMA_TEXTS.get(request.schema)
-    if schema is None:
-        schema = _SCHEMA_TEXTS[request.schema] = _schema_text(request.schema)
-    head = [identity, schema, sorted(request.options.items())]
+    head = [identity, _schema_text(request.schema), sorted(request.options.items())]
     if request.tools:
         tools = [tool.schema if isinstance(tool, Tool) else tool for tool in request.tools]
         choice = request.tool_choice

@@ -9,22 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autogen_core import FunctionCall
-from autogen_core.models import FinishReasons, FunctionExecutionResultMessage, LLMMessage, RequestUsage, SystemMessage
+from autogen_core.models import FinishReasons, FunctionExecutionResultMessage, LLMMessage, SystemMessage
 from autogen_core.tools import Tool
 
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.thoughts import join_thoughts, read_parts
-from parley.agents.models.wire import (
-    cached_tokens,
-    in_chat_words,
-    read_logprobs,
-    thought_tokens,
-    to_chat,
-    to_tools,
-    written_tokens,
-)
+from parley.agents.models.wire import read_logprobs, to_chat, to_tools, usage_fields
 
 ENDINGS: dict[str | None, FinishReasons] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """Why a reply is incomplete."""
@@ -148,7 +140,6 @@ def from_response(data: Mapping[str, Any]) -> Reply:
                 refused = refused or part["type"] == "refusal"
                 texts.append(part["refusal"] if part["type"] == "refusal" else part["text"])
                 logprobs += part.get("logprobs") or []
-    usage = in_chat_words(data.get("usage") or {})
     finish: FinishReasons = "stop"
     if data["status"] == "incomplete":
         finish = ENDINGS.get((data.get("incomplete_details") or {}).get("reason"), "unknown")
@@ -157,14 +148,11 @@ def from_response(data: Mapping[str, Any]) -> Reply:
     return Reply(
         finish_reason="function_calls" if calls else finish,
         content=calls or "".join(texts),
-        usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
         cached=False,
-        cached_tokens=cached_tokens(usage),
-        written_tokens=written_tokens(usage),
         logprobs=read_logprobs(logprobs),
         thought=join_thoughts(thoughts) or None,
-        thought_tokens=thought_tokens(usage),
         refused=refused or finish == "content_filter",
+        **usage_fields(data.get("usage") or {}),
     )
 
 
@@ -183,7 +171,7 @@ def read_event(event: Mapping[str, Any], arrived: Arrived) -> str:
         arrived.thoughts.append("\n\n")
     elif kind in ("response.completed", "response.incomplete"):
         whole = event["response"]
-        arrived.usage = in_chat_words(whole.get("usage") or {})
+        arrived.usage = dict(whole.get("usage") or {})
         cut = ENDINGS.get((whole.get("incomplete_details") or {}).get("reason"), "unknown")
         arrived.finish = "stop" if kind == "response.completed" else cut
     elif kind in ("error", "response.failed"):

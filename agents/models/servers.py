@@ -31,7 +31,7 @@ class DeepSeekClient(CompatibleClient):
     """
 
     default_url, url_variable = "https://api.deepseek.com", "DEEPSEEK_BASE_URL"
-    key_variable, key_needed = "DEEPSEEK_API_KEY", True
+    key_variables, key_needed = ("DEEPSEEK_API_KEY",), True
     structured = "json"
     cache_minimum = cache_step = 64
     efforts: tuple[Effort, ...] = ("none", "low", "high", "max")
@@ -57,7 +57,7 @@ class OpenRouterClient(CompatibleClient):
     """OpenRouter passes requests on to many vendors, and translates the effort. Thinking comes back in `reasoning`."""
 
     default_url, url_variable = "https://openrouter.ai/api/v1", "OPENROUTER_BASE_URL"
-    key_variable, key_needed = "OPENROUTER_API_KEY", True
+    key_variables, key_needed = ("OPENROUTER_API_KEY",), True
     efforts: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh")
 
     def effort_fields(self, effort: Effort) -> dict[str, Any]:
@@ -137,7 +137,8 @@ class TemplateClient(OwnServerClient):
 
 
 class VLLMClient(TemplateClient):
-    default_url, url_variable, key_variable = "http://localhost:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY"
+    default_url, url_variable = "http://localhost:8000/v1", "VLLM_BASE_URL"
+    key_variables = ("VLLM_API_KEY",)
     start = "vllm serve NAME --enable-prompt-tokens-details"
     at_once = 8
     lengths = True  # in vLLM 0.24's own source, xgrammar is not said to lack it, unlike other keywords
@@ -193,5 +194,5 @@ class LlamaCppClient(TemplateClient):
         about = await self._get(f"{self.base_url.removesuffix('/v1')}/props")
         abilities = about.get("chat_template_caps") if isinstance(about, dict) else None
         if isinstance(abilities, dict) and abilities.get("supports_reasoning_effort") is False:
-            known = "it can only be switched off: effort=none"
-            raise ConfigError(f"{self.name}: effort={self.options.effort} is not possible ({known})")
+            known = "thinking can only be switched off: effort=none"
+            raise ConfigError(f"{self.name}: effort={self.options.effort} is not supported ({known})")

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from parley.agents.models.cache import ReplyCache
-from parley.agents.models.reply import Reply
+from parley.agents.models.reply import Reply, stored_reply
 from parley.agents.transcripts import Call, Turn, record_call
 from parley.base.errors import BudgetSpent, ParleyError
 from parley.base.text import plural
@@ -85,10 +85,7 @@ class PendingReplies:
 
     def get(self, address: bytes) -> Reply | None:
         """The reply of an earlier attempt, marked as `cached`; None if there is none."""
-        reply = self.read(address, Reply.model_validate_json) if self._earlier else None
-        if reply is not None:
-            reply.cached = True
-        return reply
+        return self.read(address, stored_reply)
 
     def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
         """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed."""

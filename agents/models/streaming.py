@@ -7,16 +7,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal
+from typing import Any
 
 from autogen_core import CancellationToken
 from autogen_core.models import CreateResult, LLMMessage, RequestUsage
-from autogen_core.tools import Tool, ToolSchema
-from pydantic import BaseModel
 
-from parley.agents.models.base import MAX_WAIT_SECONDS, Client, estimate_tokens
+from parley.agents.models.base import Client, estimate_tokens
 from parley.agents.models.reply import Reply, StreamRedactor, redact_reply
 from parley.agents.models.request import SHARED, Request
+from parley.agents.models.retries import MAX_WAIT_SECONDS
 from parley.agents.models.session import SESSION, Budget, unit_order
 from parley.agents.models.thoughts import ThoughtSplitter
 from parley.agents.transcripts import PromptMessage
@@ -25,9 +24,6 @@ from parley.base.errors import ModelError, ParleyError, RateLimited
 
 class Arriving(ABC):
     """The part of a streamed reply that has arrived."""
-
-    anything = False
-    """True once any event has arrived."""
 
     @abstractmethod
     def add(self, event: Any) -> str:
@@ -50,35 +46,25 @@ class StreamingClient(Client):
         """What collects the events of one reply."""
 
     async def create_stream(
-        self,
-        messages: Sequence[LLMMessage],
-        *,
-        tools: Sequence[Tool | ToolSchema] = [],
-        tool_choice: Tool | Literal["auto", "required", "none"] = "auto",
-        json_output: bool | type[BaseModel] | None = None,
-        extra_create_args: Mapping[str, Any] = {},
-        cancellation_token: CancellationToken | None = None,
+        self, messages: Sequence[LLMMessage], **arguments: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
         """The answer as it arrives, then the whole reply with its thinking and usage.
 
         A reply from the cache is one chunk, and so is one to a request with tools. A stream that has not begun is
         retried; one that breaks off counts with what arrived.
+
+        Args:
+            messages: the prompt.
+            **arguments: the same as those of `create`.
         """
         current = SESSION.get()
-        if tools or (current is not None and current.sender is not None):
-            async for part in super().create_stream(
-                messages,
-                tools=tools,
-                tool_choice=tool_choice,
-                json_output=json_output,
-                extra_create_args=extra_create_args,
-                cancellation_token=cancellation_token,
-            ):
+        if not self.streams(messages, arguments) or (current is not None and current.sender is not None):
+            async for part in super().create_stream(messages, **arguments):
                 yield part
             return
-        options = {**self._defaults, **extra_create_args}
-        request = Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ()))
-        prompt = request.prompt()
+        options = {**self._defaults, **arguments.get("extra_create_args", {})}
+        request = Request(tuple(messages), arguments.get("json_output"), options, shared=options.pop(SHARED, ()))
+        prompt, cancellation_token = request.prompt(), arguments.get("cancellation_token")
         if current is None:
             async for part in self._streamed(request, prompt, None, cancellation_token):
                 yield part
@@ -97,6 +83,10 @@ class StreamingClient(Client):
             current.failure = current.failure or error
             raise
 
+    def streams(self, messages: Sequence[LLMMessage], arguments: Mapping[str, Any]) -> bool:
+        """Whether the reply to such a request is streamed; otherwise it comes as one chunk."""
+        return not arguments.get("tools")
+
     async def _streamed(
         self,
         request: Request,
@@ -114,18 +104,19 @@ class StreamingClient(Client):
             arrived, splitter, redactor = self.arriving(), ThoughtSplitter(), StreamRedactor(self._key)
             await self.throttle.enter(unit_order())
             started = time.perf_counter()
-            ok = False
+            ok = answered = False
             try:
                 async with aclosing(self.events(request)) as events:
                     async for event in events:
+                        answered = True
                         if token is not None and token.is_cancelled():
                             raise asyncio.CancelledError
                         if text := redactor.feed(splitter.feed(arrived.add(event))):
                             yield text
-                ok = self.reached = True
+                ok = self.retries.reached = True
             except BaseException as error:
                 # What was answered is billed, even if the rest is lost or no longer wanted.
-                if arrived.anything:
+                if answered:
                     self._record_stream(arrived, request, prompt, started, attempt, budget, broken=True)
                     raise
                 if not isinstance(error, ModelError):
@@ -134,11 +125,7 @@ class StreamingClient(Client):
                     budget.give_call_back()
                 if isinstance(error, RateLimited):
                     self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
-                self.refuse_if_unreachable(error, attempt, began)
-                too_long = (error.retry_after or 0.0) > MAX_WAIT_SECONDS
-                if not error.retryable or attempt > self.options.retries or too_long:
-                    raise
-                delay = self.retry_delay(attempt, error.retry_after)
+                delay = self.retries.delay(error, attempt, began)
             finally:
                 self.throttle.leave(time.perf_counter() - started if ok else None)
             if ok:

@@ -256,10 +256,10 @@ class ThoughtSplitter:
     """
 
     def __init__(self) -> None:
-        self._thoughts: list[str] = []
         self._pending = ""
         self._form: Form | None = None
-        self._answering = False
+        """The form of the thought that is arriving."""
+        self._thought = self._answering = False
 
     def feed(self, chunk: str) -> str:
         """The text of the answer so far that was not given before."""
@@ -275,36 +275,25 @@ class ThoughtSplitter:
                     self._pending = begin[mark.end :]
                     if mark.closes:  # the template has opened it
                         continue
-                    self._form = mark.form
+                    self._form, self._thought = mark.form, True
                 elif _may_open(begin) and len(self._pending) < MAX_BLANK:  # not enough to tell
                     return ""
                 else:
                     self._answering = True
-                    return self._take(begin if self._thoughts else self._pending)
+                    return self._take(begin if self._thought else self._pending)
             closing = _CLOSES[self._form.name].search(self._pending)
             if closing is None:
-                waiting = max(0, len(self._pending) - MARK_LENGTH)
-                self._thoughts.append(self._pending[:waiting])
-                self._pending = self._pending[waiting:]
+                self._pending = self._pending[-MARK_LENGTH:]
                 return ""
-            self._thoughts += [self._pending[: closing.start()], "\n\n"]
             self._form, self._pending = None, self._pending[closing.end() :]
 
     def flush(self) -> str:
         """The rest of the answer, at the end of the stream."""
-        if self._form is not None:
-            self._thoughts.append(self._take(self._pending))
-            return ""
-        return "" if self._answering or self._thoughts else self._take(self._pending)
+        return "" if self._answering or self._thought else self._take(self._pending)
 
     def _take(self, text: str) -> str:
         self._pending = ""
         return text
-
-    @property
-    def thought(self) -> str:
-        """The thinking so far."""
-        return "".join(self._thoughts).strip()
 
 
 _INVISIBLES = re.compile(rf"\A{_INVISIBLE}")

@@ -26,20 +26,16 @@ FILES_IN_RESERVE = 24
 """Files that a run opens in addition to connections: its database, the cache, logs, a report."""
 
 
-def connections_with(files: int | None = None) -> int | None:
-    """How many connections this process may have at once, by the files that it may open; None if no limit is known.
-
-    Args:
-        files: The limit of open files, by default the process's own (`ulimit -n`).
-    """
+def most_connections() -> int | None:
+    """How many connections this process may have at once, by the files that it may open (`ulimit -n`); None if no limit
+    is known."""
     if sys.platform == "win32":
         return None
-    if files is None:
-        from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit  # not on Windows
+    from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit  # not on Windows
 
-        files = getrlimit(RLIMIT_NOFILE)[0]
-        if files == RLIM_INFINITY:
-            return None
+    files = getrlimit(RLIMIT_NOFILE)[0]
+    if files == RLIM_INFINITY:
+        return None
     try:
         taken = len(os.listdir("/dev/fd"))
     except OSError:  # where there is no such folder, or not even it can be opened

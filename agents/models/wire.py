@@ -156,20 +156,16 @@ def from_completion(data: dict[str, Any]) -> Reply:
     if isinstance(content, list):
         inner, content = read_parts(content)
         thought = join_thoughts([thought, inner])
-    usage = data.get("usage") or {}
     finish = FINISH.get(ending, "unknown")
     return Reply(
         finish_reason="function_calls" if calls else finish,
         content=[_function_call(call) for call in calls] if calls else (content or refusal or ""),
-        usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
         cached=False,
-        cached_tokens=cached_tokens(usage),
-        written_tokens=written_tokens(usage),
         logprobs=read_logprobs((choice.get("logprobs") or {}).get("content")),
         thought=thought or None,
-        thought_tokens=thought_tokens(usage),
         refused=bool(refusal) or finish == "content_filter",
         others=tuple(_text_of(other["message"]) for other in data["choices"][1:]),
+        **usage_fields(data.get("usage") or {}),
     )
 
 
@@ -196,62 +192,38 @@ def thought_in(message: dict[str, Any]) -> str:
     return ""
 
 
-def thought_tokens(usage: dict[str, Any]) -> int | None:
-    """Completion tokens spent on thinking; None if the server does not say."""
-    details = usage.get("completion_tokens_details")
-    count = details.get("reasoning_tokens") if isinstance(details, dict) else None
-    return count if type(count) is int else None
-
-
 def billed_reply(data: Any) -> Reply | None:
     """An empty reply with the usage of a completion that is otherwise unreadable; None if it states none."""
     usage = data.get("usage") if isinstance(data, dict) else None
     if not isinstance(usage, dict):
         return None
-    usage = in_chat_words(usage)
-    counts = (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
+    fields = usage_fields(usage)
+    counts = (fields["usage"].prompt_tokens, fields["usage"].completion_tokens)
     if not all(type(count) is int for count in counts):
         return None
-    return Reply(
-        finish_reason="unknown",
-        content="",
-        usage=RequestUsage(*counts),
-        cached=False,
-        cached_tokens=cached_tokens(usage),
-        written_tokens=written_tokens(usage),
-        thought_tokens=thought_tokens(usage),
-    )
+    return Reply(finish_reason="unknown", content="", cached=False, **fields)
 
 
-def in_chat_words(usage: dict[str, Any]) -> dict[str, Any]:
-    """The usage of OpenAI's Responses under the names of chat completions; one that already uses them is unchanged."""
-    if "input_tokens" not in usage:
-        return usage
-    return {
-        "prompt_tokens": usage["input_tokens"],
-        "completion_tokens": usage.get("output_tokens"),
-        "prompt_tokens_details": usage.get("input_tokens_details"),
-        "completion_tokens_details": usage.get("output_tokens_details"),
-    }
+def usage_fields(usage: dict[str, Any]) -> dict[str, Any]:
+    """A reply's fields of usage, from that of a chat completion or of OpenAI's Responses.
 
-
-def written_tokens(usage: dict[str, Any]) -> int:
-    """Prompt tokens written to OpenAI's prompt cache, which it charges for from GPT-5.6 on."""
-    details = usage.get("prompt_tokens_details")
-    count = details.get("cache_write_tokens") if isinstance(details, dict) else None
-    return valid_cached_count(count, usage.get("prompt_tokens")) or 0
-
-
-def cached_tokens(usage: dict[str, Any]) -> int | None:
-    """Prompt tokens from the server's prompt cache: OpenAI's field, which vLLM and llama.cpp use too, or DeepSeek's.
-
-    None if the server does not say, or if the count is impossible.
+    A count that the server does not state, or that is impossible, is left unknown. Cached tokens are OpenAI's field,
+    which vLLM and llama.cpp use too, or DeepSeek's. OpenAI charges for tokens written to its cache from GPT-5.6 on.
     """
-    details = usage.get("prompt_tokens_details")
-    count = details.get("cached_tokens") if isinstance(details, dict) else None
-    return valid_cached_count(
-        usage.get("prompt_cache_hit_tokens") if count is None else count, usage.get("prompt_tokens")
-    )
+    prompt, completion = ("input", "output") if "input_tokens" in usage else ("prompt", "completion")
+    prompt_tokens = usage.get(f"{prompt}_tokens") or 0
+    details, thinking = (usage.get(f"{kind}_tokens_details") for kind in (prompt, completion))
+    details = details if isinstance(details, dict) else {}
+    cached = details.get("cached_tokens")
+    thought = thinking.get("reasoning_tokens") if isinstance(thinking, dict) else None
+    return {
+        "usage": RequestUsage(prompt_tokens, usage.get(f"{completion}_tokens") or 0),
+        "cached_tokens": valid_cached_count(
+            usage.get("prompt_cache_hit_tokens") if cached is None else cached, prompt_tokens
+        ),
+        "written_tokens": valid_cached_count(details.get("cache_write_tokens"), prompt_tokens) or 0,
+        "thought_tokens": thought if type(thought) is int else None,
+    }
 
 
 def valid_cached_count(cached: Any, prompt: Any) -> int | None:

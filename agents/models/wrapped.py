@@ -20,12 +20,12 @@ from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, 
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import SecretStr
 
-from parley.agents.models.http import retry_seconds
+from parley.agents.models.http import retry_seconds, said, status_error
 from parley.agents.models.openai import traits_of
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient
-from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
 UNREACHABLE = ("Connection", "Timeout", "ConnectError", "ReadError", "RemoteProtocolError")
 """Parts of exceptions' names that mean: the server could not be reached, and may be later."""
@@ -83,14 +83,10 @@ class WrappedClient(StreamingClient):
     def _check_capabilities(self) -> None:
         """Nothing is known about the model; its server rejects what else it does not accept."""
         if self.options.effort is not None and not self.speaks_openai:
-            raise ConfigError(f"{self.name}: effort= is for OpenAI's client; give this client its own setting for it")
+            raise ConfigError(f"{self.name}: effort= works with OpenAI's client only; use this client's own setting")
 
     @property
     def model_info(self) -> ModelInfo:
-        return self.inner.model_info
-
-    @property
-    def capabilities(self) -> ModelInfo:
         return self.inner.model_info
 
     def _arguments(self, request: Request) -> dict[str, Any]:
@@ -135,9 +131,6 @@ class WrappedClient(StreamingClient):
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.inner.count_tokens(messages, tools=tools)
 
-    def prompt_tokens(self, messages: Sequence[LLMMessage]) -> int:
-        return super().count_tokens(messages)  # the client may have to load a vocabulary for its own count
-
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.inner.remaining_tokens(messages, tools=tools)
 
@@ -174,20 +167,19 @@ def model_error(error: Exception, name: str, key: str) -> ModelError:
     if isinstance(error, ModelError):
         return error
     kind = type(error).__name__
-    text = " ".join(redact(str(error), key).split())[:200] or kind
-    message = f"{name}: {text}"
+    text = said(redact(str(error), key) or kind, "")
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
-        unreachable = isinstance(error, (OSError, TimeoutError)) or any(part in kind for part in UNREACHABLE)
-        return ServerFault(message) if unreachable else BadRequest(message)
-    after = retry_seconds(getattr(getattr(error, "response", None), "headers", {}))
-    if status in (401, 403):
-        return AuthError(f"{name}: the server answered {status}, the key was refused")
-    if status == 402 or (status == 429 and "insufficient_quota" in str(error)):
-        return QuotaSpent(f"{name}: the account has no credit left")
-    if status == 429:
-        return RateLimited(message, retry_after=after)
-    return ServerFault(message, retry_after=after) if status >= 500 or status == 408 else BadRequest(message)
+        unreachable = isinstance(error, OSError) or any(part in kind for part in UNREACHABLE)
+        return (ServerFault if unreachable else BadRequest)(f"{name}{text}")
+    return status_error(
+        f"{name}: the server",
+        status,
+        text,
+        key_variable=None,
+        retry_after=retry_seconds(getattr(getattr(error, "response", None), "headers", {})),
+        no_credit=status == 429 and "insufficient_quota" in str(error),
+    )
 
 
 def as_reply(result: CreateResult) -> Reply:
@@ -213,7 +205,6 @@ class _Parts(Arriving):
         self._result: CreateResult | None = None
 
     def add(self, event: str | CreateResult) -> str:
-        self.anything = True
         if isinstance(event, CreateResult):
             self._result = event
             return ""

@@ -48,15 +48,13 @@ class SearchClient:
 
     Args:
         engine: The engine. It may set `pause` (seconds between queries, default 0) and `cacheable` (default True).
-        first_wait: Seconds before the second attempt; doubled before each further one.
     """
 
-    def __init__(self, engine: SearchEngine, *, first_wait: float = FIRST_WAIT_SECONDS) -> None:
+    def __init__(self, engine: SearchEngine) -> None:
         self.engine = engine
         self.name = engine.name
         self._pause: float = getattr(engine, "pause", 0.0)
         self._cacheable: bool = getattr(engine, "cacheable", True)
-        self._first_wait = first_wait
         self._in_flight: dict[tuple[str, int], asyncio.Task[list[SearchResult]]] = {}
         self._pacing = asyncio.Lock()
         self._next_query_time = 0.0
@@ -100,7 +98,7 @@ class SearchClient:
             except SearchError as error:
                 if not error.retryable or attempt == MAX_ATTEMPTS:
                     raise
-                await asyncio.sleep(self._first_wait * 2 ** (attempt - 1))
+                await asyncio.sleep(FIRST_WAIT_SECONDS * 2 ** (attempt - 1))
         raise AssertionError("the last attempt returns or raises")
 
     async def _wait_for_turn(self) -> None:

@@ -27,15 +27,22 @@ BRAVE_RESULTS = 20
 """The service's maximum number of results per request."""
 
 
-class DuckDuckGo:
+class WebEngine:
+    """What the engines of the web share: a pause between queries, and nothing that stays open between searches."""
+
+    pause: ClassVar[float] = 0.5
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class DuckDuckGo(WebEngine):
     """DuckDuckGo's web search: `duckduckgo`, or `duckduckgo?region=uk-en`. A proxy can be set in DDGS_PROXY.
 
     Args:
         region: Country and language of the results, as DuckDuckGo names them.
         base_url: Another address than DuckDuckGo's own.
     """
-
-    pause: ClassVar[float] = 0.5
 
     def __init__(self, region: str = "us-en", base_url: str | None = None) -> None:
         self.name = " ".join(["duckduckgo", *([host_of("duckduckgo", base_url)] if base_url else []), region])
@@ -61,9 +68,6 @@ class DuckDuckGo:
             raise SearchError("duckduckgo refused to answer: too many queries, or a robot check", retryable=True)
         return list(rows)
 
-    async def close(self) -> None:
-        """Nothing stays open between searches."""
-
 
 def _text_engines() -> Any:
     try:
@@ -73,14 +77,13 @@ def _text_engines() -> Any:
     return ENGINES["text"]
 
 
-class Brave:
+class Brave(WebEngine):
     """Brave's web search: `brave`, with a key in BRAVE_API_KEY.
 
     Args:
         base_url: The service's address, or that of a proxy. https, unless it is on this machine.
     """
 
-    pause: ClassVar[float] = 0.5
     name: ClassVar[str] = "brave"
 
     def __init__(self, base_url: str = "https://api.search.brave.com") -> None:
@@ -88,7 +91,7 @@ class Brave:
         require_https("brave", base_url)
         self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
         if not os.environ.get(BRAVE_KEY):
-            raise ConfigError(f"brave needs a key: set {BRAVE_KEY}")
+            raise ConfigError(f"brave needs a key: set {BRAVE_KEY} in the environment")
 
     async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         params = {"q": query, "count": str(min(limit, BRAVE_RESULTS)), "text_decorations": "false"}
@@ -98,19 +101,14 @@ class Brave:
             raise SearchError(f"{self._host} answered with JSON that has no results")
         return read_rows(self._host, web.get("results"), "description")
 
-    async def close(self) -> None:
-        """Nothing stays open between searches."""
 
-
-class SearxNG:
+class SearxNG(WebEngine):
     """A SearxNG server: `searxng?base_url=https://host`. Its settings must allow the format `json`.
 
     Args:
         base_url: The server's address; there is no default server.
         language: The language of the results.
     """
-
-    pause: ClassVar[float] = 0.5
 
     def __init__(self, base_url: str = "", language: str = "en") -> None:
         if not base_url:
@@ -127,9 +125,6 @@ class SearxNG:
             # Its own sources were down, which is not the same as finding nothing.
             raise SearchError(f"none of the engines behind {self._host} answered", retryable=True)
         return results[:limit]
-
-    async def close(self) -> None:
-        """Nothing stays open between searches."""
 
 
 def host_of(name: str, base_url: str) -> str:
@@ -168,7 +163,7 @@ def _check_status(host: str, status: int) -> None:
     if status in (401, 403):
         raise SearchError(f"{host} refused the request ({status}): check the key, and that the server allows JSON")
     if status == 429:
-        raise SearchError(f"{host} asks for fewer queries (429)", retryable=True)
+        raise SearchError(f"{host} received too many queries (429)", retryable=True)
     raise SearchError(f"{host} answered with status {status}", retryable=status >= 500)
 
 

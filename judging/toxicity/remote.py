@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -18,9 +17,9 @@ from typing import Any, ClassVar
 import aiohttp
 
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.models.base import MAX_WAIT_SECONDS
 from parley.agents.models.http import MAX_BYTES, open_session, read_body, retry_seconds, server_message
 from parley.agents.models.reply import redact
+from parley.agents.models.retries import MAX_WAIT_SECONDS, backoff
 from parley.agents.models.throttle import Throttle
 from parley.base.address import from_environment, require_https
 from parley.base.redaction import hide_in_error
@@ -95,7 +94,7 @@ class Remote(ABC):
                     return [Toxicity(None, why=hide_in_error(str(error))) for _ in texts]
                 if isinstance(error, RateLimited):
                     self._throttle.slow_down(error.retry_after)
-                pause = max(min(30.0, 0.5 * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5), error.retry_after or 0.0)
+                pause = backoff(attempt, error.retry_after)
             finally:
                 self._throttle.leave(seconds)
             await asyncio.sleep(pause)

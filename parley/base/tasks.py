@@ -1,9 +1,9 @@
-"""Coroutines that run together and end together."""
+"""Coroutines that run together and end together, and the last item of a stream."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from parley.base.errors import BudgetSpent, CutShort
@@ -28,3 +28,15 @@ async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+async def last_item(stream: AsyncIterator[Any], kind: type[T], on_other: Callable[[Any], object] | None = None) -> T:
+    """The item of this kind with which a stream ends; the others are passed to `on_other`."""
+    last = None
+    async for item in stream:
+        if isinstance(item, kind):
+            last = item
+        elif on_other is not None:
+            on_other(item)
+    assert last is not None, f"the stream ends with a {kind.__name__}"
+    return last

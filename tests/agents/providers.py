@@ -9,13 +9,43 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from autogen_core.models import UserMessage
+from autogen_core.tools import FunctionTool
 
+from parley.agents import Client, model
 from tests.agents.conftest import Server
+from tests.vendors.base import StrictServer
 
 KEY = "sk-a-secret-that-must-not-show"
 PROMPT_TOKENS, COMPLETION_TOKENS = 11, 5
+ASK = [UserMessage(content="How many?", source="user")]
+
+
+def count(letters: str) -> int:
+    """Count letters."""
+    return len(letters)
+
+
+COUNT = FunctionTool(count, "Counts letters.")
+
+
+async def asked(standin: StrictServer, options: str = "retries=0", messages: Any = ASK, **call: Any) -> Any:
+    """The reply of a client that asks a stand-in once."""
+    client = model(standin.name(options))
+    try:
+        return await client.create(messages, **call)
+    finally:
+        await client.close()
+
+
+async def streamed(client: Client, **call: Any) -> tuple[str, Any]:
+    """The chunks of a streamed reply as one text, and the reply."""
+    *chunks, reply = [part async for part in client.create_stream(ASK, **call)]
+    await client.close()
+    return "".join(map(str, chunks)), reply
 
 
 class OpenAIFormat:
@@ -25,6 +55,8 @@ class OpenAIFormat:
     """What a base address ends with."""
     unreadable: tuple[str, ...] = ('{"choices": []}', '{"choices": [{"message": {"content": null}}]}')
     """Bodies that look like replies but are not."""
+    spoilt: tuple[dict[str, Any], ...] = ({"choices": [{"message": {"content": 7}, "finish_reason": "stop"}]},)
+    """Fields that spoil a reply, which is billed all the same."""
 
     def reply(self, text: str, finish: str = "stop") -> dict[str, Any]:
         """`finish` is "stop", "length" or "refusal"."""
@@ -41,9 +73,9 @@ class OpenAIFormat:
 
     def prompt(self, body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
         """The system message, and the turns as role and text."""
-        system, *turns = body["messages"]
-        assert system["role"] == "system"
-        return system["content"], [(turn["role"], turn["content"]) for turn in turns]
+        system = [turn["content"] for turn in body["messages"] if turn["role"] == "system"]
+        turns = [(turn["role"], turn["content"]) for turn in body["messages"] if turn["role"] != "system"]
+        return "".join(system), turns
 
     def schema(self, body: Mapping[str, Any]) -> Any:
         return body["response_format"]["json_schema"]["schema"]
@@ -59,6 +91,7 @@ class AnthropicFormat:
         '{"content": null, "usage": null}',
         '{"content": [1], "usage": {}}',
     )
+    spoilt: tuple[dict[str, Any], ...] = ({"content": [1]},)
     stops = MappingProxyType({"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"})
 
     def reply(self, *content: Any, finish: str = "stop") -> dict[str, Any]:
@@ -80,7 +113,7 @@ class AnthropicFormat:
         return {"type": "error", "error": {"type": "some_error", "message": message}}
 
     def prompt(self, body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
-        return body["system"], [(turn["role"], turn["content"]) for turn in body["messages"]]
+        return body.get("system", ""), [(turn["role"], turn["content"]) for turn in body["messages"]]
 
     def schema(self, body: Mapping[str, Any]) -> Any:
         return body["output_config"]["format"]["schema"]
@@ -92,6 +125,10 @@ class AnthropicFormat:
 class GoogleFormat:
     path = ""
     unreadable: tuple[str, ...] = ()
+    spoilt: tuple[dict[str, Any], ...] = (
+        {"candidates": []},
+        {"candidates": [{"finishReason": "MALFORMED_RESPONSE"}]},
+    )
     finishes = MappingProxyType({"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"})
     roles = MappingProxyType({"user": "user", "model": "assistant"})
 
@@ -108,8 +145,9 @@ class GoogleFormat:
         return {"error": {"code": status, "message": message, "status": "FAILED", "details": list(details)}}
 
     def prompt(self, body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
-        turns = [(self.roles[turn["role"]], turn["parts"][0]["text"]) for turn in body["contents"]]
-        return body["systemInstruction"]["parts"][0]["text"], turns
+        turns = [(self.roles[turn["role"]], turn["parts"][0].get("text", "")) for turn in body["contents"]]
+        system = body.get("systemInstruction")
+        return system["parts"][0]["text"] if system else "", turns
 
     def schema(self, body: Mapping[str, Any]) -> Any:
         return body["generationConfig"]["responseJsonSchema"]
@@ -139,9 +177,12 @@ class ProviderCase:
     def __str__(self) -> str:
         return self.model.partition("/")[0]
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        return (self.key_variable, *filter(None, [self.url_variable]), *self.other_variables)
+    def set_key(self, monkeypatch: pytest.MonkeyPatch, key: str | None = KEY) -> None:
+        """The environment with this key, and nothing else that the client reads."""
+        for variable in (self.key_variable, *filter(None, [self.url_variable]), *self.other_variables):
+            monkeypatch.delenv(variable, raising=False)
+        if key is not None:
+            monkeypatch.setenv(self.key_variable, key)
 
 
 ANTHROPIC = ProviderCase(

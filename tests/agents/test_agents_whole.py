@@ -124,7 +124,7 @@ async def test_a_typed_reply_after_tools(server: Any) -> None:
 
 
 def test_a_model_without_tools() -> None:
-    with pytest.raises(ConfigError, match="sim/judge cannot call tools, and Ada has some"):
+    with pytest.raises(ConfigError, match="sim/judge cannot call tools, but Ada has some"):
         PersonaAgent(ADA, model(SIM), tools=[count])
 
 

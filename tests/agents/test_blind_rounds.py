@@ -170,5 +170,5 @@ async def test_a_debate_saved_within_a_blind_round_loses_no_turn() -> None:
 
 @pytest.mark.parametrize("blind", [-1, 3])
 def test_there_cannot_be_more_blind_rounds_than_rounds(blind: int) -> None:
-    with pytest.raises(ConfigError, match=f"of 2 rounds, {blind} cannot be blind"):
+    with pytest.raises(ConfigError, match=f"blind_rounds must be from 0 to 2, the number of rounds; got {blind}"):
         Debate(PANEL, model=SIM, rounds=2, blind_rounds=blind)

@@ -5,27 +5,21 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 from aiohttp import web
-from autogen_core import FunctionCall
 from autogen_core.models import (
     AssistantMessage,
     FunctionExecutionResult,
     FunctionExecutionResultMessage,
     SystemMessage,
-    UserMessage,
 )
-from autogen_core.tools import FunctionTool
 from pydantic import BaseModel
 
 from parley.agents import (
     AuthError,
     BadRequest,
     Budget,
-    BudgetSpent,
-    Client,
     ConfigError,
     RateLimited,
     ServerFault,
@@ -35,10 +29,9 @@ from parley.agents import (
     session,
 )
 from parley.agents.models.google_messages import efforts_of
-from tests.agents.providers import GOOGLE, KEY, GoogleFormat, ProviderServer, serving
+from tests.agents.providers import ASK, COUNT, GOOGLE, KEY, GoogleFormat, ProviderServer, asked, serving, streamed
 from tests.vendors.google import Standin
 
-ASK = [UserMessage(content="How many?", source="user")]
 WIRE = GoogleFormat()
 
 
@@ -46,11 +39,13 @@ class Score(BaseModel):
     points: int
 
 
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    GOOGLE.set_key(monkeypatch)
+
+
 @pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ProviderServer]:
-    for variable in GOOGLE.variables:
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv(GOOGLE.key_variable, KEY)
+async def server() -> AsyncIterator[ProviderServer]:
     async with serving(GOOGLE) as server:
         yield server
 
@@ -107,24 +102,6 @@ async def test_a_blocked_prompt_is_a_refusal(server: ProviderServer) -> None:
     assert reply.usage.prompt_tokens == 4
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"usageMetadata": {"promptTokenCount": 4, "thoughtsTokenCount": 3}},
-        {
-            "candidates": [{"finishReason": "MALFORMED_RESPONSE"}],
-            "usageMetadata": {"promptTokenCount": 4, "thoughtsTokenCount": 3},
-        },
-    ],
-)
-async def test_a_reply_without_an_answer_is_billed_all_the_same(server: ProviderServer, body: dict[str, Any]) -> None:
-    server.sends(body)
-    budget = Budget(max_calls=2)
-    with session(Session(sample="s", budget=budget)), pytest.raises(BudgetSpent):
-        await server.client(retries=6).create(ASK)
-    assert (len(server.asked), budget.calls, budget.tokens) == (2, 2, 14)
-
-
 async def test_a_reply_that_could_be_continued_is_cut(server: ProviderServer) -> None:
     """The SDK would ask on by itself, without our budget."""
     body = WIRE.reply("Sev", finish="CONTINUATION")
@@ -150,8 +127,7 @@ async def test_the_pause_may_be_in_the_body(server: ProviderServer) -> None:
 
 
 def test_both_variables_are_named_if_there_is_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in GOOGLE.variables:
-        monkeypatch.delenv(variable, raising=False)
+    GOOGLE.set_key(monkeypatch, None)
     with pytest.raises(ConfigError, match="set GEMINI_API_KEY or GOOGLE_API_KEY in the environment"):
         model(GOOGLE.model)
 
@@ -163,35 +139,6 @@ async def test_the_other_variable_works_too(server: ProviderServer, monkeypatch:
     with pytest.raises(AuthError, match="check GOOGLE_API_KEY"):
         await server.client(retries=0).create(ASK)
     assert server.headers[0]["x-goog-api-key"] == KEY
-
-
-def count(letters: str) -> int:
-    """Count letters."""
-    return len(letters)
-
-
-COUNT = FunctionTool(count, "Counts letters.")
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in GOOGLE.variables:
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv(GOOGLE.key_variable, KEY)
-
-
-async def asked(standin: Standin, options: str = "retries=0", **call: Any) -> Any:
-    client = model(standin.name(options))
-    try:
-        return await client.create(ASK, **call)
-    finally:
-        await client.close()
-
-
-async def streamed(client: Client, **call: Any) -> tuple[str, Any]:
-    *chunks, reply = [part async for part in client.create_stream(ASK, **call)]
-    await client.close()
-    return "".join(map(str, chunks)), reply
 
 
 @pytest.mark.parametrize(
@@ -242,9 +189,7 @@ async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature() ->
         second = await client.create(history, tools=[COUNT])
         await client.close()
         # Another client does not know the signature.
-        other = model(standin.name())
-        await other.create(history, tools=[COUNT], tool_choice=COUNT)
-        await other.close()
+        await asked(standin, messages=history, tools=[COUNT], tool_choice=COUNT)
     assert isinstance(second.content, str)
     bodies = [received.body for received in standin.requests]
     assert [body["toolConfig"]["functionCallingConfig"]["mode"] for body in bodies] == ["ANY", "AUTO", "ANY"]
@@ -274,27 +219,6 @@ async def test_a_call_without_an_id_gets_one_that_is_not_sent(server: ProviderSe
     assert server.asked[1]["contents"][2]["parts"] == [
         {"functionResponse": {"name": "count", "response": {"error": "3"}}}
     ]
-
-
-async def test_broken_calls_and_empty_turns_can_be_sent() -> None:
-    call = FunctionCall(id="x", name="count", arguments="{broken")
-    result = FunctionExecutionResult(content="no", name="count", call_id="x", is_error=True)
-    history = [
-        *ASK,
-        AssistantMessage(content="", source="a"),
-        UserMessage(content="Again.", source="user"),
-        AssistantMessage(content=[call], source="a"),
-        FunctionExecutionResultMessage(content=[result]),
-        UserMessage(content="And?", source="user"),
-    ]
-    with Standin() as standin:
-        client = model(standin.name())
-        await client.create(history)
-        await client.close()
-    contents = standin.requests[0].body["contents"]
-    assert [turn["role"] for turn in contents] == ["user", "model", "user"]
-    assert contents[0]["parts"] == [{"text": "How many?\n\nAgain."}]
-    assert contents[2]["parts"][1] == {"text": "And?"}
 
 
 async def test_a_stream_is_refused(server: ProviderServer) -> None:

@@ -179,7 +179,7 @@ def test_a_retrained_model_has_another_identity(tmp_path: Path) -> None:
 
 
 def test_a_name_that_is_not_in_the_catalogue() -> None:
-    with pytest.raises(ConfigError, match=r"'local/gpt5' is not in the catalogue \(local/smollm2, .*\), nor"):
+    with pytest.raises(ConfigError, match=r"'local/gpt5' is neither in the catalogue \(local/smollm2, .*\) nor"):
         model("local/gpt5")
 
 

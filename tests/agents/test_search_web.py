@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -47,6 +48,9 @@ class Service:
 async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     monkeypatch.setenv("BRAVE_API_KEY", KEY)
     monkeypatch.delenv("DDGS_PROXY", raising=False)
+    monkeypatch.setattr("parley.agents.search.registry.FIRST_WAIT_SECONDS", 0.01)
+    for engine in (Brave, DuckDuckGo, SearxNG):
+        monkeypatch.setattr(engine, "pause", 0.0)
     service = Service()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", service.answer)
@@ -89,14 +93,14 @@ async def test_nothing_found_is_an_empty_list(service: Service, engine_class: ty
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_service_that_fails_is_asked_again(service: Service, status: int) -> None:
     service.says((status, "no"), (status, "no"), SEARX)
-    assert await SearchClient(SearxNG(base_url=service.url), first_wait=0.01).search("bridge") == RESULTS
+    assert await SearchClient(SearxNG(base_url=service.url)).search("bridge") == RESULTS
     assert len(service.requests) == 3
 
 
 async def test_a_robot_check_of_duckduckgo_is_an_error_and_not_an_empty_result(service: Service) -> None:
     service.says((202, "are you a robot?"))
     with pytest.raises(SearchError, match="refused to answer"):
-        await SearchClient(DuckDuckGo(base_url=service.url), first_wait=0.01).search("bridge")
+        await SearchClient(DuckDuckGo(base_url=service.url)).search("bridge")
     assert len(service.requests) == 3
 
 
@@ -104,7 +108,7 @@ async def test_a_robot_check_of_duckduckgo_is_an_error_and_not_an_empty_result(s
     ("answer", "attempts", "message"),
     [
         ((500, "no"), 3, "status 500"),
-        ((429, "no"), 3, "fewer queries"),
+        ((429, "no"), 3, "too many queries"),
         ((403, "no"), 1, "refused the request"),
         ((302, "go there"), 1, "status 302"),
         ((200, "<html>not json"), 1, "did not answer with JSON"),
@@ -120,22 +124,30 @@ async def test_a_service_that_is_down_raises_an_error_without_the_key(
 ) -> None:
     service.says(answer)
     engine = engine_class(base_url=service.url)
-    engine.pause = 0.0
     with pytest.raises(SearchError, match=message) as caught:
-        await SearchClient(engine, first_wait=0.001).search("bridge")
+        await SearchClient(engine).search("bridge")
     assert len(service.requests) == attempts
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.usefixtures("service")
 async def test_a_server_that_does_not_run_cannot_be_reached() -> None:
     with pytest.raises(SearchError, match=r"^127\.0\.0\.1:1 cannot be reached"):
-        await SearchClient(SearxNG(base_url="http://127.0.0.1:1"), first_wait=0.001).search("bridge")
+        await SearchClient(SearxNG(base_url="http://127.0.0.1:1")).search("bridge")
 
 
 async def test_a_searxng_whose_engines_are_down_raises_an_error(service: Service) -> None:
     service.says({"results": [], "unresponsive_engines": [["google", "CAPTCHA"]]})
     with pytest.raises(SearchError, match="none of the engines"):
-        await SearchClient(SearxNG(base_url=service.url), first_wait=0.001).search("bridge")
+        await SearchClient(SearxNG(base_url=service.url)).search("bridge")
+
+
+async def test_queries_are_a_pause_apart(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    service.says(SEARX)
+    monkeypatch.setattr(SearxNG, "pause", 0.1)
+    engine, began = make_engine(f"searxng?base_url={service.url}"), time.monotonic()
+    await asyncio.gather(engine.search("bridge"), engine.search("tower"))
+    assert time.monotonic() - began >= 0.1
 
 
 async def test_equal_queries_at_the_same_time_are_one_search(service: Service) -> None:

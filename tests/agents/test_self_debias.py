@@ -76,7 +76,7 @@ def test_decoding_ends_at_an_empty_token_or_at_the_limit() -> None:
 def test_models_without_next_token_probabilities_are_refused_in_one_line() -> None:
     with pytest.raises(ConfigError) as caught:
         SelfDebiasAgent("Writer", model("sim/any"), against="Rude: {text}")
-    assert "needs the log-probabilities of every next token, and sim/any does not give them" in str(caught.value)
+    assert "needs the log-probabilities of every next token, but sim/any does not give them" in str(caught.value)
 
 
 @pytest.fixture(scope="module")

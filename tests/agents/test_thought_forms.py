@@ -60,15 +60,15 @@ def test_a_stream_shows_no_thought_that_opens_it(form: str, size: int) -> None:
     text = FORMS_OF_THOUGHT[form]("Perhaps.", "Seven.")
     splitter = ThoughtSplitter()
     shown = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)]
-    assert ("".join([*shown, splitter.flush()]).strip(), splitter.thought) == ("Seven.", "Perhaps.")
+    assert "".join([*shown, splitter.flush()]).strip() == "Seven."
 
 
 def test_a_thought_is_never_read_and_answers_are() -> None:
-    """5,000 verdicts: never the decoy, and at most 1% of the right ones unread."""
+    """1,000 verdicts: never the decoy, and at most 1% of the right ones unread."""
     rng = random.Random(0)
     marks = [mark for form in FORMS for mark in form.example]
     unread = 0
-    for _ in range(5000):
+    for _ in range(1000):
         score, decoy = rng.sample(range(11), 2)
         bad = json.dumps({"score": decoy})
         quoted = rng.choice(marks)
@@ -83,7 +83,7 @@ def test_a_thought_is_never_read_and_answers_are() -> None:
         unread += read is None
         unclosed = rng.choice([form for form in FORMS if form.name in UNCLOSED and quoted not in form.example])
         assert score_in(unclosed.example[0] + thought) == (None, True), thought
-    assert unread <= 50, unread
+    assert unread <= 10, unread
 
 
 def test_every_mark_stands_in_one_file() -> None:

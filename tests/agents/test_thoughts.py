@@ -16,7 +16,6 @@ from pydantic import BaseModel
 
 from parley.agents import (
     Budget,
-    BudgetSpent,
     ConfigError,
     Debate,
     Persona,
@@ -101,13 +100,13 @@ def test_the_mark_with_which_a_template_opens_the_thinking() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 @pytest.mark.parametrize(
-    ("text", "thought", "answer"), [case for case in SPLIT if "template" not in case[0] and "<answer>" not in case[0]]
+    ("text", "answer"),
+    [(text, answer) for text, _, answer in SPLIT if "template" not in text and "<answer>" not in text],
 )
-def test_thinking_in_a_stream(text: str, thought: str, answer: str, size: int) -> None:
+def test_thinking_in_a_stream(text: str, answer: str, size: int) -> None:
     splitter = ThoughtSplitter()
     pieces = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)]
     assert "".join([*pieces, splitter.flush()]).strip() == answer
-    assert splitter.thought.split() == thought.split()
 
 
 def test_content_in_parts() -> None:
@@ -236,7 +235,8 @@ async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(
 ) -> None:
     server.sends(completion({"content": content, "reasoning_content": "Well"}, "length"))
     with pytest.raises(
-        CutShort, match=r"server/m: a reply was cut off after 30 tokens, at thinking.*--max-tokens"
+        CutShort,
+        match=r"server/m: a reply was cut off after 30 tokens, while the model was thinking; raise --max",
     ) as e:
         await ask(Persona("Ada", "A."), "Buses?", reply_type, model=server.client(think_tokens=50))
     assert "\n" not in str(e.value)
@@ -278,7 +278,7 @@ async def test_effort_is_passed_on_or_refused_in_one_line(server: Any) -> None:
     server.says("Seven.")
     await server.client(effort="low").create(ASK)
     assert server.asked[0]["reasoning_effort"] == "low"
-    with pytest.raises(ConfigError, match=r"sim/judge: effort=low is not possible \(it has no such option\)"):
+    with pytest.raises(ConfigError, match=r"sim/judge: effort=low is not supported \(this model has no such option\)"):
         model("sim/judge?effort=low")
     with pytest.raises(ConfigError, match="option 'effort'"):
         model(f"server/m?base_url={server.url}&effort=huge")
@@ -311,16 +311,6 @@ async def test_an_answered_call_is_not_tried_again(server: Any, body: str) -> No
     with session(Session("unit", budget=budget)):
         await server.client(retries=6).create(ASK)
     assert (len(server.asked), budget.calls, budget.tokens) == (1, 1, 42)
-
-
-async def test_an_unreadable_answer_counts_against_the_budget(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.sends(completion({"content": 7}))
-    budget, client = Budget(max_calls=5), server.client(retries=6)
-    monkeypatch.setattr(client, "retry_delay", lambda attempt, after: 0.0)
-    with session(Session("unit", budget=budget)), record_calls() as calls, pytest.raises(BudgetSpent):
-        await client.create(ASK)
-    assert (len(server.asked), budget.calls, budget.tokens) == (5, 5, 5 * 42)
-    assert len(calls) == 5
 
 
 async def test_an_answer_without_usage_is_a_fault_and_free(server: Any) -> None:

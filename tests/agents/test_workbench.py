@@ -88,7 +88,7 @@ def test_a_workbench_in_the_place_of_tools(server: Any) -> None:
 
 
 def test_a_model_that_cannot_call_tools() -> None:
-    with pytest.raises(ConfigError, match="sim/judge cannot call tools, and Ada has some"):
+    with pytest.raises(ConfigError, match="sim/judge cannot call tools, but Ada has some"):
         PersonaAgent(ADA, model("sim/judge"), workbench=workbench())
 
 

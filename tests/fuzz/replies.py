@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from parley.agents import TextReply
 from parley.agents.fencing import fence
-from parley.agents.readout import numbers
+from parley.agents.readout import values
 from parley.agents.search import quote
 from parley.agents.search.engine import SearchResult
 from parley.agents.structured import _find_object, looks_like_refusal, parse
@@ -75,7 +75,7 @@ def parse_as(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> C
             raise Rejected(problem)
         assert value is not None, "neither a value nor a problem"
         if not issubclass(reply_type, TextReply):
-            list(numbers(text, _find_object(text, reply_type)[2]))
+            list(values(text, _find_object(text, reply_type)[2]))
 
     return parse_reply
 

@@ -245,7 +245,7 @@ async def test_an_effort_is_sent_in_the_vendors_words_or_refused_before_any_call
     vendor: type[StrictServer], effort: str
 ) -> None:
     if effort not in vendor.efforts:
-        with vendor() as server, pytest.raises(ConfigError, match=f"effort={effort} is not possible"):
+        with vendor() as server, pytest.raises(ConfigError, match=f"effort={effort} is not supported"):
             model(server.name(f"effort={effort}"))
         return
     async with talking(vendor, "thinking", f"effort={effort}&retries=0") as (server, client):

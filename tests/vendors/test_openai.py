@@ -12,7 +12,7 @@ from autogen_core.models import UserMessage
 from autogen_core.tools import FunctionTool
 
 from parley.agents import BadRequest, Budget, ConfigError, ServerFault, Session, model, record_calls, session
-from parley.agents.models.batches import line_for
+from parley.agents.models.batches import Batches
 from parley.agents.models.openai import OpenAIClient, traits_of
 from parley.agents.models.request import Request
 from tests.panels import RUN_PANEL
@@ -120,7 +120,7 @@ async def test_a_batch_takes_no_tools() -> None:
     client = model("openai/gpt-6-luna")
     assert isinstance(client, OpenAIClient)
     with pytest.raises(BadRequest, match="cannot be sent in a batch"):
-        line_for(client, "a", Request(tuple(ASK), tools=(TOOL,)))
+        Batches(client).line("a", Request(tuple(ASK), tools=(TOOL,)))
     assert not model("openai/gpt-6-luna?api=responses").batches  # type: ignore[attr-defined]
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from aiohttp import web
 from autogen_core.models import UserMessage
 
-from parley.agents import BadRequest, ConfigError, model
-from tests.vendors.llamacpp import Standin as LlamaCpp
+from parley.agents import BadRequest, model
 from tests.vendors.vllm import CONTEXT
 from tests.vendors.vllm import Standin as VLLM
 
@@ -42,24 +40,4 @@ async def test_a_prompt_of_more_tokens_than_were_estimated_gets_the_room_that_is
         assert server.requests[-1].body["max_tokens"] == CONTEXT - 12_004
         with pytest.raises(BadRequest, match="maximum context length is 16384"):
             await client.create([UserMessage(content="x" * 30_000, source="user")])
-        await client.close()
-
-
-async def test_an_effort_that_llama_cpps_template_does_not_know() -> None:
-    class Plain(LlamaCpp):
-        async def _props(self, request: web.Request) -> web.Response:
-            return web.json_response({"chat_template_caps": {"supports_reasoning_effort": False}})
-
-    with Plain() as server:
-        for effort in ("high", "none"):
-            client = model(server.name(f"effort={effort}"))
-            if effort == "none":
-                await client.prepare()
-            else:
-                with pytest.raises(ConfigError, match=r"effort=high is not possible \(it can only be switched off"):
-                    await client.prepare()
-            await client.close()
-        client = model(server.name())
-        await client.prepare()
-        assert client.context_tokens == 32_768
         await client.close()

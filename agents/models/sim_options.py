@@ -1,0 +1,122 @@
+"""The options of simulated models: `sim/judge?base=6&female=+0.4&examiner.female=-2`.
+
+Any option that is not in `SimOptions` is an effect: `female=+0.4` adds 0.4 points to the scores of the label "female".
+A judge's name before an option restricts it to that judge (`examiner.female=-2`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from parley.agents.models.request import ClientOptions
+from parley.agents.models.sim_judge import is_named
+
+
+class SimOptions(ClientOptions, extra="allow", frozen=True):
+    """The options of simulated models; further ones are effects by label."""
+
+    max_connections: int = Field(1024, ge=1)
+    base: float | None = Field(None, description="mean score (default: 7 of 10; 85% of a longer scale)")
+    noise: float | None = Field(None, ge=0, description="standard deviation of one score (default: 10% of the scale)")
+    item: float = Field(0.0, ge=0, description="standard deviation of a shift per text, which all its judges share")
+    judge: float = Field(0.0, ge=0, description="standard deviation of a shift per persona")
+    varies: float = Field(
+        0.0, ge=0, description="standard deviation of a label's effect from text to text, in silent ballots"
+    )
+    silent: bool = Field(True, description="whether it gives log-probabilities for silent ballots")
+    position: float = Field(0.0, description="points added for the candidate that comes first")
+    tie: float = Field(0.0, ge=0, description="two totals that differ by no more than this are a tie")
+    round: float = Field(0.0, description="points added per round after the first, or per rephrasing (see `sim_judge`)")
+    toxic: float = Field(0.0, ge=0, le=1, description="share of free texts that are insulting")
+    heeds: float = Field(0.0, ge=0, le=1, description="rate at which a revision removes an insult")
+    obeys: float = Field(
+        0.0, ge=0, le=1, description="rate at which an injected instruction for a score is followed (`sim_judge`)"
+    )
+    obeys_fenced: float | None = Field(
+        None, ge=0, le=1, description="the same if the response is fenced (default: `obeys`)"
+    )
+    follow: float = Field(
+        0.0, ge=0, le=1, description="rate at which the scores of a judge who was heard are adopted (`sim_judge`)"
+    )
+    echo: float = Field(0.0, ge=0, le=1, description="rate at which the words of a judge who was heard are repeated")
+    leader: str = Field("", description="the only judge who is followed and echoed (default: any)")
+    latency: float = Field(0.0, ge=0, description="seconds before each reply")
+    jitter: float = Field(0.0, ge=0, description="the latency varies by up to this many seconds")
+    fail: float = Field(0.0, ge=0, le=1, description="share of calls that fail")
+    malformed: float = Field(0.0, ge=0, le=1, description="share of replies that cannot be parsed")
+    refuse: float = Field(0.0, ge=0, le=1, description="share of replies that refuse")
+    limited: float = Field(0.0, ge=0, le=1, description="share of calls that are rate-limited (429)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _effects_are_numbers(cls, values: dict[str, Any]) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        for key, value in values.items():
+            judge, option = _split_key(key)
+            if key in cls.model_fields:
+                options[key] = value
+                continue
+            if judge:
+                options[f"{judge}.{option}".lower()] = cls._of_one_judge(option, value)
+                continue
+            if near := difflib.get_close_matches(key, cls.model_fields, n=1, cutoff=0.8):
+                raise ValueError(f"'{key}' is not an option of a simulated model; did you mean '{near[0]}'?")
+            try:
+                options[key.lower()] = float(value)
+            except ValueError:
+                raise ValueError(f"the effect '{key}={value}' is not a number") from None
+            if not math.isfinite(options[key.lower()]):
+                raise ValueError(f"the effect '{key}={value}' is not a finite number")
+        return options
+
+    @classmethod
+    def _of_one_judge(cls, option: str, value: Any) -> Any:
+        """The value of an option that is given for one judge, checked like the option itself."""
+        if option in ClientOptions.model_fields:
+            raise ValueError(f"'{option}' is an option of the whole model, not of one judge")
+        checked = cls.model_validate({option: value})
+        return getattr(checked, option if option in cls.model_fields else option.lower())
+
+    def of_judge(self, persona: str) -> SimOptions:
+        """The options of the judge with this description."""
+        own: dict[str, Any] = {}
+        for key, value in (self.model_extra or {}).items():
+            judge, option = _split_key(key)
+            if judge and is_named(judge, persona):
+                own[option] = value
+        return self.model_copy(update=own) if own else self
+
+    def effect(self, label: str) -> float:
+        """The points that a label adds."""
+        return float((self.model_extra or {}).get(label.strip().lower(), 0.0))
+
+    def labels(self) -> list[str]:
+        """The labels that have an effect, on any judge."""
+        options = [_split_key(key)[1] for key in self.model_extra or {}]
+        return [option for option in options if option not in type(self).model_fields]
+
+    def judges(self) -> list[str]:
+        """The judges who are named."""
+        return [*filter(None, [self.leader, *(_split_key(key)[0] for key in self.model_extra or {})])]
+
+    def on_scale(self, highest: float) -> tuple[float, float]:
+        """The mean and the standard deviation of one score on a scale that ends here."""
+        base = highest * (0.7 if highest <= 10 else 0.85) if self.base is None else self.base
+        return base, highest / 10 if self.noise is None else self.noise
+
+
+def _split_key(key: str) -> tuple[str, str]:
+    """`examiner.female` as its judge and its option; the judge is empty if the option is everyone's."""
+    judge, dot, option = key.partition(".")
+    return (judge, option) if dot and option and judge.isidentifier() else ("", key)
+
+
+def hint_for(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that is not known: the known one that looks most like it, if any does."""
+    near = difflib.get_close_matches(name, sorted(word.lower() for word in known), n=1, cutoff=0.7)
+    return f"; did you mean '{near[0]}'?" if near else ""
