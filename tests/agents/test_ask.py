@@ -10,7 +10,6 @@ import pytest
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-import parley
 from parley.agents import (
     Budget,
     BudgetSpent,
@@ -20,8 +19,6 @@ from parley.agents import (
     Persona,
     ReplyCache,
     Session,
-    Transcript,
-    Usage,
     ask,
     model,
     record_calls,
@@ -46,28 +43,6 @@ async def test_plain_text() -> None:
     assert call.model == SIM
     assert call.reply == turn.text
     assert [(message.role, message.text) for message in call.prompt] == [("system", ADA.about), ("user", PROMPT)]
-
-
-async def test_a_typed_reply() -> None:
-    turn = await ask(ADA, PROMPT, Opinion, model=f"{SIM}?base=6&noise=0")
-    assert (turn.verdict, turn.parse_status) == (Opinion(score=6), "ok")
-
-
-async def test_a_reply_that_is_repaired(server: Any) -> None:
-    server.says("Seven.", '{"score": 7}')
-    turn = await ask(ADA, PROMPT, Opinion, model=server.client())
-    assert (turn.verdict, turn.parse_status, len(turn.calls)) == (Opinion(score=7), "repaired", 2)
-
-
-async def test_a_reply_that_cannot_be_parsed() -> None:
-    turn = await ask(ADA, PROMPT, Opinion, model=f"{SIM}?malformed=1")
-    assert (turn.verdict, turn.parse_status, len(turn.calls)) == (None, "unparsed", 2)
-
-
-async def test_a_refusal(server: Any) -> None:
-    server.says("I'm sorry, but I can't do that.")
-    turn = await ask(ADA, PROMPT, Opinion, model=server.client())
-    assert (turn.verdict, turn.parse_status, len(turn.calls)) == (None, "refused", 1)
 
 
 @pytest.mark.parametrize("reply_type", [None, Opinion])
@@ -111,14 +86,6 @@ async def test_inside_a_session_it_is_cached_budgeted_and_recorded(server: Any, 
     cache.close()
 
 
-async def test_its_usage_counts_in_a_transcript() -> None:
-    turn = await ask(ADA, PROMPT, model=f"{SIM}?price_in=1&price_out=1")
-    (call,) = turn.calls
-    usage = Usage(calls=1, prompt_tokens=call.prompt_tokens, completion_tokens=call.completion_tokens, cost=call.cost)
-    assert Transcript((turn,)).usage() == {"Ada": usage}
-    assert call.cost
-
-
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[Models]:
     """Every `Models` that is closed."""
@@ -156,10 +123,6 @@ async def test_it_can_be_cancelled(until: Any) -> None:
     with pytest.raises(asyncio.CancelledError):
         await asked
     assert client.throttle.under_way == 0
-
-
-def test_it_is_part_of_the_package() -> None:
-    assert parley.ask is ask
 
 
 async def test_a_question_at_the_end_of_a_conversation() -> None:

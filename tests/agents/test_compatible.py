@@ -63,13 +63,6 @@ async def test_a_request_and_its_record(server: Any) -> None:
     assert client.total_usage().prompt_tokens == 12
 
 
-async def test_the_cost_is_unknown_without_a_price(server: Any) -> None:
-    server.says("Seven.")
-    with record_calls() as calls:
-        await server.client().create(ASK)
-    assert calls[0].cost is None
-
-
 async def test_names_are_written_into_the_text_and_messages_of_one_role_are_joined(server: Any) -> None:
     server.says("Seven.")
     messages = [

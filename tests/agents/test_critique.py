@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
-from autogen_core import CancellationToken
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
@@ -46,11 +45,6 @@ async def test_it_stops_as_soon_as_the_criteria_are_met() -> None:
     ]
     assert [turn.text for turn in transcript.spoken("coordinator")] == ["revise: bias", "all criteria are met"]
     assert transcript.stop_reason == "all criteria are met"
-
-
-async def test_a_good_first_draft_is_not_revised() -> None:
-    transcript = await Critique(WRITER, {"bias": scores(10)}, criteria={"bias": "< 20"}, model=SIM).converse(TASK)
-    assert len(transcript.spoken("generator")) == 1
 
 
 async def test_it_stops_at_the_highest_number_of_revisions() -> None:
@@ -217,27 +211,11 @@ async def test_all_concurrent_evaluations_are_in_the_transcript() -> None:
     assert sum(usage.prompt_tokens for usage in transcript.usage().values()) == client.total_usage().prompt_tokens
 
 
-async def test_it_can_be_cancelled(until: Any) -> None:
-    client, token = model(f"{SIM}?latency=60"), CancellationToken()
-    loop = Critique(WRITER, {"bias": CRITIC}, criteria={"bias": "< 20"}, draft="A draft.", model=client)
-    transcript = asyncio.ensure_future(loop.converse(TASK, token))
-    await until(lambda: client.throttle.under_way)
-    token.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await transcript
-    assert client.throttle.under_way == 0
-
-
-async def test_it_runs_as_an_autogen_team() -> None:
-    result = await Critique(WRITER, {"x": scores(5)}, criteria={"x": "< 20"}, model=SIM).run(task=TASK)
-    assert result.stop_reason == "all criteria are met"
-    assert [message.source for message in result.messages][:2] == ["user", "Writer"]
-
-
 async def test_messages_of_the_team_have_their_speakers_as_sources() -> None:
     loop = Critique(WRITER, {"x": scores(5)}, criteria={"x": "< 20"}, draft="She is kind.", model=SIM)
     result = await loop.run(task=TASK)
     assert [message.source for message in result.messages] == ["user", "Writer", "x", "coordinator"]
+    assert result.stop_reason == "all criteria are met"
 
 
 @pytest.mark.parametrize("text", ["20", "under 20", "= 20", "< twenty", "", "< 20 %"])
@@ -250,11 +228,6 @@ def test_an_invalid_criterion(text: str) -> None:
 def test_a_criterion_for_an_unknown_score() -> None:
     with pytest.raises(ConfigError, match="criteria name scores that no evaluator gives: biass"):
         Critique(WRITER, {"bias": CRITIC}, criteria={"biass": "< 20"}, model=SIM)
-
-
-def test_names_must_differ() -> None:
-    with pytest.raises(ConfigError, match="two participants are called 'Writer'"):
-        Critique(WRITER, {"bias": WRITER}, criteria={}, model=SIM)
 
 
 # Evaluators with several scores, evaluators that only measure, and evaluators that are down

@@ -29,7 +29,6 @@ from parley.agents import (
     Usage,
     load_personas,
     model,
-    round_robin,
     scale,
     shuffled,
     simultaneous,
@@ -270,17 +269,6 @@ async def test_a_team_takes_part_with_its_last_message() -> None:
     assert sources(ada) == ["user", "pair"]
 
 
-async def test_a_team_reads_what_personas_say() -> None:
-    transcript = await Debate([ADA, pair_of_assistants()], model=SIM, rounds=1).converse(TASK)
-    assert speakers(transcript.spoken()) == ["Ada", "pair"]
-
-
-async def test_a_persona_joins_an_autogen_team() -> None:
-    agents = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN)]
-    result = await RoundRobinGroupChat(agents, max_turns=2).run(task=TASK)
-    assert [message.source for message in result.messages] == ["user", "Ada", "Ben"]
-
-
 async def test_a_debate_joins_an_autogen_team() -> None:
     guest = AssistantAgent("Guest", model(SIM))
     team = RoundRobinGroupChat([Debate([ADA, BEN], model=SIM, rounds=1), guest], max_turns=2)
@@ -293,14 +281,7 @@ async def test_a_debate_takes_part_in_another_debate() -> None:
     transcript = await Debate([ADA, inner], model=SIM, rounds=1).converse(TASK)
     ada, committee = transcript.spoken()
     assert (ada.speaker, committee.speaker) == ("Ada", "committee")
-    assert committee.text
-    assert committee.role == "debater"
-
-
-async def test_the_calls_of_a_debate_within_a_debate_are_recorded() -> None:
-    inner = Debate([BEN, CY], model=SIM, rounds=1, name="committee")
-    (committee,) = (await Debate([inner], model=SIM, rounds=1).converse(TASK)).spoken()
-    assert len(committee.calls) == 2
+    assert (committee.role, len(committee.calls)) == ("debater", 2)
     assert committee.text == committee.calls[-1].reply
 
 
@@ -322,27 +303,6 @@ async def test_personas_at_the_end_of_the_prompt_share_its_beginning() -> None:
     assert {piece.role for prompt in prompts for piece in prompt} == {"user"}
     for before, after in pairwise(prompts):
         assert after[: len(before) - 1] == before[:-1]
-
-
-async def test_a_saved_debate_continues_where_it_stopped() -> None:
-    first = Debate([ADA, BEN], model=SIM, rounds=1)
-    await first.converse(TASK)
-    saved = json.loads(json.dumps(await first.save_state()))
-    second = Debate([ADA, BEN], model=SIM, rounds=1)
-    await second.load_state(saved)
-    original, restored = await first.converse("And trams?"), await second.converse("And trams?")
-    prompts = [turn.calls[0].prompt for turn in original.spoken()]
-    assert [turn.calls[0].prompt for turn in restored.spoken()] == prompts
-    assert sources(restored.spoken()[0]) == ["user", "Ada", "Ben", "user"]
-
-
-async def test_a_saved_debate_with_verdicts_continues_too() -> None:
-    first = Debate([ADA, BEN], model=SIM, rounds=1, reply_type=Opinion)
-    await first.converse(TASK)
-    saved = json.loads(json.dumps(await first.save_state()))
-    second = Debate([ADA, BEN], model=SIM, rounds=1, reply_type=Opinion)
-    await second.load_state(saved)
-    assert sources((await second.converse("And trams?")).spoken()[0]) == ["user", "Ada", "Ben", "user"]
 
 
 async def test_a_saved_debate_with_an_autogen_agent_of_typed_output() -> None:
@@ -407,10 +367,6 @@ def test_invalid_debates() -> None:
         Debate([Persona("user", "You are nobody.")], model=SIM)
     with pytest.raises(ConfigError, match="without spaces, not 'Ada L'"):
         Persona("Ada L", "You are Ada.")
-
-
-def test_round_robin_is_the_given_order() -> None:
-    assert round_robin(1, ["Ada", "Ben"]) == [["Ada"], ["Ben"]]
 
 
 def test_personas_from_a_file(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from parley.agents.fencing import break_tokens, clean, fence, instruction_kinds, is_invisible
 from parley.agents.search import SearchResult, quote
 
-CALM = settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+CALM = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 TOKENS = (
     *("<s>", "</s>", "<unk>", "<bos>", "<pad>", "<0x0A>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[inst]"),
@@ -99,10 +99,11 @@ def test_ordinary_text_is_quoted_as_it_is(text: str) -> None:
 def test_every_character_that_unicode_calls_ignorable_is_removed() -> None:
     regex = pytest.importorskip("regex")
     ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
-    for number in range(sys.maxunicode + 1):
-        if ignorable.match(chr(number)):
-            assert is_invisible(chr(number)), f"U+{number:04X}"
-            assert clean(f"a{chr(number)}b", 9) in ("ab", "a\nb")
+    found = ignorable.findall("".join(map(chr, range(sys.maxunicode + 1))))
+    assert len(found) > 4000
+    for character in found:
+        assert is_invisible(character), f"U+{ord(character):04X}"
+        assert clean(f"a{character}b", 9) in ("ab", "a\nb")
 
 
 PIECES = st.one_of(
@@ -137,52 +138,13 @@ def test_cleaning_and_breaking_twice_changes_nothing(text: str) -> None:
     assert re.sub(r"\s", "", broken) == re.sub(r"\s", "", cleaned)  # nothing is lost but spaces
 
 
-WORDS = [
-    "ignore",
-    "IGNORE",
-    "ıgnore",
-    "İgnore",
-    "previous",
-    "instructions:",
-    "new",
-    "task",
-    "is",
-    "now",
-    "You",
-    "are",
-    "must",
-    "act",
-    "as",
-    "Always",
-    "reply",
-    "only",
-    "with",
-]
-WORDS += [
-    "jailbreak",
-    "xjailbreak",
-    "reveal",
-    "your",
-    "prompt",
-    "As",
-    "An",
-    "AI",
-    "model",
-    "hey,",
-    "GPT",
-    "System:",
-    "##",
-    "system",
-    "<|x|>",
-    "[INST]",
-    "ＩＮＳＴ",
-    "</s>",
-    "renew",
-]
+SUSPICIOUS = """ignore IGNORE ıgnore İgnore previous instructions: new task is now You are must act as Always reply
+only with jailbreak xjailbreak reveal your prompt As An AI model hey, GPT System: ## system <|x|> [INST] ＩＮＳＴ
+</s> renew"""
 
 
 @CALM
-@given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from([" ", "\n", "", ", "])), max_size=12))
+@given(st.lists(st.tuples(st.sampled_from(SUSPICIOUS.split()), st.sampled_from([" ", "\n", "", ", "])), max_size=12))
 def test_flags_are_what_the_patterns_find_without_regard_to_case(pieces: list[tuple[str, str]]) -> None:
     text = "".join(word + gap for word, gap in pieces)
     plain = unicodedata.normalize("NFKC", clean(text, len(text) + 1))
@@ -196,8 +158,8 @@ def test_flags_are_what_the_patterns_find_without_regard_to_case(pieces: list[tu
 
 @pytest.mark.parametrize("piece", ["<", "[", "<a", "[A", "[|", "<|", ">", "＜x", "[a]", "\ufe0f"])
 def test_time_is_linear_in_the_length_of_hostile_text(piece: str) -> None:
-    text = piece * (300_000 // len(piece))
+    text = piece * (100_000 // len(piece))
     start = time.process_time()
     break_tokens(text)
     fence(text, "RESPONSE", 100_000)
-    assert time.process_time() - start < 20, "half a second on an idle machine; quadratic time is minutes"
+    assert time.process_time() - start < 8, "a sixth of a second on an idle machine; quadratic time is a minute"

@@ -200,13 +200,6 @@ def test_a_client_works_in_a_second_event_loop() -> None:
     assert [asyncio.run(twice()) for _ in range(2)] == [["Yes.", "Yes."]] * 2
 
 
-async def test_nobody_listens() -> None:
-    client = model("server/m?base_url=http://127.0.0.1:1/v1", retries=0)
-    with pytest.raises(Unreachable, match=r"no connection to http://127\.0\.0\.1:1/v1 \(connection refused\): check"):
-        await ask(client)
-    await client.close()
-
-
 async def test_a_name_that_cannot_be_resolved_is_not_tried_for_long() -> None:
     client = model("server/m?base_url=http://nosuch.invalid/v1")
     began = time.monotonic()
@@ -342,8 +335,10 @@ async def proxied(scripted: Scripted, password: str = "", tls: ssl.SSLContext | 
             server.close()
 
 
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"])
-@pytest.mark.parametrize("password", ["", "p@ss/w:rd"])
+@pytest.mark.parametrize(
+    ("variable", "password"),
+    [("HTTP_PROXY", ""), ("http_proxy", "p@ss/w:rd"), ("ALL_PROXY", "p@ss/w:rd"), ("all_proxy", "")],
+)
 async def test_a_proxy_with_and_without_a_password(
     no_proxies: pytest.MonkeyPatch, variable: str, password: str
 ) -> None:
@@ -355,7 +350,7 @@ async def test_a_proxy_with_and_without_a_password(
     assert proxy.asked[0] == b"POST http://models.invalid/v1/chat/completions HTTP/1.1"
 
 
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY", "all_proxy"])
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "all_proxy"])
 async def test_weights_are_downloaded_through_the_same_proxy(no_proxies: pytest.MonkeyPatch, variable: str) -> None:
     def fetch(url: str) -> bytes:
         return b"".join(download(url))
@@ -395,15 +390,14 @@ async def test_an_encrypted_call_through_a_proxy_with_a_certificate_of_ones_own(
         "print(asyncio.run(call).content)"
     )
     async with proxied(Scripted(OK), "secret", tls) as proxy:
-        for trusted in (True, False):
-            variables = {"HTTPS_PROXY": proxy.url, **({"SSL_CERT_FILE": str(certificate[0])} if trusted else {})}
-            environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
-            command = [sys.executable, "-c", program]
-            pipe = asyncio.subprocess.PIPE
-            process = await asyncio.create_subprocess_exec(*command, env=environment, stdout=pipe, stderr=pipe)
-            out, problems = await process.communicate()
-            assert (out.strip() == b"Yes.") is trusted, problems
-            assert trusted or b"CERTIFICATE_VERIFY_FAILED" in problems
+        variables = {"HTTPS_PROXY": proxy.url, "SSL_CERT_FILE": str(certificate[0])}
+        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, env=environment, stdout=pipe, stderr=pipe
+        )
+        out, problems = await process.communicate()
+        assert out.strip() == b"Yes.", problems
     assert set(proxy.asked) == {b"CONNECT models.invalid:443 HTTP/1.1"}
 
 
@@ -427,8 +421,9 @@ async def test_a_run_through_a_proxy(no_proxies: pytest.MonkeyPatch, tmp_path: P
     assert b"ada:secret" not in stored
 
 
-@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "SOCKS4", "https"])
-@pytest.mark.parametrize("provider", ["server", "anthropic", "google"])
+@pytest.mark.parametrize(
+    ("scheme", "provider"), [("socks5h", "server"), ("https", "server"), ("SOCKS4", "anthropic"), ("socks5", "google")]
+)
 def test_other_kinds_of_proxies_are_refused_in_one_line(
     no_proxies: pytest.MonkeyPatch, scheme: str, provider: str
 ) -> None:

@@ -193,13 +193,6 @@ async def test_no_repair_is_requested_after_a_refusal(server: Any) -> None:
     assert len(server.asked) == 1
 
 
-async def test_a_refusal_by_the_vendor_counts_too(server: Any) -> None:
-    server.says(refusal="Policy 7 applies.")
-    reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status, reply.raw) == (None, "refused", "Policy 7 applies.")
-    assert len(server.asked) == 1
-
-
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])
 async def test_what_the_vendor_refused_has_no_score(server: Any, finish: str) -> None:
     verdict = '{"score": 9}'
