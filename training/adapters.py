@@ -100,9 +100,7 @@ def load_reward_model(folder: Path, base: str, tokenizer: Any) -> Any:
 
 
 def merged_folder(folder: Path, base: str, tokenizer: Any) -> Path:
-    """A folder with the whole model of a stage: the stage's own, or FOLDER/merged, written if it is missing."""
-    if not is_adapter(folder):
-        return folder
+    """FOLDER/merged with the whole model of a stage that is an adapter, written if it is missing."""
     merged = folder / MERGED
     digest = _chain_digest(folder)
     try:

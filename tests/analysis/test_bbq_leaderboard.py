@@ -98,7 +98,7 @@ def test_equal_methods_are_rarely_called_different(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("parley.analysis.bbq.comparisons.SWAPS", 100)  # the test is valid however few are drawn
     false_positives = 0
     for seed in range(40):
-        tests = against_default(answers(frame(seed, 30, default=(0.3, 0.6), cot=(0.3, 0.6))), draws=200)
+        tests = against_default(answers(frame(seed, 30, default=(0.3, 0.6), cot=(0.3, 0.6))), draws=20)
         false_positives += bool((tests["p_adjusted"] < 0.05).any())
     assert false_positives <= 6, "at most about one family in twenty"
 

@@ -22,7 +22,7 @@ from parley.analysis.preferences.features import STYLE, style, words
 from parley.analysis.preferences.paired_logit import fit, folds_of, sign_flip_p
 from parley.analysis.preferences.report import on_blind_referee, preference_report
 
-STUDIES = int(os.environ.get("STUDIES", "2"))
+STUDIES = int(os.environ.get("STUDIES", "1"))
 KINDS = ("none", "round", "speaker", "length", "style", "words of the instructions")
 RATE = 0.74
 """How often the text with the planted property is the chosen one."""

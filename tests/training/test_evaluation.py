@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 
 from parley.agents.fencing import fence_judged
-from parley.analysis.reporting.optimism import family
-from parley.jobs.evaluation import same_family_cautions
 
 WHY = "training is tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
@@ -133,26 +131,6 @@ def test_systems_that_a_server_has_are_asked_there(prepared: Path, parley: Calla
     assert not (prepared / "trained" / "base").exists(), "the base is not loaded here"
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        ("vllm/Qwen/Qwen2.5-7B-Instruct?base_url=http://x/v1", "qwen"),
-        ("local/qwen2.5-coder-1.5b", "qwen"),
-        ("local/smollm2", "smollm"),
-        ("openai/gpt-6-luna", "gpt"),
-        ("local/models/7b", "7b"),
-    ],
-)
-def test_family_of_a_model(model: str, expected: str) -> None:
-    assert family(model) == expected
-
-
-def test_a_judge_of_the_same_family_is_named() -> None:
-    (caution,) = same_family_cautions("local/qwen2.5-coder-1.5b", ["vllm/Qwen3-4B?base_url=http://x/v1", "sim/judge"])
-    assert caution.startswith("Same-family judge: vllm/Qwen3-4B scored")
-    assert same_family_cautions("local/smollm2", ["vllm/Qwen3-4B"]) == []
-
-
 def as_judged(answer: str) -> str:
     """An answer as the labeller reads it, between its fences."""
     return "\n".join(fence_judged(answer, "ANSWER").splitlines()[1:-1])
@@ -209,21 +187,6 @@ def test_several_seeds_give_means_and_standard_deviations(prepared: Path, parley
     assert (prepared / "trained" / "seeds" / "tables" / "rubric.md").is_file()
     printed = parley("train", "all", *arguments)
     assert f"RLDF, BS, 2 seeds: mean {row['mean']:.3g} ± {row['mean_sd']:.3g}" in printed.out
-
-
-def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
-    """4 of 6 parsed answers about Age are right (3 of 3 ambiguous, 1 of 3 disambiguated), 1 of 2 about Religion."""
-    import pandas as pd
-
-    from parley.analysis.bbq.scores import MISSING
-    from parley.training.evaluation.metrics import bbq_pooled_table
-
-    rows = [("Age", n, 2, 2) for n in range(3)] + [("Age", n, 1, n) for n in range(3)] + [("Age", 9, 0, MISSING)]
-    rows += [("Religion", 0, 0, 0), ("Religion", 1, 0, 1)]
-    frame = pd.DataFrame(rows, columns=["category", "question", "label", "prediction"]).assign(system="RLDF")
-    table = bbq_pooled_table(frame).frame.set_index("category")
-    assert table["accuracy"].to_dict() == pytest.approx({"Age": 4 / 6, "Religion": 1 / 2, "overall": 5 / 8})
-    assert table["unparsed"].to_dict() == {"Age": 1, "Religion": 0, "overall": 1}
 
 
 def test_a_gradient_that_is_no_number_ends_the_stage(prepared: Path, parley: Callable[..., Any]) -> None:

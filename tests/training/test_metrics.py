@@ -1,0 +1,66 @@
+"""The evaluation's tables by hand, and judges of the policy's own family, without torch."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from parley.analysis.bbq.scores import MISSING
+from parley.analysis.reporting.optimism import family
+from parley.jobs.evaluation import same_family_cautions
+from parley.training.evaluation.metrics import bbq_pooled_table, rubric_tables
+
+
+def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
+    """4 of 6 parsed answers about Age are right (3 of 3 ambiguous, 1 of 3 disambiguated), 1 of 2 about Religion."""
+    rows = [("Age", n, 2, 2) for n in range(3)] + [("Age", n, 1, n) for n in range(3)] + [("Age", 9, 0, MISSING)]
+    rows += [("Religion", 0, 0, 0), ("Religion", 1, 0, 1)]
+    frame = pd.DataFrame(rows, columns=["category", "question", "label", "prediction"]).assign(system="RLDF")
+    table = bbq_pooled_table(frame).frame.set_index("category")
+    assert table["accuracy"].to_dict() == pytest.approx({"Age": 4 / 6, "Religion": 1 / 2, "overall": 5 / 8})
+    assert table["unparsed"].to_dict() == {"Age": 1, "Religion": 0, "overall": 1}
+
+
+def test_rubric_scores_are_compared_topic_by_topic() -> None:
+    """Two judges of each answer are averaged first. RLDF's BS is 2 points lower on every topic, so 20 of 100."""
+    rows = [
+        {"system": system, "metric": "BS", "bias": bias, "topic": f"t{n}", "value": n % 3 + 4 - lower + judge}
+        for system, lower in (("Default", 0), ("RLDF", 2))
+        for n, bias in enumerate(["age"] * 6 + ["beauty"] * 2)
+        for judge in (-1, 1)
+    ]
+    frame = pd.DataFrame(rows)
+    frame.loc[0, "value"] = float("nan")  # one judge's score of Default's first answer
+    by_bias, means, paired = (table.frame for table in rubric_tables(frame, "Default"))
+    assert list(means["mean"]) == pytest.approx([10 * (5 + 5 + 6 + 4 + 5 + 6 + 4 + 5) / 8, 10 * 23 / 8])
+    assert means[["topics", "unreadable"]].to_numpy().tolist() == [[8, 1], [8, 0]]
+    assert by_bias.set_index(["system", "bias"])["topics"].to_dict() == {
+        ("Default", "age"): 6,
+        ("Default", "beauty"): 2,
+        ("RLDF", "age"): 6,
+        ("RLDF", "beauty"): 2,
+    }
+    (test,) = paired.to_dict("records")
+    assert (test["system"], test["metric"], test["topics"]) == ("RLDF", "BS", 8)
+    assert test["difference"] == pytest.approx(-10 * (7 * 2 + 3) / 8), "a lost score raises the first topic's mean"
+    assert test["p"] == test["p_adjusted"] == pytest.approx(2 / 2**8)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("vllm/Qwen/Qwen2.5-7B-Instruct?base_url=http://x/v1", "qwen"),
+        ("local/qwen2.5-coder-1.5b", "qwen"),
+        ("local/smollm2", "smollm"),
+        ("openai/gpt-6-luna", "gpt"),
+        ("local/models/7b", "7b"),
+    ],
+)
+def test_family_of_a_model(model: str, expected: str) -> None:
+    assert family(model) == expected
+
+
+def test_a_judge_of_the_same_family_is_named() -> None:
+    (caution,) = same_family_cautions("local/qwen2.5-coder-1.5b", ["vllm/Qwen3-4B?base_url=http://x/v1", "sim/judge"])
+    assert caution.startswith("Same-family judge: vllm/Qwen3-4B scored")
+    assert same_family_cautions("local/smollm2", ["vllm/Qwen3-4B"]) == []
