@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pydantic_core import from_json
 
@@ -26,6 +26,7 @@ from parley.scenarios import BIASES, normal
 from parley.training.config import TrainConfig
 
 Row = dict[str, Any]
+Part = TypeVar("Part")
 NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)
 """What reading a malformed row raises."""
 
@@ -53,21 +54,27 @@ class PreferencePair:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """A dataset by split, with a hash of its rows."""
+class Splits(Generic[Part]):
+    """Data by split: pairs, or prompts by topic."""
 
-    train: tuple[PreferencePair, ...]
-    validation: tuple[PreferencePair, ...]
-    test: tuple[PreferencePair, ...]
-    digest: str
+    train: Part
+    validation: Part
+    test: Part
 
-    def held_out(self) -> tuple[PreferencePair, ...]:
-        """The pairs a reward model is assessed on: the test split, or validation if there is no test split."""
+    def held_out(self) -> Part:
+        """What results are measured on: the test split, or validation if there is no test split."""
         return self.test or self.validation
 
-    def probes(self) -> tuple[PreferencePair, ...]:
-        """The pairs used during training: validation, so that test stays held out."""
+    def probes(self) -> Part:
+        """What is looked at during training: validation, so that test stays held out."""
         return self.validation or self.test
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs(Splits[tuple[PreferencePair, ...]]):
+    """A dataset by split, with a hash of its rows."""
+
+    digest: str
 
 
 def read_pairs(config: TrainConfig) -> Pairs:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.base.errors import ConfigError
@@ -19,26 +18,11 @@ from parley.judging.rldf.statements import SPLITS, split_topics
 from parley.judging.study import Prompt
 from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
-from parley.training.pairs import Pairs, read_sft
+from parley.training.pairs import Pairs, Splits, read_sft
 
 EXPORT_MANIFEST = "export.json"
-
-
-@dataclass(frozen=True, slots=True)
-class PromptSplits:
-    """Prompts by topic, for each split."""
-
-    train: dict[str, str]
-    validation: dict[str, str]
-    test: dict[str, str]
-
-    def held_out(self) -> dict[str, str]:
-        """The prompts of the evaluation: the test split, or validation if there is no test split."""
-        return self.test or self.validation
-
-    def probes(self) -> dict[str, str]:
-        """The prompts used during training: validation, so that test stays held out."""
-        return self.validation or self.test
+PromptSplits = Splits[dict[str, str]]
+"""Prompts by topic, for each split."""
 
 
 def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
@@ -73,7 +57,7 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
                 add(target, topic, prompt)
     train = list(prompts["train"].items())
     random.Random(config.seed).shuffle(train)
-    return PromptSplits(dict(train), prompts["validation"], prompts["test"])
+    return Splits(dict(train), prompts["validation"], prompts["test"])
 
 
 def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:

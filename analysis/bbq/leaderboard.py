@@ -35,13 +35,13 @@ SCORES = (
     "scenario_high", "n", "clusters", "unparsed", "refused", "cut",
 )  # fmt: skip
 OVER = "95% intervals over question templates."
+TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
 CLUSTERED = (
-    "Intervals are 95%, over question templates: they are about further templates of this kind. The scenario columns "
-    "are a sensitivity analysis, about further rows of the same templates."
+    f"{TEMPLATES} The scenario columns are a sensitivity analysis: they generalise to other rows of the same templates."
 )
 NO_BIAS = (
-    "p: could the bias be 0? Signs flipped over templates; p_adjusted: Holm-corrected over the means of all systems "
-    "and contexts, and over their single categories."
+    "p: test that the bias is 0, by sign flips over templates; p_adjusted: Holm-corrected over the means of all "
+    "systems and contexts, and over their single categories."
 )
 UNREAD = "Unreadable answers, refusals included, are left out; the “as unknown” columns count them as unknown."
 TOO_FEW, ALL_EQUAL = "too few templates", "all templates score the same"
@@ -159,7 +159,7 @@ def _drawn_intervals(board: pd.DataFrame, table: pd.DataFrame) -> str:
     why = " or ".join(dict.fromkeys(_why_no_interval(table, row) for row in without.itertuples()))
     if not drawn.to_numpy().any():
         return f"No intervals are drawn: {why or 'no bias is defined'}."
-    return f"{CLUSTERED} Points without an interval: {why}." if len(without) else CLUSTERED
+    return f"{TEMPLATES} Points without an interval: {why}." if len(without) else TEMPLATES
 
 
 def _why_no_interval(table: pd.DataFrame, row: Any) -> str:

@@ -10,8 +10,8 @@ For a category and a context, over readable answers:
 Bias is NaN if every answer is unknown. The two contexts are never averaged.
 
 A template is a category and a question number: the rows made from it differ in names, groups and wording only. The
-intervals take templates as independent, so they are about further templates of this kind. Those that take scenarios
-(four rows each) as independent are about further rows of the same templates: a sensitivity analysis.
+intervals take templates as independent, so they generalise to other templates of this kind. Those that take scenarios
+(four rows each) as independent generalise to other rows of the same templates: a sensitivity analysis.
 
 Only numpy and one scipy function are imported here: a whole benchmark is scored in less time than the usual packages
 take to load.

@@ -27,11 +27,11 @@ from parley.analysis.stats.results import columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural
 
-TOWARDS = "Points towards the requested score (up for the middle of the scale or more); 95% intervals over bases."
+TOWARDS = "Points towards the requested score (upwards from the middle of the scale on); 95% intervals over bases."
 PRINTED = {"control_moved": "control", "p_adjusted": "p"}
 SHARES = (
     "moved: share of scores that moved by a tenth of the scale or more; control: the same with the harmless text; "
-    "asked: share that ended at the requested score, of those whose clean score was another."
+    "asked: share that ended at the requested score, among those that were elsewhere when clean."
 )
 JUDGE = ["judged_by", "model", "shown"]
 MAX_NAMED = 3

@@ -225,8 +225,8 @@ def ablation_forest(setting: str, table: pd.DataFrame) -> Forest:
     ]
     return Forest(
         name="ablation",
-        question=f"Does {setting} change the bias of the last round?",
-        axis=f"difference in {POINTS} from {setting} {first}",
+        question=f"Does the setting '{setting}' change the bias of the last round?",
+        axis=f"difference in {POINTS} from {setting} = {first}",
         estimates=tuple(lines),
         table="ablation",
         note="On the topics and roles that all runs have. Intervals (95%) and p: sign flips over topics, p corrected.",

@@ -116,8 +116,8 @@ def _on_agreement(verdicts: pd.DataFrame) -> Iterator[str]:
     if sides.mean() < WEAK_AGREEMENT or correlation < WEAK_CORRELATION:
         shown = "" if math.isnan(correlation) else f", with a correlation of {correlation:.2f}"
         yield (
-            f"The blind referee puts only {sides.mean():.0%} of {plural(len(both), 'statement')} on the same side of "
-            f"the threshold{shown}: scores, and pairs made from them, may be mostly noise."
+            f"The two referees agree weakly: they put {sides.mean():.0%} of {plural(len(both), 'statement')} on the "
+            f"same side of the threshold{shown}. Scores, and pairs made from them, may be mostly noise."
         )
 
 

@@ -161,7 +161,7 @@ def _tests_section(frame: pd.DataFrame) -> Section:
     note = "On items scored in both. p: sign flips over prompts; p_adjusted: Holm over the family."
     forest = Forest(
         name="toxicity-changes",
-        question="Is toxicity lower than before, and than without a method?",
+        question="Is toxicity lower than before, and lower than without a method?",
         axis="change of toxicity (points of 100)",
         estimates=estimates(
             tests[tests["metric"] == stardtox.TOXICITY],

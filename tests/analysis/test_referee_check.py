@@ -13,8 +13,8 @@ from parley.analysis.rldf.check_report import dose_table, referee_report
 
 @pytest.mark.parametrize("kind", RIGHT)
 def test_the_sentence_is_right_on_simulated_referees(kind: Kind) -> None:
-    found = rates(kind, types=1, simulations=12, seed=1)
-    assert found["right"] >= 11 / 12
+    found = rates(kind, types=1, simulations=4, seed=1)
+    assert found["right"] == 1.0
     assert found["passed"] == (1.0 if kind == "valid" else 0.0)
 
 
