@@ -30,7 +30,7 @@ def prices() -> Iterator[str]:
     rows = [_row("model", "prompt", "cached", "reply", "in batches", "looked up", "ends"), "|---" * 7 + "|"]
     for name, listed in price_list().items():
         price = listed.price
-        batch: Price = price.in_batches(0.5)
+        batch: Price = price.in_batches()
         ends = f"{listed.ends:%d %B %Y}, use {listed.use}" if listed.ends else ""
         looked_up = f"[{listed.looked_up:%d %B %Y}]({listed.source})"
         halves = f"{_dollars(batch.prompt)}, {_dollars(batch.completion)}"

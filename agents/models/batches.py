@@ -27,14 +27,10 @@ from parley.agents.models.retries import backoff
 from parley.agents.models.wire import billed_reply, from_completion
 from parley.base.errors import BadRequest, ServerFault
 
-MAX_REQUESTS = 50_000
-"""OpenAI's limit per batch."""
 MAX_BYTES = 190 * 10**6
 """Size limit of a batch's file: OpenAI accepts 200 MB."""
 MAX_ANSWER_BYTES = 2**30
 """Size limit of the file of answers."""
-PRICE = 0.5
-"""The price of a call in a batch, relative to the price of the same call outside."""
 FINAL_STATUSES = ("completed", "failed", "expired", "cancelled")
 MAX_PAGES = 20
 """How many pages of the list of batches `find` reads."""

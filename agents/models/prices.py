@@ -64,12 +64,12 @@ class Price:
             price = self._times(self.long.prompt, self.long.completion)
         return price.cost(prompt_tokens, completion_tokens, cached_tokens, written_tokens)
 
-    def in_batches(self, factor: float) -> Price:
-        """The price in a batch: the listed one, else `factor` times this one. Cached tokens then have no price of their
+    def in_batches(self) -> Price:
+        """The price in a batch: the listed one, else half of this one. Cached tokens then have no price of their
         own, since not every vendor discounts them in batches."""
         if self.batch is not None:
             return replace(self.batch, written_factor=self.written_factor, long=self.long)
-        return replace(self, cached=None)._times(factor, factor)
+        return replace(self, cached=None)._times(0.5, 0.5)
 
     def _times(self, prompt: float, completion: float) -> Price:
         return replace(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from parley.agents import Client
-from parley.agents.models.batches import PRICE
 from parley.agents.models.prices import Price
 from parley.agents.models.registry import client_class
 from parley.agents.models.request import split_name
@@ -79,7 +78,7 @@ def _clients(job: Job) -> list[tuple[type[Client], Price]]:
     for plain, options in map(split_name, job.study.models()):
         client = client_class(plain)
         price = client.price_for(plain, options)
-        clients.append((client, price.in_batches(PRICE) if job.options.executor == "batch" else price))
+        clients.append((client, price.in_batches() if job.options.executor == "batch" else price))
     return clients
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_va
 from pydantic_core import PydanticCustomError
 
 from parley.agents import Budget, Client, Models, ReplyCache
-from parley.agents.models.batches import MAX_REQUESTS
+from parley.agents.models.request import BATCH_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
 from parley.judging import Accepted, Advanced, Checked, HasNotes, Staged, Study
@@ -355,7 +355,7 @@ class Job:
 
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
-            return MAX_REQUESTS
+            return BATCH_REQUESTS
         return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
 
     def _budget(self, file: RunFile) -> Budget:

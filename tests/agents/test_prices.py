@@ -68,10 +68,10 @@ def test_cached_and_written_tokens_have_their_rates() -> None:
 
 
 def test_batches_have_the_listed_rates() -> None:
-    luna = price_of("openai/gpt-6-luna").in_batches(0.9)
+    luna = price_of("openai/gpt-6-luna").in_batches()
     assert (luna.prompt, luna.cached, luna.completion) == (0.05, 0.005, 0.25), "listed, so the factor does not matter"
     assert luna.written_factor == 1.25
-    flash = price_of("deepseek/deepseek-flash").in_batches(0.5)
+    flash = price_of("deepseek/deepseek-flash").in_batches()
     assert (flash.prompt, flash.cached, flash.completion) == (0.15, None, 0.60), "not listed: cached tokens cost `in`"
 
 
@@ -90,7 +90,7 @@ def test_a_long_prompt_makes_cached_tokens_dearer_too() -> None:
 def test_unknown_stays_unknown() -> None:
     for price in (price_of("openai/no-such-model"), price_of("openai/no-such-model", price_in=1.0)):
         assert not price.known
-        assert price.cost(1, 1) is price.cost_of_call(1, 1) is price.in_batches(0.5).cost(1, 1) is None
+        assert price.cost(1, 1) is price.cost_of_call(1, 1) is price.in_batches().cost(1, 1) is None
     assert price_of("sim/judge") == Price(0.0, 0.0)
 
 

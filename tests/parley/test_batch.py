@@ -84,7 +84,7 @@ def test_a_batch_does_not_count_on_prompt_caches(parley: Callable[..., Any], bat
     assert immediate["cost_if_cached"] < immediate["cost"]
     assert batch["cached_tokens"] == 0
     assert batch["cost_if_cached"] == batch["cost"] == pytest.approx(immediate["cost"] / 2)
-    price = Price(0.15, 0.6, cached=0.075).in_batches(0.5)
+    price = Price(0.15, 0.6, cached=0.075).in_batches()
     assert price.cost(1000, 100, cached_tokens=900) == pytest.approx((1000 * 0.15 + 100 * 0.6) / 2e6)
 
 

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from parley.agents import Budget, Client
 from parley.agents.models import Reply, Request
 from parley.agents.models.base import estimate_tokens
-from parley.agents.models.batches import MAX_REQUESTS, PRICE, Batched, BatchEndpoint, Batches, State
+from parley.agents.models.batches import Batched, BatchEndpoint, Batches, State
 from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.request import BATCH_REQUESTS
 from parley.base.errors import BadRequest, BudgetSpent, ConfigError, ModelError, ServerFault
 from parley.judging import Unit
 from parley.runs.executor import InProcess, RunControl
@@ -44,7 +45,7 @@ def price_as_batches(clients: Sequence[Client]) -> None:
     for client in clients:
         if endpoint_of(client) is None:
             raise ConfigError(f"--executor batch needs a provider with batches, and {client.name} has none")
-        client.price = client.price_for(client.name, client.options.model_dump(exclude_unset=True)).in_batches(PRICE)
+        client.price = client.price_for(client.name, client.options.model_dump(exclude_unset=True)).in_batches()
 
 
 def endpoint_of(client: Client) -> BatchEndpoint | None:
@@ -148,7 +149,7 @@ class BatchExecutor(InProcess):
 
     async def _enqueue(self, client: Client, request: QueuedRequest) -> Reply:
         queue = self._queues.setdefault(client, RequestQueue())
-        if len(queue.requests) == MAX_REQUESTS or queue.size + len(request.line) > self._endpoint(client).max_bytes:
+        if len(queue.requests) == BATCH_REQUESTS or queue.size + len(request.line) > self._endpoint(client).max_bytes:
             self._send_queue(client)
             queue = self._queues.setdefault(client, RequestQueue())
         queue.requests.append(request)
