@@ -85,19 +85,24 @@ def chi_square_p(scores: Floats) -> Floats:
 
 def sign_flips_p(scores: Floats) -> Floats:
     """P-values of our primary test, sign flips over clusters; here the scenarios are simulated as independent."""
-    gaps = scores.mean(axis=3)
-    gaps = gaps[:, 0] - gaps[:, 1]
-    return _nan_unless(gaps.any(axis=1), np.array([sign_flip_p(study) for study in gaps]))
+    gaps = _gaps(scores)
+    return _nan_unless(np.abs(gaps).max(axis=1) > 0, np.array([sign_flip_p(study) for study in gaps]))
 
 
 def paired_t_p(scores: Floats) -> Floats:
     """P-values of Student's t over the scenarios' mean differences: the model-based counterpart."""
-    gaps = scores.mean(axis=3)
-    gaps = gaps[:, 0] - gaps[:, 1]
+    gaps = _gaps(scores)
     spread = gaps.std(axis=1, ddof=1)
     size = gaps.shape[1]
     t = np.divide(gaps.mean(axis=1) * np.sqrt(size), spread, out=np.zeros(len(gaps)), where=spread > 0)
     return _nan_unless(spread > 0, 2 * stats.t.sf(np.abs(t), size - 1))
+
+
+def _gaps(scores: Floats) -> Floats:
+    """First minus second identity, by simulation and scenario."""
+    means = scores.mean(axis=3)
+    gaps: Floats = means[:, 0] - means[:, 1]
+    return gaps
 
 
 def _nan_unless(known: np.ndarray, p: Floats) -> Floats:

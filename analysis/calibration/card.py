@@ -19,6 +19,7 @@ from scipy import stats
 
 from parley.analysis.card.lines import expanded, line_test
 from parley.analysis.card.samples import FLAWS, Sample
+from parley.analysis.malibu.aligned import REFERENCES
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
@@ -29,7 +30,6 @@ IDENTITIES = {
     "race": ("black", "white", "asian", "hispanic"),
     "religion": ("muslim", "jewish", "atheist", "christian"),
 }
-REFERENCE = {"gender": "male", "race": "white", "religion": "christian"}
 GAP, LEAN, TURN, PLACE, SHIFT, MISSING = 0.8, 0.15, 0.6, 0.5, 0.4, 0.1
 """What is planted: a flaw in SDs of a score, points of a label, a correlation, log-odds, points, a share."""
 ALPHA = 0.05
@@ -37,82 +37,58 @@ TRUTH_DRAWS = 400_000
 """Draws for a true value that has no formula."""
 
 
-class _Judge:
-    """One simulated judge: a sample for every line.
+Sides = Mapping[str, tuple[int, int]]
+"""By category: how many bases a stereotype favours, and how many it does not."""
 
-    Args:
-        rng: All draws.
-        planted: Whether it has the properties.
-        bases: Bases with labels.
-        graded: Bases with graded responses.
-        doses: Doses of a flaw that are read alone.
-        sides: Bases that a stereotype favours, or not, by category.
-    """
 
-    def __init__(
-        self,
-        rng: np.random.Generator,
-        planted: bool,
-        *,
-        bases: int,
-        graded: int,
-        doses: int,
-        sides: Mapping[str, tuple[int, int]],
-    ) -> None:
-        self.rng, self.planted, self.bases, self.graded, self.doses, self.sides = (
-            rng,
-            planted,
-            bases,
-            graded,
-            doses,
-            sides,
-        )
+def _samples(
+    rng: np.random.Generator, on: float, *, bases: int, graded: int, doses: int, sides: Sides
+) -> Iterator[tuple[str, Floats | Sample]]:
+    """One simulated judge: the values of each line by base. `on` is 1 if it has the properties, else 0."""
+    yield "on-scale", rng.beta(*((8, 2) if on else (5, 5)), bases)
+    for prefix, per_flaw in (("judge", doses), ("judge-pairs", 1)):
+        good = rng.normal(GAP * on, 1.0, (graded, 1))  # shared by all comparisons of a base
+        above = {kind: good > rng.normal(0.0, 1.0, (graded, per_flaw)) for kind in FLAWS}
+        yield prefix, np.concatenate(list(above.values()), axis=1).mean(axis=1)
+        for kind in FLAWS:
+            yield f"{prefix}-{kind}", above[kind].mean(axis=1)
+    yield "direction", _alike(rng, graded, 5, TURN * on)
+    yield "direction-pairs", _alike(rng, graded, 3, TURN * on)
+    yield "repeats", _alike(rng, graded, 5, TURN * on)
+    yield "consistency", _alike(rng, graded, 4, TURN * on)
+    yield "circles", _circles(rng, graded, on)
+    leads = rng.normal(0.0, 1.0, (graded, 5))
+    yield "position", np.concatenate([PLACE * on + leads > 0, PLACE * on - leads > 0], axis=1).mean(axis=1)
+    yield "length", SHIFT * on + _heavy(rng, graded, 0.5)
+    yield "length-pairs", (rng.normal(GAP * on, 2**0.5, graded) > 0).astype(float)
+    yield "wording", _moved(rng, graded, on, _texts(graded))
+    yield "injection", SHIFT * on + _heavy(rng, bases, 0.5)
+    author = {name: _heavy(rng, bases, 0.2) for name in ("own", "other", "person")}
+    yield "author-own", LEAN * on + author["own"] - author["other"]
+    yield "author-model", LEAN * on + (author["own"] + author["other"]) / 2 - author["person"]
+    yield from _label_samples(rng, on, bases, sides)
 
-    def samples(self) -> Iterator[tuple[str, Floats | Sample]]:
-        """The values of each line by base."""
-        rng, on, graded, bases = self.rng, float(self.planted), self.graded, self.bases
-        yield "on-scale", rng.beta(*((8, 2) if on else (5, 5)), bases)
-        for prefix, doses in (("judge", self.doses), ("judge-pairs", 1)):
-            good = rng.normal(GAP * on, 1.0, (graded, 1))  # shared by all comparisons of a base
-            above = {kind: good > rng.normal(0.0, 1.0, (graded, doses)) for kind in FLAWS}
-            yield prefix, np.concatenate(list(above.values()), axis=1).mean(axis=1)
-            for kind in FLAWS:
-                yield f"{prefix}-{kind}", above[kind].mean(axis=1)
-        yield "direction", _alike(rng, graded, 5, TURN * on)
-        yield "direction-pairs", _alike(rng, graded, 3, TURN * on)
-        yield "repeats", _alike(rng, graded, 5, TURN * on)
-        yield "consistency", _alike(rng, graded, 4, TURN * on)
-        yield "circles", _circles(rng, graded, on)
-        leads = rng.normal(0.0, 1.0, (graded, 5))
-        yield "position", np.concatenate([PLACE * on + leads > 0, PLACE * on - leads > 0], axis=1).mean(axis=1)
-        yield "length", SHIFT * on + _heavy(rng, graded, 0.5)
-        yield "length-pairs", (rng.normal(GAP * on, 2**0.5, graded) > 0).astype(float)
-        yield "wording", _moved(rng, graded, on, _texts(graded))
-        yield "injection", SHIFT * on + _heavy(rng, bases, 0.5)
-        author = {name: _heavy(rng, bases, 0.2) for name in ("own", "other", "person")}
-        yield "author-own", LEAN * on + author["own"] - author["other"]
-        yield "author-model", LEAN * on + (author["own"] + author["other"]) / 2 - author["person"]
-        yield from self._labels(on)
 
-    def _labels(self, on: float) -> Iterator[tuple[str, Floats | Sample]]:
-        rng, bases = self.rng, self.bases
-        for category, names in IDENTITIES.items():
-            reference = REFERENCE[category]
-            others = [name for name in names if name != reference]
-            score = {name: LEAN * on * (name == names[0]) + _heavy(rng, bases, 0.2) for name in names}
-            yield category, np.mean([score[name] for name in others], axis=0) - score[reference]
-            for first, second in combinations(names, 2):
-                yield f"{first}-{second}", score[first] - score[second]
-            off = {name: rng.beta(2 + 3 * on * (name != reference), 18, bases) for name in names}
-            yield f"off-scale-{category}", np.mean([off[name] for name in others], axis=0) - off[reference]
-            lost = {name: rng.random((bases, 2)) < 0.03 + MISSING * on * (name != reference) for name in names}
-            unread = [lost[name].mean(axis=1) for name in others]
-            yield f"unread-{category}", np.mean(unread, axis=0) - lost[reference].mean(axis=1)
-            if category in self.sides:
-                favoured, rest = (_heavy(rng, size, 0.2) for size in self.sides[category])
-                groups = ((favoured + LEAN * on).tolist(), rest.tolist())
-                values = {f"b{place}": value for place, value in enumerate([*groups[0], *groups[1]])}
-                yield f"aligned-{category}", Sample(values=values, n=len(values), units="", sides=groups)
+def _label_samples(
+    rng: np.random.Generator, on: float, bases: int, sides: Sides
+) -> Iterator[tuple[str, Floats | Sample]]:
+    for category, names in IDENTITIES.items():
+        reference = REFERENCES[category]
+        others = [name for name in names if name != reference]
+        score = {name: LEAN * on * (name == names[0]) + _heavy(rng, bases, 0.2) for name in names}
+        yield category, np.mean([score[name] for name in others], axis=0) - score[reference]
+        for first, second in combinations(names, 2):
+            yield f"{first}-{second}", score[first] - score[second]
+        off = {name: rng.beta(2 + 3 * on * (name != reference), 18, bases) for name in names}
+        yield f"off-scale-{category}", np.mean([off[name] for name in others], axis=0) - off[reference]
+        lost = {name: rng.random((bases, 2)) < 0.03 + MISSING * on * (name != reference) for name in names}
+        unread = [lost[name].mean(axis=1) for name in others]
+        yield f"unread-{category}", np.mean(unread, axis=0) - lost[reference].mean(axis=1)
+        if category in sides:
+            favoured, rest = (_heavy(rng, size, 0.2) for size in sides[category])
+            groups = ((favoured + LEAN * on).tolist(), rest.tolist())
+            values = {f"b{place}": value for place, value in enumerate([*groups[0], *groups[1]])}
+            yield f"aligned-{category}", Sample(values=values, n=len(values), units="", sides=groups)
 
 
 def true_values(planted: bool, graded: int) -> dict[str, float]:
@@ -132,7 +108,7 @@ def true_values(planted: bool, graded: int) -> dict[str, float]:
     truth |= {"length": SHIFT * on, "injection": SHIFT * on, "author-own": LEAN * on, "author-model": LEAN * on}
     off = 5 / 23 - 2 / 20
     for category, names in IDENTITIES.items():
-        truth[category] = LEAN * on / (len(names) - 1) if names[0] != REFERENCE[category] else -LEAN * on
+        truth[category] = LEAN * on / (len(names) - 1) if names[0] != REFERENCES[category] else -LEAN * on
         truth |= {f"{a}-{b}": LEAN * on * ((a == names[0]) - (b == names[0])) for a, b in combinations(names, 2)}
         truth |= {
             f"off-scale-{category}": off * on,
@@ -148,7 +124,7 @@ def calibrate_card(
     bases: int,
     graded: int,
     doses: int = 2,
-    sides: Mapping[str, tuple[int, int]] | None = None,
+    sides: Sides | None = None,
     simulations: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -170,8 +146,8 @@ def calibrate_card(
         truth = true_values(planted, graded)
         for number in range(simulations):
             rng = np.random.default_rng([seed, int(planted), number])
-            judge = _Judge(rng, planted, bases=bases, graded=graded, doses=doses, sides=sides or {})
-            samples = {name: _sample(values) for name, values in judge.samples()}
+            drawn = _samples(rng, float(planted), bases=bases, graded=graded, doses=doses, sides=sides or {})
+            samples = {name: _sample(values) for name, values in drawn}
             own = expanded(specs, samples)
             family_of = family_of or {str(spec["id"]): str(spec["family"]) for spec in own}
             tested = {

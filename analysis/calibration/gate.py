@@ -22,8 +22,8 @@ from scipy.special import ndtr
 from parley.analysis.card.gate import check_card
 from parley.analysis.card.record import BatteryRecord, Card, DataRecord, Line, ModelRecord, RunRecord
 from parley.analysis.card.requirements import Requirement
-from parley.analysis.stats.crossed import crossed_mean
-from parley.analysis.stats.signflips import sign_flip_test
+from parley.analysis.stats.crossed import CrossedMean, crossed_mean
+from parley.analysis.stats.signflips import SignFlips, sign_flip_test
 from parley.analysis.stats.tables import Floats
 
 SIZES = (1, 5, 10)
@@ -73,20 +73,14 @@ class GateRates:
     """Shares of false checks for one cell and number of requirements.
 
     Args:
-        cell: The cards.
-        requirements: Number of requirements.
         broken: Share of checks that say *broken* where all requirements are at the limit.
         holds: Share of checks that say *holds* where one is at the limit.
         wrong: Share of checks that say either where all are at the limit.
-        simulations: Number of simulated checks.
     """
 
-    cell: GateCell
-    requirements: int
     broken: float
     holds: float
     wrong: float
-    simulations: int
 
 
 def simulate_gate(cell: GateCell, simulations: int, seed: int = 0) -> list[GateRates]:
@@ -105,16 +99,12 @@ def simulate_gate(cell: GateCell, simulations: int, seed: int = 0) -> list[GateR
             for where, inside in (("all", 0), ("one", size - 1)):
                 if where == "one" and size == 1:
                     continue
-                outcome = _outcome(cell, lines[:size], inside)
-                said[size, where, outcome] += 1
+                said[size, where, _outcome(cell, lines[:size], inside)] += 1
     return [
         GateRates(
-            cell=cell,
-            requirements=size,
             broken=said[size, "all", "broken"] / simulations,
             holds=said[size, "all" if size == 1 else "one", "holds"] / simulations,
             wrong=(said[size, "all", "broken"] + said[size, "all", "holds"]) / simulations,
-            simulations=simulations,
         )
         for size in SIZES
     ]
@@ -135,16 +125,14 @@ def _line(cell: GateCell, name: str, normal: Floats, rng: np.random.Generator) -
         values = -np.log(ndtr(normal)) - 1  # exponential
     if cell.shape == "shares":
         values = rng.binomial(4, 0.6, cell.bases) / 4 - 0.6
-    low, high, clusters = 0.0, 0.0, cell.bases
+    test: SignFlips | CrossedMean
     if cell.shape == "crossed":
         wordings = rng.normal(0, 0.5, 6)
         table = values[:, None] + wordings + rng.normal(0, 0.5, (cell.bases, 6))
         rows, columns = np.indices(table.shape)
-        found = crossed_mean(table.ravel(), rows.ravel(), columns.ravel())
-        values, low, high, clusters = table.mean(axis=1), found.low, found.high, found.clusters
+        test, values = crossed_mean(table.ravel(), rows.ravel(), columns.ravel()), table.mean(axis=1)
     else:
         test = sign_flip_test(values)
-        low, high = test.low, test.high
     return Line(
         id=name,
         group="wording",
@@ -155,11 +143,11 @@ def _line(cell: GateCell, name: str, normal: Floats, rng: np.random.Generator) -
         margin=1.0,
         worse="either",
         estimate=float(values.mean()),
-        low=low,
-        high=high,
+        low=test.low,
+        high=test.high,
         verdict="not shown",
         n=cell.bases,
-        clusters=clusters,
+        clusters=test.clusters,
         values={str(base): float(value) for base, value in enumerate(values)},
     )
 

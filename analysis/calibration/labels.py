@@ -84,7 +84,6 @@ class LabelRates:
         width: Median width of the corrected interval.
         alone_width: Median width from the labels alone.
         judge_width: Median width from the judge alone.
-        bias: Mean error of the corrected estimate.
     """
 
     covered: float
@@ -92,7 +91,6 @@ class LabelRates:
     width: float
     alone_width: float
     judge_width: float
-    bias: float
 
 
 def simulate_labels(cell: LabelCell, simulations: int, seed: int = 0) -> tuple[LabelRates, LabelRates]:
@@ -171,7 +169,6 @@ def _rates(results: list[Corrected], truth: float) -> LabelRates:
         width=float(np.median(np.ptp(both, axis=1))),
         alone_width=float(np.median(np.ptp(alone, axis=1))),
         judge_width=float(np.median(np.ptp(judge, axis=1))),
-        bias=float(np.mean([result.both.estimate for result in results])) - truth,
     )
 
 

@@ -14,10 +14,11 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import special, stats
+from scipy import stats
 
 from parley.analysis.calibration.as_assumed import chi_square_p
 from parley.analysis.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
+from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
@@ -130,17 +131,12 @@ def _model_differences(total: Floats) -> Floats:
 
 def within_judges(given: Floats) -> Floats:
     """First minus second identity by simulation and scenario: within each judge who scored both, then over judges."""
-    gaps = given[:, 0] - given[:, 1]
-    known = np.isfinite(gaps)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return _round(np.where(known, gaps, 0.0).sum(axis=2) / known.sum(axis=2))
+    return _round(_known_means(given[:, 0] - given[:, 1]))
 
 
 def ignoring_unread(given: Floats) -> Floats:
     """First minus second identity by simulation and scenario, each averaged over readable replies."""
-    known = np.isfinite(given[:, :2])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = np.where(known, given[:, :2], 0.0).sum(axis=3) / known.sum(axis=3)
+    means = _known_means(given[:, :2])
     return _round(means[:, 0] - means[:, 1])
 
 
@@ -150,6 +146,13 @@ def over_bases(differences: Floats, cell: Cell) -> Floats:
     known = np.isfinite(differences)
     with np.errstate(invalid="ignore", divide="ignore"):
         return _round((np.where(known, differences, 0.0) @ member) / (known.astype(float) @ member))
+
+
+def _known_means(values: Floats) -> Floats:
+    """Means over the last axis, without missing values; NaN where all are missing."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(known, values, 0.0).sum(axis=-1) / known.sum(axis=-1))
 
 
 def _round(values: Floats) -> Floats:
@@ -206,45 +209,13 @@ def _bases(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth) -> It
         yield Outcome(test=TOST_BY_SCENARIO, role="beside", null=differs, p=p)
     if len(cell.base_of) == cell.bases:  # one scenario per base: a report says "by base unknown"
         return
-    found = np.array([heterogeneity(study, cell.base_of) for study in by_scenario])
-    yield Outcome(test=BETWEEN_BASES, role="ours", null=not (cell.differs_by_base or different), p=found[:, 0])
+    spreads = [heterogeneity(study, cell.base_of) for study in by_scenario]
+    p, upper = (np.array([getattr(spread, name) for spread in spreads]) for name in ("p", "upper"))
+    yield Outcome(test=BETWEEN_BASES, role="ours", null=not (cell.differs_by_base or different), p=p)
     if cell.differs_by_base:
-        yield Outcome(test=SD_LIMIT, role="ours", null=False, covers=found[:, 1] >= truth.sd)
-    alike = (equivalent <= ALPHA) & (found[:, 0] > ALPHA) & (found[:, 1] < ALIKE_SD)
+        yield Outcome(test=SD_LIMIT, role="ours", null=False, covers=upper >= truth.sd)
+    alike = (equivalent <= ALPHA) & (p > ALPHA) & (upper < ALIKE_SD)
     yield Outcome(test=ALIKE, role="ours", null=differs, p=np.where(alike, 0.0, 1.0))
-
-
-def heterogeneity(differences: Floats, base_of: Ints) -> tuple[float, float]:
-    """The F test that the difference is the same on every base, and the upper 95% limit of the bases' SD.
-
-    The limit is that of Williams and Tukey. Where bases are unequal it is the larger of two, one with the analysis of
-    variance's mean size of a base and one with unweighted means and the harmonic mean (Thomas and Hultquist 1978).
-
-    Args:
-        differences: One per scenario; missing ones are left out.
-        base_of: The base of each scenario, as a number.
-    """
-    known = np.isfinite(differences)
-    given, group = differences[known], base_of[known]
-    sizes = np.bincount(group).astype(float)
-    present = sizes > 0
-    sums = np.bincount(group, given)[present]
-    sizes = sizes[present]
-    count, n = len(sizes), float(len(given))
-    if count < 2 or n <= count:
-        return math.nan, math.nan
-    means = sums / sizes
-    squares = float((sizes * (means - given.mean()) ** 2).sum())
-    between = squares / (count - 1)
-    within = max(0.0, float(((given - given.mean()) ** 2).sum()) - squares) / (n - count)
-    if within <= 1e-12:
-        return (1.0, 0.0) if between <= 1e-12 else (0.0, math.inf)
-    noise = within * float(special.fdtri(count - 1, n - count, ALPHA))
-    quantile = 2 * float(special.gammaincinv((count - 1) / 2, ALPHA)) / (count - 1)
-    size, harmonic = (n - float((sizes**2).sum()) / n) / (count - 1), count / float((1 / sizes).sum())
-    spreads = ((size, between), (harmonic, harmonic * float(np.var(means, ddof=1))))
-    upper = max((spread - noise) / (quantile * each) for each, spread in spreads)
-    return float(special.fdtrc(count - 1, n - count, between / within)), math.sqrt(max(0.0, upper))
 
 
 def _variance_between(differences: Floats, cell: Cell) -> Floats:
@@ -277,10 +248,7 @@ def _worst_cases(given: Floats, cell: Cell, truth: Truth) -> Iterator[Outcome]:
 
 def _omnibus(given: Floats, cell: Cell) -> Floats:
     """All identities: signs flipped over bases, from the judges who scored all of them."""
-    given = np.where(np.isfinite(given).all(axis=1, keepdims=True), given, np.nan)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        known = np.isfinite(given)
-        means = np.where(known, given, 0.0).sum(axis=3) / known.sum(axis=3)
+    means = _known_means(np.where(np.isfinite(given).all(axis=1, keepdims=True), given, np.nan))
     tables = np.stack([over_bases(means[:, number], cell) for number in range(means.shape[1])], axis=2)
     return np.array([effect_of_cells(pd.DataFrame(table)).p for table in tables])
 

@@ -11,7 +11,7 @@ every type that was read.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from itertools import product
 from typing import Any, Literal
 
 import numpy as np
@@ -63,7 +63,7 @@ def simulated_check(kind: Kind, types: int, rng: np.random.Generator) -> pd.Data
     return pd.concat([*(frame.assign(metric=METRIC) for frame in frames), odds], ignore_index=True).assign(model="sim")
 
 
-def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, Any]:
+def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, float]:
     """How often the sentence is right about one kind of referee.
 
     Args:
@@ -80,38 +80,20 @@ def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, 
         right += all(check.outcome == RIGHT[kind] for check in verdict.types)
         passed += verdict.passed
         aucs += [check.auc.estimate for check in verdict.types]
-    return {
-        "referee": kind,
-        "types": types,
-        "right": right / simulations,
-        "passed": passed / simulations,
-        "auc": float(np.mean(aucs)),
-    }
-
-
-def table(simulations: int, seed: int = 0) -> Iterator[str]:
-    """The rates of all kinds as lines of Markdown.
-
-    Args:
-        simulations: Number of simulated checks of each kind.
-        seed: Seed of the simulation.
-    """
-    yield "| referee | bias types | mean AUC | sentence right | called a referee |"
-    yield "|---|---|---|---|---|"
-    for kind in RIGHT:
-        for types in (1, 5):
-            row = rates(kind, types, simulations, seed)
-            yield f"| {kind} | {types} | {row['auc']:.2f} | {row['right']:.1%} | {row['passed']:.1%} |"
+    return {"right": right / simulations, "passed": passed / simulations, "auc": float(np.mean(aucs))}
 
 
 def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
-    parser.add_argument("--simulations", type=int, default=400)
-    parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    for line in table(given.simulations, given.seed):
-        print(line, flush=True)
+    """Print the table in Markdown."""
+    parser = argparse.ArgumentParser(description="How often the sentence on a referee is right.")
+    parser.add_argument("--simulations", type=int, default=400, help="simulated checks per row (default: 400)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the simulation (default: 0)")
+    parsed = parser.parse_args()
+    print("| referee | bias types | mean AUC | sentence right | called a referee |")
+    print("|---|---|---|---|---|")
+    for kind, types in product(RIGHT, (1, 5)):
+        row = rates(kind, types, parsed.simulations, parsed.seed)
+        print(f"| {kind} | {types} | {row['auc']:.2f} | {row['right']:.1%} | {row['passed']:.1%} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from parley.analysis.malibu.conclusions import MARGIN, SPREAD
 from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.signflips import sign_flip_p
-from parley.analysis.stats.tables import Floats, Ints, factorize
+from parley.analysis.stats.tables import Floats, Ints
 
 NAIVE_BASES = "over bases, wordings ignored"
 
@@ -67,19 +67,9 @@ def _differences(cell: Cell, base: Ints, wording: Ints, simulations: int, rng: n
 
 
 def _gaps(design: pd.DataFrame, values: Floats) -> ScenarioGaps:
-    scenarios = values.shape[1]
-    (clusters, cluster_names), (bases, names), (wordings, _) = (
-        factorize(design[name]) for name in ("cluster", "situation", "wording")
-    )
     crossed = bool((design["clustering"] == CROSSED).any())
-    return ScenarioGaps(
-        values=values.ravel(),
-        clusters=np.repeat(clusters, scenarios),
-        bases=np.repeat(bases, scenarios),
-        names=names,
-        cluster_names=cluster_names,
-        wordings=np.repeat(wordings, scenarios) if crossed else None,
-    )
+    cells = design.loc[design.index.repeat(values.shape[1])]
+    return ScenarioGaps.of(values.ravel(), cells, crossed=crossed)
 
 
 def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:

@@ -17,7 +17,6 @@ from parley.analysis.calibration.cells import cells
 from parley.analysis.calibration.judges import Cell, model_scores, preferences, scores, unread
 from parley.analysis.calibration.printed import (
     attainable_level,
-    heterogeneity,
     ignoring_unread,
     over_bases,
     true_values,
@@ -129,16 +128,6 @@ def test_a_scenario_without_a_complete_judge_is_left_out_of_its_base() -> None:
 
 
 # Tests that are not elsewhere
-
-
-def test_heterogeneity_agrees_with_scipy_for_unequal_bases() -> None:
-    rng = np.random.default_rng(0)
-    groups = [rng.normal(size=size) for size in (2, 3, 7, 12, 1)]
-    base_of = np.repeat(np.arange(5), [2, 3, 7, 12, 1])
-    p, upper = heterogeneity(np.concatenate(groups), base_of)
-    assert p == pytest.approx(stats.f_oneway(*groups).pvalue)
-    assert upper > 0
-    assert np.isnan(heterogeneity(np.arange(3.0), np.arange(3))[0]), "one scenario per base"
 
 
 def test_mcnemar_agrees_with_the_reports_test() -> None:
