@@ -6,7 +6,7 @@ import pytest
 
 from tests.true_sentences import Cell, all_cells, measure
 
-STUDIES = 20
+STUDIES = 12
 
 
 @pytest.mark.parametrize("cell", all_cells(), ids=lambda cell: f"{cell.sentence}: {cell.setting}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +15,7 @@ from parley.analysis.malibu.conclusions import DIFFERENT, SMALL, effect, with_co
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps
 from parley.analysis.malibu.pilot import pilot
 from parley.analysis.malibu.yardstick import exchange, flaw_effects, graded_scores
-from parley.analysis.stats.power import clusters_needed, sign_flip_power
+from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
 from tests.true_sentences import Cell
 from tests.true_sentences.edges import FLAWS
 
@@ -38,14 +40,12 @@ def scored(rng: np.random.Generator, bases: int, added: float = 0.0) -> pd.DataF
 
 def true_sd() -> float:
     """The pooled SD of a base's difference between two labels."""
-    variances = [SPREADS[x] ** 2 + SPREADS[y] ** 2 for n, x in enumerate(RACES) for y in RACES[n + 1 :]]
+    variances = [SPREADS[x] ** 2 + SPREADS[y] ** 2 for x, y in combinations(RACES, 2)]
     return math.sqrt(sum(variances) / len(variances))
 
 
 def _mde_misses(rng: np.random.Generator, bases: int) -> bool:
     """Whether the interval of the MDE misses the effect that is found in 80% of studies."""
-    from parley.analysis.stats.power import detectable
-
     found = pilot(scored(rng, bases)).mde(PAIRS)
     return not found.low <= detectable(bases, true_sd(), tests=PAIRS) <= found.high
 
@@ -105,53 +105,46 @@ def _ratio_misses(rng: np.random.Generator) -> bool | None:
     return not first["low"] <= 0.5 / cost <= first["high"]
 
 
-CELLS = [
-    *(
+def _by_size(
+    sentence: str, setting: str, trial: Callable[..., bool], sizes: Mapping[int, tuple[float, str]]
+) -> list[Cell]:
+    """One cell per number of bases, each with its limit and what was measured before."""
+    return [
         Cell(
-            sentence="what a study of this size finds, 95% interval",
-            setting=f"{bases} bases, labels that vary by 0.3 to 1 points",
-            trial=lambda rng, bases=bases: _mde_misses(rng, bases),  # type: ignore[misc]
-            limit=0.1,
-            before="power of 37 to 45% at its lower end" if bases == 20 else "",
-        )
-        for bases in (8, 20, 40)
-    ),
-    *(
-        Cell(
-            sentence="a difference as large as the report says 80% of studies find is missed",
-            setting=f"{bases} bases, labels that vary by 0.3 to 1 points",
-            trial=lambda rng, bases=bases: _mde_not_found(rng, bases),  # type: ignore[misc]
-            limit=0.25,
-            before="55 to 63% at its lower end" if bases == 20 else "",
-        )
-        for bases in (8, 20, 40)
-    ),
-    *(
-        Cell(
-            sentence="a study sized for a power of 80% has less than 70%",
-            setting=f"sized from a pilot run of {bases} bases",
-            trial=lambda rng, bases=bases: _underpowered(rng, bases),  # type: ignore[misc]
-            limit=0.15,
-            before="23 to 34%",
-        )
-        for bases in (6, 9, 13)
-    ),
-    *(
-        Cell(
-            sentence="two labels are different",
-            setting=f"equal means, a tenth of all bases collapse, {bases} bases",
-            trial=lambda rng, bases=bases: _collapses(rng, bases),  # type: ignore[misc]
+            sentence=sentence,
+            setting=setting.format(bases),
+            trial=partial(trial, bases=bases),
             limit=limit,
             before=before,
         )
-        for bases, limit, before in (
-            (8, 0.45, "44%"),
-            (20, 0.16, "17%"),
-            (40, 0.09, "12%"),
-            (60, 0.07, ""),
-            (80, 0.07, ""),
-            (120, 0.07, ""),
-        )
+        for bases, (limit, before) in sizes.items()
+    ]
+
+
+CELLS = [
+    *_by_size(
+        "what a study of this size finds, 95% interval",
+        "{} bases, labels that vary by 0.3 to 1 points",
+        _mde_misses,
+        {8: (0.1, ""), 20: (0.1, "power of 37 to 45% at its lower end"), 40: (0.1, "")},
+    ),
+    *_by_size(
+        "a difference as large as the report says 80% of studies find is missed",
+        "{} bases, labels that vary by 0.3 to 1 points",
+        _mde_not_found,
+        {8: (0.25, ""), 20: (0.25, "55 to 63% at its lower end"), 40: (0.25, "")},
+    ),
+    *_by_size(
+        "a study sized for a power of 80% has less than 70%",
+        "sized from a pilot run of {} bases",
+        _underpowered,
+        dict.fromkeys((6, 9, 13), (0.15, "23 to 34%")),
+    ),
+    *_by_size(
+        "two labels are different",
+        "equal means, a tenth of all bases collapse, {} bases",
+        _collapses,
+        {8: (0.45, "44%"), 20: (0.16, "17%"), 40: (0.09, "12%"), **dict.fromkeys((60, 80, 120), (0.07, ""))},
     ),
     Cell(
         sentence="a label in units of a flaw, interval",

@@ -6,6 +6,8 @@ view of the text, and noise. In round 2 nobody listens, but scores shrink to the
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -77,23 +79,16 @@ SETTINGS = {
 CELLS = [
     *(
         Cell(
-            sentence="judges follow what they hear",
+            sentence=sentence,
             setting=f"nobody listens, opinions of a text under a label are shared, {name}",
-            trial=lambda rng, factor=factor: _follows(rng, factor=factor),  # type: ignore[misc]
+            trial=partial(trial, factor=factor),
             limit=0.06,
-            before=before,
+            before=before[place],
         )
-        for name, (factor, before, _) in SETTINGS.items()
-    ),
-    *(
-        Cell(
-            sentence="judges repeat the scores they hear",
-            setting=f"nobody listens, opinions of a text under a label are shared, {name}",
-            trial=lambda rng, factor=factor: _repeats(rng, factor=factor),  # type: ignore[misc]
-            limit=0.06,
-            before=before,
+        for place, (sentence, trial) in enumerate(
+            (("judges follow what they hear", _follows), ("judges repeat the scores they hear", _repeats))
         )
-        for name, (factor, _, before) in SETTINGS.items()
+        for name, (factor, *before) in SETTINGS.items()
     ),
     Cell(
         sentence="that judges follow what they hear is missed",
