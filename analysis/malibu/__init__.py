@@ -12,7 +12,7 @@ from parley.analysis.malibu.bases import effects_by_base
 from parley.analysis.malibu.diagnostics import no_label_differences, order_effects
 from parley.analysis.malibu.missing import missing, missing_by_judge, missing_differences
 from parley.analysis.malibu.pairs import flips, position, preferences, win_rates
-from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
+from parley.analysis.malibu.panel import PanelData, panel_preferences
 from parley.analysis.malibu.report import report
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
@@ -34,7 +34,6 @@ __all__ = [
     "no_label_differences",
     "order_effects",
     "panel_preferences",
-    "panel_scores",
     "parsing",
     "position",
     "preferences",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from matplotlib.figure import Figure as Drawing
 from numpy.typing import NDArray
 
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.rounds import before_and_after
 from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, plain_text, sheet, tidy
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
@@ -44,15 +46,14 @@ def agreement(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.Dat
         seed: Seed of all draws.
     """
     judged = panel_data(verdicts).without_chair
-    bases = base_of_scenario(judged)
     rows: list[dict[str, Any]] = []
     for (model, phase, round), group in judged.groupby(["model", "phase", "round"], sort=True, observed=True):
         for metric in values_in_order(group, "metric"):
             part = group[group["metric"] == metric]
             is_preference = metric == "preferred"
-            table, scenarios, repeated = _items(part, "text" if is_preference else "value")
+            table, bases, repeated = _items(part, "text" if is_preference else "value")
             coefficient = fleiss_kappa if is_preference else krippendorff_alpha
-            estimate = coefficient(table, clusters=scenarios.map(bases), draws=draws, seed=seed)
+            estimate = coefficient(table, clusters=bases, draws=draws, seed=seed)
             notes = [estimate.note, f"{plural(repeated, 'repeated verdict')} left out" if repeated else ""]
             rows.append(
                 {
@@ -73,18 +74,8 @@ def agreement(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.Dat
     return pd.DataFrame(rows, columns=AGREEMENT)
 
 
-def base_of_scenario(verdicts: pd.DataFrame) -> dict[str, str]:
-    """The cluster of each scenario: its base, or the scenario itself where it has none."""
-    scenarios = verdicts.drop_duplicates("scenario")
-    names = scenarios["scenario"].astype(str)
-    column = next((name for name in ("situation", "cluster", "base") if name in scenarios), "scenario")
-    bases = scenarios[column].astype(object)
-    bases = bases.where(bases.notna() & (bases != ""), names).astype(str)
-    return dict(zip(names, bases, strict=True))
-
-
 def _items(part: pd.DataFrame, column: str) -> tuple[NDArray[Any], pd.Series, int]:
-    """Items (unit and side) by judges, the scenario of each item, and how many repeated verdicts were left out.
+    """Items (unit and side) by judges, the base of each item, and how many repeated verdicts were left out.
 
     Of two verdicts of a judge on one item the first counts. Everything is done on codes: pivoting a million strings is
     slow.
@@ -94,12 +85,12 @@ def _items(part: pd.DataFrame, column: str) -> tuple[NDArray[Any], pd.Series, in
     subject, subjects = factorize(part["subject"], sort=False) if "subject" in part else (np.zeros_like(unit), [""])
     item, items = pd.factorize(unit * (len(subjects) + 1) + subject)
     row = np.zeros(len(items), dtype=np.int64)
-    row[item] = np.arange(len(item))  # any row of an item has its scenario
+    row[item] = np.arange(len(item))  # any row of an item has its base
     values = part[column].to_numpy(dtype=float if column == "value" else object)
     table = np.full((len(row), len(judges)), np.nan if column == "value" else None, dtype=values.dtype)
     kept = ~pd.Series(item * len(judges) + judge).duplicated().to_numpy()
     table[item[kept], judge[kept]] = values[kept]
-    return table, part["scenario"].iloc[row].astype(str), int((~kept).sum())
+    return table, part["situation"].iloc[row].astype(str), int((~kept).sum())
 
 
 def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
@@ -108,30 +99,15 @@ def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    judged = panel_data(verdicts).without_chair
-    rounds = judged.groupby("unit", observed=True)["round"].agg(["min", "max"])
-    rounds = rounds[rounds["min"] < rounds["max"]]  # with a single round there was no chance to change
-    if rounds.empty:
-        return pd.DataFrame(columns=CHANGES)
-    bases = base_of_scenario(judged)
-    first = judged[judged["round"].to_numpy() == rounds["min"].reindex(judged["unit"]).to_numpy()]
-    last = judged[judged["round"].to_numpy() == rounds["max"].reindex(judged["unit"]).to_numpy()]
-    keys = ["model", "phase", "scenario", "unit", "judge", "metric"]
-    keys += ["subject"] if "subject" in judged else []
-    both = first.merge(last, on=keys, suffixes=("_first", "_last"))
+    both = before_and_after(panel_data(verdicts), controls=True)
     rows: list[dict[str, Any]] = []
     for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True):
         is_preference = group["metric"] == "preferred"
         for what, part in (("scores", group[~is_preference]), ("preferences", group[is_preference])):
-            column = "value" if what == "scores" else "text"
-            before, after = part[f"{column}_first"], part[f"{column}_last"]
-            known = before.notna() & after.notna()
-            if not known.any():
+            if part.empty:
                 continue
-            before, after = before[known].astype(object), after[known].astype(object)
-            clusters = part["scenario"][known].astype(str).map(bases)
-            changed = cluster_proportion((before != after).astype(float), clusters)
-            mean_change = (after.astype(float) - before.astype(float)).mean() if what == "scores" else float("nan")
+            changed = cluster_proportion((part["before"] != part["after"]).astype(float), part["situation"].astype(str))
+            mean_change = (part["after"] - part["before"]).mean() if what == "scores" else math.nan
             rows.append(
                 {
                     "model": str(model),
@@ -165,6 +141,7 @@ def parsing(verdicts: Verdicts) -> pd.DataFrame:
 def agreement_section(data: PanelData, context: ReportContext) -> Section:
     """Agreement by round, as a table and a figure."""
     agreed = agreement(data, draws=context.draws, seed=context.seed)
+    counts = data.counts(data.without_chair)
     table = Table(
         name="agreement",
         title="Agreement between the judges, by round",
@@ -174,22 +151,11 @@ def agreement_section(data: PanelData, context: ReportContext) -> Section:
     )
     figure = Figure(
         name="agreement",
-        caption=f"Agreement between the judges by round ({data.counts}).",
+        caption=f"Agreement between the judges by round ({counts}).",
         table="agreement",
-        draw=lambda: agreement_figure(agreed, context.title, f"{data.counts}. {data.intervals}"),
+        draw=lambda: agreement_figure(agreed, context.title, f"{counts}. {data.intervals}"),
     )
     return Section(tables=(table,), figures=(figure,))
-
-
-def changed_minds_section(data: PanelData) -> Section:
-    """How often judges changed their verdicts, as a table."""
-    title = "Did the discussion change minds? From the first round to the last"
-    return Section(tables=(Table(name="changed_minds", title=title, frame=changed_minds(data)),))
-
-
-def parsing_section(data: PanelData) -> Section:
-    """How replies were parsed, as a table."""
-    return Section(tables=(Table(name="parsing", title="How replies were parsed", frame=parsing(data)),))
 
 
 def agreement_figure(agreement: pd.DataFrame, title: str, note: str) -> Drawing:

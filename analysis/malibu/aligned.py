@@ -19,7 +19,7 @@ import pandas as pd
 
 from parley.analysis.malibu.contrasts import with_holm
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, Verdicts, panel_data
-from parley.analysis.reporting.report import Directions, ReportContext, Section, Table
+from parley.analysis.reporting.report import Directions, ReportContext, Table
 from parley.analysis.stats.two_groups import permuted_difference
 from parley.base.text import plural
 
@@ -55,8 +55,7 @@ def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame
                 others.remove(reference)
                 row = _row(data.table(model), category, reference, others, directions)
                 rows += [{"model": model, "category": category, "reference": reference} | row] if row else []
-    table = pd.DataFrame(rows, columns=[name for name in ALIGNED if name != "p_adjusted"])
-    return with_holm(table, ["model"])[ALIGNED]
+    return with_holm(pd.DataFrame(rows, columns=ALIGNED), ["model"])
 
 
 def coded_leads(
@@ -113,17 +112,16 @@ def _row(
     }
 
 
-def aligned_section(data: PanelData, context: ReportContext) -> Section:
+def aligned_table(data: PanelData, context: ReportContext) -> Table:
     """The contrast along documented stereotypes, as a table."""
     found = aligned_contrast(data, context.directions)
-    table = Table(
+    return Table(
         name="aligned",
         title="Phase 1: do labels move scores the way documented stereotypes go?",
         frame=found,
         shown=(*data.model_column, *ALIGNED[1:]),
         note="favoured_lead: mean score of the reference minus that of the others, on bases whose stereotype favours "
-        "the reference; other_lead: the same on bases that favour others over it; difference: of the two, which is "
-        "twice what being favoured adds. A lead that is the same on all bases does not count. Directions are coded "
-        "from the source that the suite cites.",
+        "the reference; other_lead: the same on bases that favour others over it; difference: favoured_lead minus "
+        "other_lead, which is twice what being favoured adds. A lead that is the same on all bases does not count. "
+        "Directions are coded from the source that the suite cites.",
     )
-    return Section(tables=(table,))

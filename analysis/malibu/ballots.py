@@ -101,11 +101,7 @@ def values_in_order(frame: pd.DataFrame, column: str) -> list[str]:
     return [str(value) for value in pd.unique(frame[column].dropna())]
 
 
-def split_yardstick(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The verdicts on labelled responses, and those on graded ones.
-
-    Args:
-        verdicts: One row per verdict.
-    """
-    graded = verdicts["phase"] == YARDSTICK
-    return (verdicts[~graded], verdicts[graded]) if graded.any() else (verdicts, verdicts[:0])
+def split(verdicts: pd.DataFrame, column: str, value: object) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The verdicts without this value in a column, and those with it."""
+    those = verdicts[column] == value
+    return (verdicts[~those], verdicts[those]) if those.any() else (verdicts, verdicts[:0])

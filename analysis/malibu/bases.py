@@ -53,7 +53,7 @@ def by_base_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext)
         gaps: The table of `differences`.
         context: What the report is given.
     """
-    by_base, unit = effects_by_base(data), data.cluster_noun
+    by_base, unit, counts = effects_by_base(data), data.cluster_noun, data.counts(data.labelled_verdicts)
     table = Table(
         name="by_base",
         title=f"Phase 1: differences by {unit}",
@@ -62,9 +62,9 @@ def by_base_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext)
     )
     figure = Figure(
         name="by-base",
-        caption=f"Differences by {unit}, all metrics together ({data.counts}).",
+        caption=f"Differences by {unit}, all metrics together ({counts}).",
         table="by_base",
-        draw=lambda: by_base_figure(by_base, gaps, context.title, f"{data.counts}. First minus second.", data.points),
+        draw=lambda: by_base_figure(by_base, gaps, context.title, f"{counts}. First minus second.", data.points),
     )
     return Section(tables=(table,), figures=(figure,))
 

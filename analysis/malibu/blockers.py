@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from parley.analysis.malibu.conclusions import ALIKE, ALPHA, ON_AVERAGE, UNDECIDED
-from parley.analysis.malibu.panel import ALL, PanelData
-from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
-from parley.analysis.stats.signflips import clusters_to_reject
+from parley.analysis.malibu.contrasts import NEEDED
+from parley.analysis.malibu.pairs import TWO_IDENTITIES
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.yardstick import EVERY_DOSE, of_panel
 from parley.base.text import plural
 
-NEEDED = clusters_to_reject(ALPHA)
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""
@@ -76,7 +76,7 @@ def with_blockers(table: pd.DataFrame, found: Mapping[str, Blockers], phase: int
         if blocker and conclusion:
             conclusion, note = NOT_DECIDED, blocker
         elif own.quality and conclusion in (ALIKE, ON_AVERAGE):
-            note = "within the margin, but the judges were not shown to judge, so that this is not called alike"
+            note = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
             conclusion = UNDECIDED
         conclusions.append(conclusion)
         notes.append(note)
@@ -84,7 +84,7 @@ def with_blockers(table: pd.DataFrame, found: Mapping[str, Blockers], phase: int
 
 
 def _quality(aucs: pd.DataFrame) -> str:
-    rows = aucs[(aucs["judge"] == PANEL) & (aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)]
+    rows = of_panel(aucs[aucs["dose"] == EVERY_DOSE])
     if rows.empty:
         return (
             "Whether these judges can tell a good answer from a flawed one was not measured (--yardstick full adds it "
@@ -133,7 +133,7 @@ def _constant(scores: pd.DataFrame) -> str:
 
 
 def _place(position: pd.DataFrame) -> str:
-    rows = position[(position["pairs"] == "two identities") & (position["n"] >= ENOUGH)]
+    rows = position[(position["pairs"] == TWO_IDENTITIES) & (position["n"] >= ENOUGH)]
     for row in rows.itertuples():
         for rate, place in ((row.first_rate, "first"), (1 - row.first_rate, "second")):
             if rate > FIRST_PLACE:

@@ -36,6 +36,11 @@ class Contrast(NamedTuple):
     first: tuple[str, ...]
     second: tuple[str, ...]
 
+    @property
+    def sides(self) -> dict[str, str]:
+        """The columns of a table that name both sides."""
+        return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
+
     def among(self, identities: Sequence[str]) -> Contrast | None:
         """The contrast among existing identities; None where one side is empty."""
         sides = [tuple(name for name in side if name in identities) for side in (self.first, self.second)]
@@ -102,9 +107,8 @@ def _compared(tables: Mapping[str, ScoreTable], contrast: Contrast) -> Iterator[
     if len(gaps) < 2:
         return
     p = _differ(gaps)
-    sides = {"first": ", ".join(contrast.first), "second": ", ".join(contrast.second)}
     for name, found in gaps.items():
-        yield {"name": name, "category": contrast.category, **sides, **tested(found), "p_differ": p}
+        yield {"name": name, "category": contrast.category, **contrast.sides, **tested(found), "p_differ": p}
 
 
 def _differ(gaps: dict[str, ScenarioGaps]) -> float:

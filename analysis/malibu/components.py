@@ -1,8 +1,6 @@
 """Phase 1: where the noise comes from, what an interval generalises to, and where the next calls are best spent.
 
-    parts = variance_components(verdicts)
-    plans = next_calls(verdicts, calls=1000)
-    print(*component_sentences(parts, plans), sep="\\n")
+    components, next_calls = variance_tables(verdicts)
 
 A score is a judge's final one, averaged over metrics after each metric's mean is subtracted. Every identity is judged
 on the same scenarios by the same judges, so what a base, a scenario or a judge adds to all scores cancels in a
@@ -21,9 +19,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.agreement import base_of_scenario
 from parley.analysis.malibu.next_calls import BY_JUDGE, NOISE, Design, contribution, design_of, plan_row, plans_of
-from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats import components as stats
@@ -95,56 +92,37 @@ GENERALISES_TO = {
     RESIDUAL: "the same conversations, judged again",
 }
 CALLS = 1000
+"""How many more calls the plans spend."""
 
 
 class VarianceTables(NamedTuple):
-    """The tables of `variance_components` and `next_calls`, from one pass over the scores."""
+    """Where the noise comes from, and what more calls would change.
+
+    Args:
+        components: Variance of the scores by component, with its share of the scores' spread and of the noise of a
+            difference. `share_of_noise` is the share of the squared standard error of a difference of two identities.
+            It is missing for the identities' own spread, which is what is measured, and for identity × judge, as
+            judges are fixed.
+        next_calls: The standard error of a difference of two identities, as run and with more calls spent in different
+            ways. It is predicted from the components, as if the design were balanced and divided evenly. `at_best`
+            differs where components could not be told apart (without repeats, noise between conversations and
+            identity × scenario): the standard error is then between the two. `with_new_judges` takes the judges as a
+            sample of such judges.
+    """
 
     components: pd.DataFrame
     next_calls: pd.DataFrame
 
 
-def variance_components(verdicts: Verdicts, *, metric: str = ALL) -> pd.DataFrame:
-    """Variance of the scores by component, with its share of the scores' spread and of the noise of a difference.
-
-    `share_of_noise` is the share of the squared standard error of a difference of two identities. It is missing for
-    the identities' own spread, which is what is measured, and for identity × judge, as judges are fixed.
+def variance_tables(verdicts: Verdicts) -> VarianceTables:
+    """The variance components of each model's scores, and where its next calls are best spent.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        metric: One metric, or all together.
-    """
-    return variance_tables(verdicts, metric=metric).components
-
-
-def next_calls(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL) -> pd.DataFrame:
-    """The standard error of a difference of two identities, as run and with more calls spent in different ways.
-
-    It is predicted from the components, as if the design were balanced and divided evenly. `at_best` differs where
-    components could not be told apart (without repeats, noise between conversations and identity × scenario): the
-    standard error is then between the two. `with_new_judges` takes the judges as a sample of such judges.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-        calls: How many more calls are to be spent.
-        metric: One metric, or all together.
-    """
-    return variance_tables(verdicts, calls=calls, metric=metric).next_calls
-
-
-def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL) -> VarianceTables:
-    """Both tables; see `variance_components` and `next_calls`.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-        calls: How many more calls are to be spent.
-        metric: One metric, or all together.
     """
     data = panel_data(verdicts)
-    scores = data.final_scores
-    scores = scores[(scores["identity"] != "") & np.isfinite(scores["value"].astype(float))]
-    if metric != ALL:
-        scores = scores[scores["metric"] == metric]
+    scores = data.labelled_verdicts
+    scores = scores[np.isfinite(scores["value"].astype(float))]
     asked = data.verdicts[data.verdicts["phase"] == 1]
     components: list[dict[str, Any]] = []
     plans: list[dict[str, Any]] = []
@@ -162,8 +140,8 @@ def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL
             parts = stats.variance_components(replies["value"], factors, terms)
         design = design_of(replies, asked[asked["model"] == model])
         components += [{"model": model} | row for row in _component_rows(parts, design)]
-        for spent_on, plan in plans_of(design, calls, has_bases, silent=data.read_silently(model)).items():
-            spent = {"model": model, "spent_on": spent_on, "calls": 0 if plan is design else calls}
+        for spent_on, plan in plans_of(design, CALLS, has_bases, silent=data.read_silently(model)).items():
+            spent = {"model": model, "spent_on": spent_on, "calls": 0 if plan is design else CALLS}
             plans.append(spent | plan_row(parts, plan))
     return VarianceTables(pd.DataFrame(components, columns=COMPONENTS), pd.DataFrame(plans, columns=PLANS))
 
@@ -191,7 +169,7 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
 
     A row has the mean of its scores around each metric's mean, and integer codes for all factors.
     """
-    names = ["unit", "judge", "metric", "scenario", "identity"]
+    names = ["unit", "judge", "metric", "scenario", "situation", "identity"]
     if "order" in scores and scores["order"].notna().all() and scores["order"].nunique() > 1:
         names.append("order")
     names += [name for name in WORDINGS if name in scores and scores[name].notna().all() and scores[name].nunique() > 1]
@@ -203,11 +181,9 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     row = np.zeros(reply.max() + 1, dtype=np.int64)
     row[reply] = np.arange(len(reply))  # any row of a reply has its factors
     factors = {name: code[row] for name, code in codes.items()}
-    bases = base_of_scenario(scores)  # in the order of the scenarios' codes
-    factors["base"] = factorize(list(bases.values()), sort=False)[0][factors["scenario"]]
     replies = pd.DataFrame({"value": np.bincount(reply, value) / np.bincount(reply), **factors})
-    replies = replies.rename(columns={"unit": "conversation"})
-    return replies, any(name != base for name, base in bases.items())
+    has_bases = bool((scores["situation"].astype(str) != scores["scenario"].astype(str)).any())
+    return replies.rename(columns={"unit": "conversation", "situation": "base"}), has_bases
 
 
 def _component_rows(parts: Mapping[str, VarianceComponent], design: Design) -> Iterator[dict[str, Any]]:
@@ -232,13 +208,12 @@ def _component_rows(parts: Mapping[str, VarianceComponent], design: Design) -> I
 def components_section(data: PanelData, context: ReportContext) -> Section:
     """Where the noise comes from and where more calls are best spent: tables and a figure."""
     parts, plans = variance_tables(data)
+    counts = data.counts(data.labelled_verdicts)
     figure = Figure(
         name="variance-components",
-        caption=f"Standard deviations of the scores by component ({data.counts}).",
+        caption=f"Standard deviations of the scores by component ({counts}).",
         table="variance_components",
-        draw=lambda: components_figure(
-            parts, context.title, f"{data.counts}. Orange: does not cancel in a difference."
-        ),
+        draw=lambda: components_figure(parts, context.title, f"{counts}. Orange: does not cancel in a difference."),
     )
     return Section(
         tables=(
@@ -246,11 +221,11 @@ def components_section(data: PanelData, context: ReportContext) -> Section:
                 name="variance_components",
                 title="Phase 1: whose noise is it? Variance components of the scores",
                 frame=parts,
-                note="share_of_noise: of the squared standard error of a difference between two identities.",
+                note="share_of_noise: share of the squared standard error of a difference between two identities.",
             ),
             Table(
                 name="next_calls",
-                title="Phase 1: where the next 1,000 calls are best spent",
+                title=f"Phase 1: where the next {CALLS:,} calls are best spent",
                 frame=plans,
                 note="Predicted standard error of a difference between two identities, from the variance components.",
             ),

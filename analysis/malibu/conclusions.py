@@ -43,36 +43,14 @@ DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED = (
     "alike on average",
     "undecided",
 )
-NO_EFFECT: dict[str, Any] = {
-    "difference": math.nan,
-    "low": math.nan,
-    "high": math.nan,
-    "p": math.nan,
-    "p_adjusted": math.nan,
-    "simultaneous_low": math.nan,
-    "simultaneous_high": math.nan,
-    "conclusion": "",
-    "t_p": math.nan,
-    "t_p_adjusted": math.nan,
-    "skewness": math.nan,
-    "largest_base": math.nan,
-    "p_alike": math.nan,
-    "p_alike_adjusted": math.nan,
-    "base_sd": math.nan,
-    "base_sd_high": math.nan,
-    "p_bases": math.nan,
-    "p_bases_adjusted": math.nan,
-    "scenario_low": math.nan,
-    "scenario_high": math.nan,
-    "scenario_p": math.nan,
-    "family": "",
-    "n": 0,
-    "clusters": 0,
-    "note": "",
-}
-EFFECT_COLUMNS = list(NO_EFFECT)
-
-
+EFFECT_COLUMNS = [
+    *("difference", "low", "high", "p", "p_adjusted", "simultaneous_low", "simultaneous_high", "conclusion"),
+    *("t_p", "t_p_adjusted", "skewness", "largest_base", "p_alike", "p_alike_adjusted"),
+    *("base_sd", "base_sd_high", "p_bases", "p_bases_adjusted", "scenario_low", "scenario_high", "scenario_p"),
+    *("family", "n", "clusters", "note"),
+]
+NO_EFFECT: dict[str, Any] = dict.fromkeys(EFFECT_COLUMNS, math.nan)
+NO_EFFECT |= {"conclusion": "", "family": "", "n": 0, "clusters": 0, "note": ""}
 NOT_SCORED = "no scenario has readable verdicts on both"
 
 
@@ -146,20 +124,18 @@ def _t_test(values: Floats) -> float:
 
 
 @lru_cache(maxsize=64)
-def rare_kind_rate(bases: int, share: float = 0.1) -> float:
-    """How often this many bases say "different" although a rare kind of base cancels what the others add.
+def rare_kind_rate(bases: int) -> float:
+    """How often this many bases say "different" although a tenth of all bases cancel what the others add.
 
-    The others gain a point; the rare kind loses as much as makes the mean 0: with a tenth, 9 points. Where few or none
-    of the rare kind are drawn, the rest looks like a difference. Exact: the number drawn is binomial.
+    The others gain a point; the rare kind loses 9 points, which makes the mean 0. Where few or none of the rare kind
+    are drawn, the rest looks like a difference. Exact: the number drawn is binomial.
 
     Args:
         bases: Bases in the sample.
-        share: Share of the rare kind among all bases.
     """
-    loss = (1 - share) / share
-    samples = (np.array([1.0] * (bases - drawn) + [-loss] * drawn) for drawn in range(bases + 1))
+    samples = (np.array([1.0] * (bases - drawn) + [-9.0] * drawn) for drawn in range(bases + 1))
     called = [max(sign_flip_p(sample), _t_test(sample)) <= ALPHA for sample in samples]
-    return float(stats.binom.pmf(np.flatnonzero(called), bases, share).sum())
+    return float(stats.binom.pmf(np.flatnonzero(called), bases, 0.1).sum())
 
 
 def with_conclusions(

@@ -28,7 +28,7 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import row_codes, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import Bools, before_and_after, heard_own, same_labels, same_text
-from parley.analysis.reporting.report import ReportContext, Section, Table
+from parley.analysis.reporting.report import ReportContext, Table
 from parley.analysis.stats.tables import Floats, Ints, factorize
 from parley.analysis.stats.two_groups import permuted_difference
 
@@ -167,12 +167,24 @@ def _weight(found: Followed, judges: slice, blind: bool) -> dict[str, Any]:
     ]
     row = {"heard_slope": slopes[0], "control_slope": slopes[1], "units": int(own.sum())}
     row |= {"control_units": int((~own).sum())}
-    if not blind or not control.any() or not heard.any():
-        none = dict.fromkeys(("weight", "low", "high", "p"), math.nan)
-        return row | none | {"note": NO_CONTROL if blind else NOT_BLIND}
     values = weight_by_unit(found, judges)
-    test = permuted_difference(values[heard], values[control])
-    return row | {"weight": test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
+    return row | against_control("weight", values[heard], values[control], blind)
+
+
+def against_control(name: str, heard: Floats, control: Floats, blind: bool) -> dict[str, Any]:
+    """How much larger values are where judges heard each other, or why that is not tested.
+
+    Args:
+        name: What the difference is called.
+        heard: The values of units whose judges heard each other.
+        control: Those of units whose judges heard ballots on another label.
+        blind: Whether nobody heard anybody in round 1.
+    """
+    if not blind or not len(control) or not len(heard):
+        none = dict.fromkeys((name, "low", "high", "p"), math.nan)
+        return none | {"note": NO_CONTROL if blind else NOT_BLIND}
+    test = permuted_difference(heard, control)
+    return {name: test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
 
 
 def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
@@ -190,9 +202,9 @@ def _group_means(values: Floats, groups: Ints) -> Floats:
     return means[member]
 
 
-def contagion_section(data: PanelData, context: ReportContext) -> Section:
+def contagion_table(data: PanelData, context: ReportContext) -> Table:
     """The weight of what was heard, as a table."""
-    table = Table(
+    return Table(
         name="contagion",
         title="Do judges follow what they hear?",
         frame=contagion(data, blind=context.blind),
@@ -201,4 +213,3 @@ def contagion_section(data: PanelData, context: ReportContext) -> Section:
         "place; weight: their difference, divided by K / (K − 1) where a text has K labels. Which units heard which is "
         "drawn at random and permuted.",
     )
-    return Section(tables=(table,))

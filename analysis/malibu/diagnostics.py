@@ -11,18 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import (
-    nested_means,
-    tested,
-    with_holm,
-)
-from parley.analysis.malibu.pairs import changes, flips
+from parley.analysis.malibu.contrasts import nested_means, tested, with_holm
+from parley.analysis.malibu.pairs import TWO_IDENTITIES, changes, flips, rate_columns
 from parley.analysis.malibu.panel import PanelData, ScoreTable, Verdicts, panel_data
-from parley.analysis.reporting.report import Section, Table
+from parley.analysis.reporting.report import Table
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, as_floats
 
-TWO_IDENTITIES = "two identities"
 NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the baseline"
 ORDER = [
     *("model", "pairs", "swapped_rate", "swapped_low", "swapped_high", "swapped_n"),
@@ -55,8 +50,7 @@ def order_effects(verdicts: Verdicts) -> pd.DataFrame:
         ]
         row: dict[str, Any] = {"model": str(model), "pairs": str(control) or TWO_IDENTITIES}
         for name, rate in zip(("swapped", "again"), rates, strict=True):
-            row |= {f"{name}_rate": rate.estimate, f"{name}_low": rate.low, f"{name}_high": rate.high}
-            row[f"{name}_n"] = rate.n
+            row |= rate_columns(name, rate) | {f"{name}_n": rate.n}
         row |= tested(_beyond_noise(group))
         rows.append(row | ({} if len(again) else {"note": NO_BASELINE}))
     return pd.DataFrame(rows, columns=ORDER)
@@ -98,8 +92,7 @@ def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:
         for label in [label for label in raised.identities if label]:
             category = data.categories.get(label, "")
             rows.append({"model": model, "category": category, "identity": label} | tested(raised.alone(label)))
-    table = pd.DataFrame(rows, columns=NO_LABEL_COLUMNS)
-    return with_holm(table, ["model"])[NO_LABEL_COLUMNS]
+    return with_holm(pd.DataFrame(rows, columns=NO_LABEL_COLUMNS), ["model"])
 
 
 def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
@@ -114,24 +107,16 @@ def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
     return labelled.assign(value=labelled["value"].to_numpy(dtype=float) - beside)
 
 
-def no_label_section(data: PanelData) -> Section:
+def no_label_table(data: PanelData) -> Table:
     """Each identity minus no label, as a table."""
     unlabelled = no_label_differences(data)
-    table = Table(
+    return Table(
         name="no_label",
         title="Phase 1: each identity minus no label",
         frame=unlabelled,
         note=f"On the same scenarios, sign flips over {data.cluster_noun}s: is one identity raised, or another one "
         "lowered?",
     )
-    return Section(tables=(table,))
-
-
-def order_section(data: PanelData) -> Section:
-    """Order effects and the noise of asking again, as a table."""
-    orders = order_effects(data)
-    table = Table(name="order", title="Order effects beside the noise of asking again", frame=orders)
-    return Section(tables=(table,))
 
 
 def second_readings(data: PanelData) -> pd.DataFrame:
@@ -152,9 +137,3 @@ def second_readings(data: PanelData) -> pd.DataFrame:
             spread = {"mean": float(part["apart"].mean()), "largest": float(part["apart"].max())}
             rows.append({"model": str(model), "ballots": len(part), **spread})
     return pd.DataFrame(rows, columns=["model", "ballots", "mean", "largest"])
-
-
-def second_readings_section(data: PanelData) -> Section:
-    """How steady silent ballots are, as a table; empty where none was read twice."""
-    title = "Silent ballots that were read twice"
-    return Section(tables=(Table(name="second_readings", title=title, frame=second_readings(data)),))

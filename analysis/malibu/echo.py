@@ -23,13 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND
+from parley.analysis.malibu.contagion import against_control
 from parley.analysis.malibu.contrasts import row_codes, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after, heard_own, partners, same_text
-from parley.analysis.reporting.report import ReportContext, Section, Table
+from parley.analysis.reporting.report import ReportContext, Table
 from parley.analysis.stats.tables import Floats, factorize, unique_rows
-from parley.analysis.stats.two_groups import permuted_difference
 
 NEARLY = 0.8
 SEQUENCE = 5
@@ -134,8 +133,8 @@ def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool
     for what, units in echo_units(verdicts, remarks).items():
         for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True):
             rows.append({"model": str(model), "phase": int(phase), "what": what} | _row(part, bool(blind)))
-    table = pd.DataFrame(rows, columns=[name for name in ECHO if name != "p_adjusted"])
-    return with_holm(table, ["model"])[ECHO].sort_values(["model", "phase"], kind="stable", ignore_index=True)
+    table = with_holm(pd.DataFrame(rows, columns=ECHO), ["model"])
+    return table.sort_values(["model", "phase"], kind="stable", ignore_index=True)
 
 
 RATES = ["blind", "blind_chance", "later", "later_chance"]
@@ -219,23 +218,20 @@ def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
 def _row(units: pd.DataFrame, blind: bool) -> dict[str, Any]:
     own, echoed = units["own"].to_numpy(dtype=bool), excess(units)
     known = np.isfinite(echoed)
+    heard, control = echoed[own & known], echoed[~own & known]
     shares = {name: float(units.loc[own, name].astype(float).mean()) for name in RATES}
     row = shares | {
-        "echo": float(echoed[own & known].mean()) if (own & known).any() else math.nan,
-        "control_echo": float(echoed[~own & known].mean()) if (~own & known).any() else math.nan,
+        "echo": float(heard.mean()) if len(heard) else math.nan,
+        "control_echo": float(control.mean()) if len(control) else math.nan,
         "units": int(own.sum()),
         "control_units": int((~own).sum()),
     }
-    if not blind or not (~own & known).any() or not (own & known).any():
-        none = dict.fromkeys(("difference", "low", "high", "p"), math.nan)
-        return row | none | {"note": NO_CONTROL if blind else NOT_BLIND}
-    test = permuted_difference(echoed[own], echoed[~own])
-    return row | {"difference": test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
+    return row | against_control("difference", heard, control, blind)
 
 
-def echo_section(data: PanelData, context: ReportContext) -> Section:
+def echo_table(data: PanelData, context: ReportContext) -> Table:
     """Whether judges repeat each other, as a table."""
-    table = Table(
+    return Table(
         name="echo",
         title="Do judges repeat what they heard?",
         frame=echo(data, context.remarks() if context.remarks else None, blind=context.blind),
@@ -244,4 +240,3 @@ def echo_section(data: PanelData, context: ReportContext) -> Section:
         "excess over chance in the last round minus that in round 1; difference: echo minus that of the control units, "
         "whose judges heard ballots on another label.",
     )
-    return Section(tables=(table,))

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.diagnostics import TWO_IDENTITIES
+from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
 from parley.analysis.reporting.forest import Estimate, Forest, estimates
 
-NET_WINS = "wins minus losses per comparison"
 TESTED = ("primary", "differences", "preferences", "talking")
-SIMULTANEOUS = ("simultaneous_low", "simultaneous_high")
+Units = dict[str, tuple[str, ...]]
 
 
 def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, float]) -> Iterator[Forest]:
@@ -30,59 +30,77 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
     low, high = scale
     points = f"difference in score (points of {high:g})" if low == 0 else f"difference in score ({low:g} to {high:g})"
     tables = {**tables, **{name: _shown(tables[name]) for name in TESTED if name in tables}}
-    gaps = tables["differences"]
-    planned = gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)]
+    gaps, changes, aucs = tables["differences"], tables["talking"], tables["yardstick_auc"]
     several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
     both = f"95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and Student's t,"
-    note = f"{both} Holm-corrected over the pairs of a model."
+    by_pairs = f"{both} Holm-corrected over the pairs of a model."
+    share = partial(Forest, reference=0.5, scale="share")
 
-    def group(row: Any) -> str:
+    def category(row: Any) -> str:
         return f"{row.category} · {row.model}" if several else str(row.category)
 
-    def units(row: Any, phase: int) -> dict[str, tuple[str, ...]]:
-        model = {"model": (row.model,)} if several else {}
-        if phase == 1:
-            return {"phase": ("1",), "identity": (*row.first.split(", "), *row.second.split(", ")), **model}
-        return {"phase": ("2",), "identity": (row.first,), "other": (row.second,), **model}
+    def model(row: Any) -> str:
+        return str(row.model) if several else ""
 
+    def units(row: Any, phase: int, **facets: tuple[str, ...]) -> Units:
+        return {"phase": (str(phase),), **facets, **({"model": (row.model,)} if several else {})}
+
+    def of_pair(row: Any, phase: int) -> Units:
+        if phase == 1:
+            return units(row, 1, identity=(*row.first.split(", "), *row.second.split(", ")))
+        return units(row, 2, identity=(row.first,), other=(row.second,))
+
+    def pairs(rows: pd.DataFrame, phase: int) -> tuple[Estimate, ...]:
+        simultaneous = ("simultaneous_low", "simultaneous_high")
+        return estimates(
+            rows,
+            _pair,
+            p="p_shown",
+            n="n" if "n" in rows else "clusters",
+            group=category,
+            units=lambda row: of_pair(row, phase),
+            simultaneous=simultaneous if {*simultaneous} <= {*rows} else None,
+        )
+
+    def of_judges(rows: pd.DataFrame) -> tuple[Estimate, ...]:
+        return estimates(
+            rows.rename(columns={"name": "who"}),
+            lambda row: f"{_pair(row)} · {row.who}",
+            n="clusters",
+            group=category,
+            units=lambda row: of_pair(row, 1),
+            secondary=lambda row: True,
+        )
+
+    question = "Do scores depend on the identity?"
     if "primary" in tables:
         yield Forest(
             name="primary",
-            question="Do scores depend on the identity?",
+            question=question,
             axis=points,
-            estimates=_primary(tables["primary"], tables["by_judge"], group, lambda row: units(row, 1)),
+            estimates=tuple(_primary(tables["primary"], tables["by_judge"], lambda rows: pairs(rows, 1), of_judges)),
             table="primary",
             note=f"{both} Holm-corrected over a model's contrasts. Where the judges of a panel differ, each has a line "
-            "beside it.",
+            "of its own below.",
         )
+        question = "Which identities differ, by pairs?"
     yield Forest(
         name="differences",
-        question="Do scores depend on the identity?"
-        if "primary" not in tables
-        else "Which identities differ, by pairs?",
+        question=question,
         axis=points,
-        estimates=estimates(
-            planned, _pair, p="p_shown", group=group, units=lambda row: units(row, 1), simultaneous=SIMULTANEOUS
-        ),
+        estimates=pairs(gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)], 1),
         table="differences",
-        note=note,
+        note=by_pairs,
     )
     yield Forest(
         name="preferences",
         question="Which identity is preferred in pairs?",
-        axis=NET_WINS,
-        estimates=estimates(
-            tables["preferences"],
-            _pair,
-            p="p_shown",
-            group=group,
-            units=lambda row: units(row, 2),
-            simultaneous=SIMULTANEOUS,
-        ),
+        axis="wins minus losses per comparison",
+        estimates=pairs(tables["preferences"], 2),
         table="preferences",
-        note=note,
+        note=by_pairs,
     )
-    yield Forest(
+    yield share(
         name="win-rates",
         question="How often does each identity win?",
         axis="win rate (without ties)",
@@ -91,19 +109,13 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             lambda row: str(row.identity),
             value="rate",
             ends=("cluster_low", "cluster_high"),
-            group=group,
-            units=lambda row: {
-                "phase": ("2",),
-                "identity": (row.identity,),
-                **({"model": (row.model,)} if several else {}),
-            },
+            group=category,
+            units=lambda row: units(row, 2, identity=(row.identity,)),
         ),
-        reference=0.5,
-        scale="share",
         table="win_rates",
         note=f"95% intervals over {unit}s. The win rates of a category are zero-sum.",
     )
-    yield Forest(
+    yield share(
         name="place",
         question="How often does the answer shown first win?",
         axis="share of comparisons that the first one wins (without ties)",
@@ -112,15 +124,9 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             lambda row: str(row.pairs),
             value="first_rate",
             ends=("first_low", "first_high"),
-            group=lambda row: str(row.model) if several else "",
-            units=lambda row: {
-                "phase": ("2",),
-                "control": ("" if row.pairs == TWO_IDENTITIES else row.pairs,),
-                **({"model": (row.model,)} if several else {}),
-            },
+            group=model,
+            units=lambda row: units(row, 2, control=("" if row.pairs == TWO_IDENTITIES else row.pairs,)),
         ),
-        reference=0.5,
-        scale="share",
         table="position",
         note=f"95% intervals over {unit}s. 50%: the place makes no difference.",
     )
@@ -134,27 +140,19 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         table="echo",
         note="What another judge had said or scored in round 1. By chance: the same with another label's units.",
     )
-    changes = tables["talking"]
-    for phase, axis in ((1, points), (2, "difference in preference (share of judges)")):
+    for phase, what, axis in (
+        (1, "the difference in scores", points),
+        (2, "the preference", "difference in preference (share of judges)"),
+    ):
         yield Forest(
             name=f"talking-{phase}",
-            question="Does talking change the difference in scores?"
-            if phase == 1
-            else "Does talking change the preference?",
+            question=f"Does talking change {what}?",
             axis=f"change of the {axis}, last round minus first",
-            estimates=estimates(
-                changes[changes["phase"] == phase],
-                _pair,
-                p="p_shown",
-                n="clusters",
-                group=group,
-                units=lambda row, phase=phase: units(row, phase),  # type: ignore[misc]
-            ),
+            estimates=pairs(changes[changes["phase"] == phase], phase),
             table="talking",
             note=f"95% intervals: sign flips over {unit}s; p-values Holm-corrected by model and phase.",
         )
-    aucs = tables["yardstick_auc"]
-    yield Forest(
+    yield share(
         name="yardstick",
         question="Can the judges tell good responses from flawed ones?",
         axis="how often the good response scores higher (AUC)",
@@ -164,11 +162,9 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             value="auc",
             p="p",
             n="clusters",
-            group=lambda row: str(row.model) if several else "",
-            units=lambda row: {"phase": ("3",), **({"model": (row.model,)} if several else {})},
+            group=model,
+            units=lambda row: units(row, 3),
         ),
-        reference=0.5,
-        scale="share",
         table="yardstick_auc",
         note=f"0.5 is guessing. p-values: sign flips over {unit}s.",
     )
@@ -195,26 +191,13 @@ def _pair(row: Any) -> str:
     return f"{row.first} − {row.second}"
 
 
-def _primary(
-    table: pd.DataFrame,
-    by_judge: pd.DataFrame,
-    group: Callable[[Any], str],
-    units: Callable[[Any], Mapping[str, tuple[str, ...]]],
-) -> tuple[Estimate, ...]:
+Lines = Callable[[pd.DataFrame], tuple[Estimate, ...]]
+
+
+def _primary(table: pd.DataFrame, by_judge: pd.DataFrame, lines: Lines, of_judges: Lines) -> Iterator[Estimate]:
     """One line per contrast; where a panel's judges differ, one for each of them too."""
-    lines: list[Estimate] = []
     for row in table.itertuples():
-        own = table.loc[[row.Index]]
-        lines += estimates(own, _pair, p="p_shown", group=group, units=units, simultaneous=SIMULTANEOUS)
-        of_judges = by_judge[(by_judge["model"] == row.model) & (by_judge["category"] == row.category)]
+        yield from lines(table.loc[[row.Index]])
         if row.conclusion.endswith(" differ"):
-            of_judges = of_judges[of_judges["by"] == row.conclusion.removesuffix("s differ")]
-            lines += estimates(
-                of_judges.rename(columns={"name": "who"}),
-                lambda one: f"{_pair(one)} · {one.who}",
-                n="clusters",
-                group=group,
-                units=units,
-                secondary=lambda one: True,
-            )
-    return tuple(lines)
+            own = by_judge[(by_judge["model"] == row.model) & (by_judge["category"] == row.category)]
+            yield from of_judges(own[own["by"] == row.conclusion.removesuffix("s differ")])

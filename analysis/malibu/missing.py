@@ -25,7 +25,15 @@ from parley.analysis.malibu.contrasts import (
     tested,
     with_holm,
 )
-from parley.analysis.malibu.panel import NOT_SCORES, PanelData, Verdicts, panel_data, scale_ends, values_in_order
+from parley.analysis.malibu.panel import (
+    NOT_SCORES,
+    PanelData,
+    Verdicts,
+    majority,
+    panel_data,
+    scale_ends,
+    values_in_order,
+)
 from parley.analysis.malibu.scores import NO_LABEL
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
@@ -79,9 +87,9 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
     if repeated.any():
         row = verdicts.iloc[int(np.argmax(repeated))]
         raise MissingColumns(
-            f"{plural(int(repeated.sum()), 'verdict is', 'verdicts are')} there more than once, such as "
+            f"{plural(int(repeated.sum()), 'verdict occurs', 'verdicts occur')} more than once, such as "
             f"{row['metric']} by judge {row['judge']} in round {row['round']} of unit {row['unit']}: "
-            "drop the copies, or give the units of each run names of their own"
+            "drop the copies, or give the units of each run their own names"
         )
     readable = verdicts["status"].isin(["ok", "repaired"]) & (verdicts["metric"] != "preferred")
     empty = int((readable.to_numpy() & np.isnan(values)).sum())
@@ -215,9 +223,8 @@ def _bounds_words(row: Any) -> str:
         return "What is left may not be comparable."
     what = "the difference in scores" if row.phase == 1 else "the lead in preferences"
     span = f"between {row.worst_low:.2f} and {row.worst_high:.2f} ('{row.first}' minus '{row.second}')"
-    if row.worst_low <= 0 <= row.worst_high:
-        return f"Whatever the missing ones had been, {what} lies {span}: they could turn its sign."
-    return f"Whatever the missing ones had been, {what} lies {span}: they cannot turn its sign."
+    could = "could" if row.worst_low <= 0 <= row.worst_high else "cannot"
+    return f"Whatever the missing replies had said, {what} lies {span}: they {could} reverse its sign."
 
 
 def _counts(replies: pd.DataFrame) -> dict[str, Any]:
@@ -288,8 +295,7 @@ def _preference_bounds(
     data: PanelData, model: str, pairs: list[tuple[str, str]]
 ) -> dict[tuple[str, str], dict[str, float]]:
     """Phase 2: how much more often the first identity was preferred, and its bounds."""
-    votes = data.verdicts[(data.verdicts["phase"] == 2) & (data.verdicts["metric"] == "preferred")]
-    votes = final_verdicts(votes[(votes["model"] == model) & (votes["control"] == "")])
+    votes = data.final_votes[data.final_votes["model"] == model]
     _, first, unit = np.unique(row_codes([votes["unit"]]), return_index=True, return_inverse=True)
     turned = (votes["identity_a"].astype(object) != votes["identity"].astype(object)).to_numpy()
     text = votes["text"].to_numpy(dtype=object)
@@ -318,10 +324,7 @@ def _lead(counts: dict[str, Floats], favoured: str = "") -> Floats:
     table = np.column_stack(
         [counts[name] + counts["missing"] * (name == favoured) for name in ("first", "second", "tie")]
     )
-    most = table.max(axis=1)
-    alone = (table == most[:, None]).sum(axis=1) == 1
-    result: Floats = np.where(alone, np.array([1.0, -1.0, 0.0])[table.argmax(axis=1)], 0.0)
-    return np.where(most == 0, math.nan, result)
+    return np.array([1.0, -1.0, 0.0, math.nan])[majority(table)]
 
 
 def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:

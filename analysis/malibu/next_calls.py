@@ -50,20 +50,20 @@ class Design:
     calls_per_unit: float
 
     @property
-    def units(self) -> float:
-        return self.bases * self.wordings_per_base * self.scenarios_per_base * self.repeats * self.identities
+    def conversations(self) -> float:
+        """Conversations under one label."""
+        return self.bases * self.wordings_per_base * self.scenarios_per_base * self.repeats
 
     def divisor(self, term: str) -> float:
         """How many independent values of a term one identity's mean contains."""
-        conversations = self.bases * self.wordings_per_base * self.scenarios_per_base * self.repeats
         return {
             BY_JUDGE: self.judges,
             "identity × base": self.bases,
             "identity × wording": self.wordings,
             "identity × base × wording": self.bases * self.wordings_per_base,
             "identity × scenario": self.bases * self.scenarios_per_base,
-            "conversation": conversations,
-            RESIDUAL: conversations * self.judges,
+            "conversation": self.conversations,
+            RESIDUAL: self.conversations * self.judges,
         }[term]
 
 
@@ -99,7 +99,7 @@ def plans_of(design: Design, calls: int, has_bases: bool, *, silent: bool = Fals
         has_bases: Whether scenarios have bases.
         silent: Whether scores are silent ballots: read again, they are the same.
     """
-    more = 1 + calls / (design.units * design.calls_per_unit)
+    more = 1 + calls / (design.conversations * design.identities * design.calls_per_unit)
     clusters = "more bases" if has_bases else "more scenarios"
     wordings = design.wordings if design.shared else design.wordings * more
     plans = {"as run": design, clusters: replace(design, bases=design.bases * more, wordings=wordings)}
@@ -135,7 +135,7 @@ def plan_row(parts: Mapping[str, VarianceComponent], plan: Design) -> dict[str, 
         "standard_error": math.sqrt(worst),
         "at_best": math.sqrt(best),
         "with_new_judges": math.sqrt(worst + 2 * by_judge / plan.judges),
-        "note": "; ".join(f"{part.name} may be {part.includes[-1]}: not told apart in this run" for part in together),
+        "note": "; ".join(f"this run cannot tell {part.name} from {part.includes[-1]}" for part in together),
     }
 
 

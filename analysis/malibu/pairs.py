@@ -18,12 +18,15 @@ from parley.analysis.reporting.figures import LINE, caption, colours, dots, plai
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.tables import Floats, factorize
+from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.tables import Floats
 
 ZERO_SUM = (
     "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
     "treated alike differ if one of them met a favoured third more often. The table of preferences shows single pairs."
 )
+TWO_IDENTITIES = "two identities"
+"""What comparisons are called that are no control."""
 PREFERENCES = ["model", "category", "first", "second", *EFFECT_COLUMNS]
 
 
@@ -55,18 +58,8 @@ def margins_of_pairs(units: pd.DataFrame, values: Floats) -> Iterator[tuple[str,
     by_pair = dict(list(margins.groupby(level=[0, 1], sort=False)))
     for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
         part = by_pair[first, second]
-        (clusters, cluster_names), (bases, names), (wordings, _) = (
-            factorize(part.index.get_level_values(level)) for level in (2, 3, 4)
-        )
-        crossed = bool((group["clustering"] == CROSSED).any())
-        gaps = ScenarioGaps(
-            values=np.round(part.to_numpy(dtype=float), DECIMALS),
-            clusters=clusters,
-            bases=bases,
-            names=names,
-            cluster_names=cluster_names,
-            wordings=wordings if crossed else None,
-        )
+        values, crossed = np.round(part.to_numpy(dtype=float), DECIMALS), bool((group["clustering"] == CROSSED).any())
+        gaps = ScenarioGaps.of(values, part.index.to_frame(index=False), crossed=crossed)
         yield str(first), str(second), group, gaps
 
 
@@ -164,21 +157,22 @@ def position(verdicts: Verdicts) -> pd.DataFrame:
         rows.append(
             {
                 "model": str(model),
-                "pairs": str(control) or "two identities",
-                "first_rate": first.estimate,
-                "first_low": first.low,
-                "first_high": first.high,
+                "pairs": str(control) or TWO_IDENTITIES,
+                **rate_columns("first", first),
                 "n": first.n,
                 "ties": int((group["choice"] == "tie").sum()),
-                "flip_rate": flip.estimate,
-                "flip_low": flip.low,
-                "flip_high": flip.high,
+                **rate_columns("flip", flip),
                 "flip_n": flip.n,
                 "clusters": first.clusters,
             }
         )
     columns = ["model", "pairs", "first_rate", "first_low", "first_high", "n", "ties"]
     return pd.DataFrame(rows, columns=[*columns, "flip_rate", "flip_low", "flip_high", "flip_n", "clusters"])
+
+
+def rate_columns(name: str, rate: Estimate) -> dict[str, float]:
+    """A rate and the ends of its interval, as the columns of a table."""
+    return {f"{name}_rate": rate.estimate, f"{name}_low": rate.low, f"{name}_high": rate.high}
 
 
 def flips(units: pd.DataFrame) -> pd.DataFrame:
@@ -219,21 +213,20 @@ def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
     return couples.assign(flipped=(couples["low"] != couples["high"]).astype(float))[columns]
 
 
-def preferences_section(data: PanelData, margin: float) -> Section:
+def preferences_table(data: PanelData, margin: float) -> Table:
     """The preferences pair by pair, as a table."""
-    table = Table(
+    return Table(
         name="preferences",
         title="Phase 2: preferences, pair by pair",
         frame=preferences(data, margin=margin),
         shown=(*data.model_column, "category", "first", "second", *EFFECT, "n", "clusters", "note"),
         note=f"difference: wins minus losses per comparison. {conclusions_note(data.cluster_noun, margin)}",
     )
-    return Section(tables=(table,))
 
 
 def win_rates_section(data: PanelData, context: ReportContext) -> Section:
     """The win rates, as a table and the paper's figures 5 and 6."""
-    wins, unit = win_rates(data), data.cluster_noun
+    wins, unit, counts = win_rates(data), data.cluster_noun, data.counts(data.final_votes)
     table = Table(
         name="win_rates",
         title="Phase 2: win rates",
@@ -248,20 +241,13 @@ def win_rates_section(data: PanelData, context: ReportContext) -> Section:
     )
     figure = Figure(
         name="win-rates",
-        caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({data.counts}).",
+        caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({counts}).",
         table="win_rates",
         draw=lambda: wins_figure(
-            wins,
-            context.title,
-            f"{data.counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs.",
+            wins, context.title, f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs."
         ),
     )
     return Section(tables=(table,), figures=(figure,))
-
-
-def position_section(data: PanelData) -> Section:
-    """The effect of the order in the prompt, as a table."""
-    return Section(tables=(Table(name="position", title="Position effects and flips", frame=position(data)),))
 
 
 def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Drawing:

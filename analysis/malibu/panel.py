@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parley.analysis.malibu.ballots import (
     AGAIN,
@@ -29,19 +30,22 @@ from parley.analysis.malibu.ballots import (
     LOG_ODDS,
     NOT_SCORES,
     POINTS,
+    PREFERRED,
     SAMPLED_TEXT,
     TALK,
+    YARDSTICK,
     YARDSTICK_PAIRS,
     check_columns,
     differ_in_one_part,
     primary_ballots,
     scale_ends,
-    split_yardstick,
+    split,
     values_in_order,
 )
 from parley.analysis.malibu.clusters import cluster_noun
 from parley.analysis.malibu.score_table import ALL, ScenarioGaps, ScoreTable
 from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.stats.tables import Ints
 from parley.base.text import plural
 
 __all__ = [
@@ -55,9 +59,9 @@ __all__ = [
     "ScoreTable",
     "Verdicts",
     "by_metric",
+    "majority",
     "panel_data",
     "panel_preferences",
-    "panel_scores",
     "scale_ends",
     "values_in_order",
 ]
@@ -102,18 +106,12 @@ class PanelData:
     """Second readings of some silent ballots, which are in no result."""
     all_verdicts: pd.DataFrame = field(init=False, repr=False)
     """All verdicts on labelled responses, of every stage and round."""
-    _tables: dict[str, ScoreTable] = field(default_factory=dict, init=False, repr=False)
     _shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        checked = check_columns(self.verdicts)
-        verdicts, graded = split_yardstick(checked)
-        pairs = verdicts["phase"] == YARDSTICK_PAIRS
-        verdicts, graded_pairs = (verdicts[~pairs], verdicts[pairs]) if pairs.any() else (verdicts, verdicts[:0])
-        read_again = verdicts["control"] == AGAIN
-        verdicts, again = (
-            (verdicts[~read_again], verdicts[read_again]) if read_again.any() else (verdicts, verdicts[:0])
-        )
+        verdicts, graded = split(check_columns(self.verdicts), "phase", YARDSTICK)
+        verdicts, graded_pairs = split(verdicts, "phase", YARDSTICK_PAIRS)
+        verdicts, again = split(verdicts, "control", AGAIN)
         parts = {"all_verdicts": verdicts, "graded": graded, "graded_pairs": graded_pairs, "again": again}
         for name, frame in parts.items():
             object.__setattr__(self, name, frame)
@@ -182,34 +180,24 @@ class PanelData:
         return found
 
     @cached_property
-    def graded_models(self) -> list[str]:
-        """The models that read the yardstick."""
-        return values_in_order(self.graded, "model")
-
-    @cached_property
     def models(self) -> list[str]:
         return values_in_order(self.verdicts, "model")
-
-    @cached_property
-    def clusters(self) -> int:
-        """The number of clusters."""
-        return int(self.verdicts["cluster"].nunique())
 
     @cached_property
     def cluster_noun(self) -> str:
         """What a cluster is: "base", "scenario" where scenarios have no base, or what `clusters` found."""
         return cluster_noun(self.verdicts)
 
-    @cached_property
-    def counts(self) -> str:
-        """How many bases, scenarios, units and verdicts there are, for captions."""
-        return ", ".join(
-            (
-                *([plural(self.verdicts["situation"].nunique(), "base")] if self.cluster_noun != "scenario" else ()),
-                plural(self.verdicts["scenario"].nunique(), "scenario"),
-                f"{plural(self.verdicts['unit'].nunique(), 'unit')} with {plural(len(self.verdicts), 'verdict')}",
-            )
-        )
+    def counts(self, shown: pd.DataFrame) -> str:
+        """How many bases, scenarios, units and readable verdicts a figure shows, for its caption.
+
+        Args:
+            shown: The verdicts that it shows.
+        """
+        shown = shown[shown["value"].notna() | shown["text"].notna()]
+        bases = f"{plural(shown['situation'].nunique(), 'base')}, " if self.cluster_noun != "scenario" else ""
+        units = f"{plural(shown['unit'].nunique(), 'unit')} with {plural(len(shown), 'verdict')}"
+        return f"{bases}{plural(shown['scenario'].nunique(), 'scenario')}, {units}"
 
     @property
     def intervals(self) -> str:
@@ -232,6 +220,11 @@ class PanelData:
         return final_verdicts(verdicts[(verdicts["phase"] == 1) & ~verdicts["metric"].isin(NOT_SCORES)])
 
     @cached_property
+    def labelled_verdicts(self) -> pd.DataFrame:
+        """`final_scores` without the controls that show no identity."""
+        return self.final_scores[self.final_scores["identity"] != ""]
+
+    @cached_property
     def scores(self) -> pd.DataFrame:
         """Phase 1, one row per unit and metric: the panel's score."""
         return _grouped(self.final_scores, [*SINGLE, "metric"])["value"].mean().reset_index()
@@ -246,6 +239,12 @@ class PanelData:
         """The category of every identity in phase 1; a label belongs to one category."""
         identities = self.labelled_scores.drop_duplicates("identity")
         return identities.set_index("identity")["category"].astype(str)
+
+    @cached_property
+    def final_votes(self) -> pd.DataFrame:
+        """Phase 2: the judges' preferences between two identities that count, before the panel's majority is taken."""
+        verdicts = self.verdicts[(self.verdicts["phase"] == 2) & (self.verdicts["control"] == "")]
+        return final_verdicts(verdicts[verdicts["metric"] == PREFERRED])
 
     @cached_property
     def preferences(self) -> pd.DataFrame:
@@ -285,10 +284,8 @@ class PanelData:
 
     def table(self, model: str) -> ScoreTable:
         """A model's final scores by scenario, judge, metric and identity."""
-        if model not in self._tables:
-            scores = self.final_scores
-            self._tables[model] = ScoreTable.of(scores[scores["model"] == model])
-        return self._tables[model]
+        scores = self.final_scores
+        return self.shared(f"table of {model}", lambda: ScoreTable.of(scores[scores["model"] == model]))
 
     def pairs(self, model: str) -> list[tuple[str, str, str]]:
         """The planned comparisons of a model: category and two identities.
@@ -318,15 +315,6 @@ def panel_data(verdicts: Verdicts) -> PanelData:
     return verdicts if isinstance(verdicts, PanelData) else PanelData(verdicts)
 
 
-def panel_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Phase 1, one row per unit and metric: the panel's score.
-
-    Args:
-        verdicts: One row per verdict.
-    """
-    return PanelData(verdicts).scores
-
-
 def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Phase 2, one row per unit: the majority's choice (A, B or tie), missing if no reply could be read.
 
@@ -342,15 +330,22 @@ def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns=[*PAIR, "choice", "winner"])
     marked = votes[keys].assign(**{choice: (votes["text"] == choice).astype(int) for choice in ("A", "B", "tie")})
     units = _grouped(marked, keys)[["A", "B", "tie"]].sum().reset_index()
-    counts = units[["A", "B", "tie"]].to_numpy()
-    most = counts.max(axis=1)
-    alone = (counts == most[:, None]).sum(axis=1) == 1
-    choice = np.where(alone, np.array(["A", "B", "tie"])[counts.argmax(axis=1)], "tie").astype(object)
-    choice[most == 0] = None
+    choice = np.array(["A", "B", "tie", None], dtype=object)[majority(units[["A", "B", "tie"]].to_numpy())]
     units["choice"] = choice
     first, second = (units[f"identity_{side}"].astype(object) for side in "ab")
     units["winner"] = first.where(choice == "A", second.where(choice == "B", choice))
     return units.drop(columns=["A", "B", "tie"])
+
+
+def majority(votes: NDArray[Any]) -> Ints:
+    """By unit: the column with most votes, the third (a tie) where several have as many, -1 where nobody voted.
+
+    Args:
+        votes: One row per unit; votes for the first, for the second, and for a tie.
+    """
+    most = votes.max(axis=1, keepdims=True)
+    shared = (votes == most).sum(axis=1) > 1
+    return np.where(most[:, 0] == 0, -1, np.where(shared, 2, votes.argmax(axis=1)))
 
 
 def _grouped(frame: pd.DataFrame, keys: list[str]) -> pd.core.groupby.DataFrameGroupBy:

@@ -1,4 +1,6 @@
-"""The differences that the paper prints, next to a run's own: figure 4 of Mirza et al. (2025, arXiv:2507.01019).
+"""The paper's numbers next to a run's own: the differences that it prints, its χ² test, and its win rates.
+
+The differences are those of figure 4 of Mirza et al. (2025, arXiv:2507.01019).
 
 Its figures 5 and 6 print no win rates; the text says that no group of GPT-4o mini is more than 6.25% from the mean. The
 paper's scores run from 0 to 10, over four metrics, after a discussion: only runs of that design are compared.
@@ -6,10 +8,14 @@ paper's scores run from 0 to 10, over four metrics, after a discussion: only run
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import pandas as pd
 
+from parley.analysis.malibu.conclusions import ALPHA
 from parley.analysis.malibu.panel import ALL, POINTS, PanelData
 from parley.analysis.reporting.report import Section, Table
+from parley.base.text import p_text, plural
 
 METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
 # The scan lost the sign of white − hispanic (DeepSeek-V3): −0.2 by white − black and black − hispanic.
@@ -49,8 +55,40 @@ def paper_section(data: PanelData, gaps: pd.DataFrame) -> Section:
     ]
     table = Table(
         name="paper",
-        title="Phase 1: the paper's differences beside ours",
+        title="Phase 1: the paper's differences, next to ours",
         frame=pd.DataFrame(rows, columns=COLUMNS),
         note="First minus second, all metrics together, as figure 4 prints them (Mirza et al. 2025).",
     )
     return Section(tables=(table,))
+
+
+def beside(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """The paper's χ² test and win rates in one line each, for the first screen; those of the first model.
+
+    Args:
+        tables: The report's tables by name.
+    """
+    tests, rates = tables["tests"], tables["win_rates"]
+    chi = tests[tests["family"].str.startswith("χ²") & tests["p"].notna()]
+    chi = chi[chi["model"] == chi["model"].iloc[0]] if len(chi) else chi
+    if len(chi) == 1:
+        row = chi.iloc[0]
+        yield (
+            f"The paper's χ² test of identity and score: {row.statistic:.1f} with {row.df:g} df, p {p_text(row.p)}; "
+            "it treats all verdicts as independent."
+        )
+    elif len(chi):
+        yield (
+            f"The paper's χ² test of identity and score is significant in {int((chi['p'] <= ALPHA).sum())} of "
+            f"{plural(len(chi), 'table')}; it treats all verdicts as independent."
+        )
+    known = rates[rates["rate"].notna() & rates["cluster_low"].notna()]
+    known = known[known["model"] == known["model"].iloc[0]].sort_values("rate") if len(known) else known
+    if len(known):
+        ends = [_rate(row) for row in (known.iloc[-1], known.iloc[0])]
+        several = f"Highest and lowest win rate in pairs: {ends[0]}, {ends[1]}."
+        yield several if len(known) > 1 else f"Win rate in pairs: {ends[0]}."
+
+
+def _rate(row: pd.Series) -> str:
+    return f"'{row.identity}' {row.rate:.0%} ({row.cluster_low:.0%} to {row.cluster_high:.0%})"

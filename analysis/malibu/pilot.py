@@ -20,7 +20,7 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.malibu.panel import ALL, PanelData, ScenarioGaps, Verdicts, panel_data
-from parley.analysis.reporting.report import Section, Table
+from parley.analysis.reporting.report import Table
 from parley.analysis.stats.power import detectable
 
 UPPER = 0.8
@@ -149,7 +149,7 @@ def _squares(gaps: ScenarioGaps) -> dict[str, float]:
     return dict(zip(_SQUARES, map(float, values), strict=True))
 
 
-def mde_section(data: PanelData, gaps: pd.DataFrame) -> Section:
+def mde_table(data: PanelData, gaps: pd.DataFrame) -> Table:
     """What a run of this size finds, as a table with one row per model.
 
     Args:
@@ -164,11 +164,10 @@ def mde_section(data: PanelData, gaps: pd.DataFrame) -> Section:
             size = found.mde(tests)
             sizes = {"mde": size.points, "low": size.low, "high": size.high, "tests": tests}
             rows.append({"model": model, **sizes, "sd": found.sd, "sd_upper": found.upper(), "bases": found.bases})
-    table = Table(
+    return Table(
         name="mde",
         title="Phase 1: the difference that a study of this size finds",
         frame=pd.DataFrame(rows, columns=["model", "mde", "low", "high", "tests", "sd", "sd_upper", "bases"]),
         note="mde: found in 80% of studies after Holm's correction, from the SD of a base's difference pooled over the "
         f"pairs; sd_upper: its {UPPER:.0%} upper limit, by which `parley power --from` sizes a new study.",
     )
-    return Section(tables=(table,))

@@ -13,12 +13,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
-from parley.analysis.malibu.conclusions import (
-    ALPHA,
-    EFFECT_COLUMNS,
-    effect,
-    with_conclusions,
-)
+from parley.analysis.malibu.conclusions import ALPHA, EFFECT_COLUMNS, effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.reporting.report import Section, Table
 
@@ -59,8 +54,7 @@ def primary(verdicts: Verdicts, *, margin: float) -> pd.DataFrame:
             {
                 "model": model,
                 "category": contrast.category,
-                "first": ", ".join(contrast.first),
-                "second": ", ".join(contrast.second),
+                **contrast.sides,
                 **effect(data.table(model).contrast(contrast.first, contrast.second), margin),
             }
             for contrast in primary_contrasts(data, model)
@@ -102,8 +96,8 @@ def primary_section(data: PanelData, margin: float) -> Section:
                 name="by_judge",
                 title="Primary contrasts by model and by judge",
                 frame=by,
-                note="p_differ: that models, or judges, do not differ, signs of their deviations flipped over "
-                f"{unit}s; p_differ_adjusted: Holm over the contrasts.",
+                note="p_differ: p-value of no difference between the models, or the judges, by flipping the signs of "
+                f"their deviations over {unit}s; p_differ_adjusted: Holm over the contrasts.",
             ),
         ),
     )

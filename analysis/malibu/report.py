@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.malibu.agreement import STATUSES, agreement_section, changed_minds_section, parsing_section
-from parley.analysis.malibu.aligned import aligned_section
-from parley.analysis.malibu.as_the_paper import beside
+from parley.analysis.malibu.agreement import STATUSES, agreement_section, changed_minds, parsing
+from parley.analysis.malibu.aligned import aligned_table
 from parley.analysis.malibu.bases import by_base_section
-from parley.analysis.malibu.blockers import NEEDED, Blockers, blockers, with_blockers
+from parley.analysis.malibu.blockers import Blockers, blockers, with_blockers
 from parley.analysis.malibu.by_judge import ALL_MODELS, unread_judges
 from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.components import components_section
 from parley.analysis.malibu.conclusions import MARGIN
-from parley.analysis.malibu.contagion import contagion_section
-from parley.analysis.malibu.diagnostics import no_label_section, order_section, second_readings_section
-from parley.analysis.malibu.echo import echo_section
+from parley.analysis.malibu.contagion import contagion_table
+from parley.analysis.malibu.contrasts import NEEDED
+from parley.analysis.malibu.diagnostics import no_label_table, order_effects, second_readings
+from parley.analysis.malibu.echo import echo_table
 from parley.analysis.malibu.forests import forests
 from parley.analysis.malibu.missing import check_scores, missing_section
-from parley.analysis.malibu.pairs import position_section, preferences_section, win_rates_section
+from parley.analysis.malibu.pairs import position, preferences_table, win_rates_section
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.paper import paper_section
-from parley.analysis.malibu.pilot import mde_section
+from parley.analysis.malibu.paper import beside, paper_section
+from parley.analysis.malibu.pilot import mde_table
 from parley.analysis.malibu.primary import primary_section
 from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import differences, differences_section, different_pairs, means_section
 from parley.analysis.malibu.sentences import Sentences, judges_differ
-from parley.analysis.malibu.significance import significance_section
-from parley.analysis.malibu.silent_pairs import silent_pairs_section
+from parley.analysis.malibu.significance import significance_table
+from parley.analysis.malibu.silent_pairs import silent_pairs_section, yardstick_pairs_section
 from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.yardstick import yardstick_section
-from parley.analysis.malibu.yardstick_pairs import yardstick_pairs_section
 from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
 from parley.base.text import plural
@@ -45,6 +45,7 @@ MANY_UNREAD = 0.05
 """From this share of replies without a verdict on, every reader must be told."""
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
+BASE = "A base is a situation from which several scenarios are derived."
 
 
 def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
@@ -61,34 +62,38 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
     missing = missing_section(data)
-    sections: list[Section] = [
+    again = [Table("second_readings", "Silent ballots that were read twice", second_readings(data))]
+    parts: list[Section | Table] = [
         primary_section(data, margin),
         means_section(data, context),
         yardstick_section(data, different_pairs(gaps), context),
         yardstick_pairs_section(data),
         differences_section(data, gaps, context, margin),
-        mde_section(data, gaps),
+        mde_table(data, gaps),
         paper_section(data, gaps),
-        aligned_section(data, context),
-        no_label_section(data),
+        aligned_table(data, context),
+        no_label_table(data),
         by_base_section(data, gaps, context),
-        preferences_section(data, margin),
+        preferences_table(data, margin),
         silent_pairs_section(data),
         win_rates_section(data, context),
-        significance_section(data),
-        position_section(data),
-        order_section(data),
+        significance_table(data),
+        Table("position", "Position effects and flips", position(data)),
+        Table("order", "Order effects, next to the noise of asking again", order_effects(data)),
         agreement_section(heard, context),
-        changed_minds_section(heard),
+        Table(
+            "changed_minds", "Did the discussion change minds? From the first round to the last", changed_minds(heard)
+        ),
         stages_section(data),
         talking_section(debates, context),
-        contagion_section(debates, context),
-        echo_section(debates, context),
-        parsing_section(data),
-        *([second_readings_section(data)] if data.staged else []),
+        contagion_table(debates, context),
+        echo_table(debates, context),
+        Table("parsing", "How replies were parsed", parsing(data)),
+        *(again if data.staged else []),
         missing,
         components_section(data, context),
     ]
+    sections = [Section(tables=(part,)) if isinstance(part, Table) else part for part in parts]
     tables = [table for section in sections for table in section.tables]
     blocked = blockers(data, {table.name: table.frame for table in tables})
     tables = [_blocked(table, blocked) for table in tables]
@@ -100,7 +105,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     measured = set(aucs["model"][aucs["clusters"] >= NEEDED]) >= set(data.models)
     return Report(
         title=context.title,
-        words=tuple(_words(data, frames, blocked, margin)),
+        words=_with_base_defined(list(_words(data, frames, blocked, margin))),
         cautions=(
             *(caution for caution in context.cautions if caution not in context.model_cautions),
             *unread_judges(data),
@@ -142,6 +147,12 @@ def _unread(parsing: pd.DataFrame) -> Iterator[str]:
     total = int(parsing[list(STATUSES)].to_numpy().sum())
     if total and unread > MANY_UNREAD * total:
         yield f"{unread:,} of {plural(total, 'reply', 'replies')} gave no verdict: they are left out, not counted as 0."
+
+
+def _with_base_defined(words: Sequence[str]) -> tuple[str, ...]:
+    """The sentences; the first that speaks of bases says what a base is."""
+    first = next((place for place, line in enumerate(words) if re.search(r"\bbases?\b", line)), None)
+    return tuple(f"{line} {BASE}" if place == first else line for place, line in enumerate(words))
 
 
 def _words(

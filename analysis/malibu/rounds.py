@@ -13,8 +13,6 @@ from parley.analysis.stats.tables import Floats, Ints
 Bools = NDArray[np.bool_]
 
 VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
-TOLERANCE = 1e-6
-"""Scores that differ by less count as equal: expectations are not whole numbers."""
 
 
 def before_and_after(data: PanelData, *, controls: bool = False) -> pd.DataFrame:
@@ -82,12 +80,11 @@ def same_labels(verdicts: pd.DataFrame) -> Ints:
     )
 
 
-def partners(groups: Ints, most: int = 10) -> list[Ints]:
-    """Other rows of each row's group, as lists of row numbers: list k has the k-th row after it, cyclically.
+def partners(groups: Ints) -> list[Ints]:
+    """Up to ten other rows of each row's group, as lists of row numbers: list k has the k-th row after it, cyclically.
 
     Args:
         groups: The group of each row.
-        most: The largest number of lists.
 
     Returns:
         Lists of as many numbers as there are rows; -1 where a group has too few rows.
@@ -96,7 +93,7 @@ def partners(groups: Ints, most: int = 10) -> list[Ints]:
     _, start, member, size = np.unique(groups[order], return_index=True, return_inverse=True, return_counts=True)
     place, size = np.arange(len(order)) - start[member], size[member]
     lists = []
-    for shift in range(1, min(most + 1, int(size.max()) if len(size) else 0)):
+    for shift in range(1, min(11, int(size.max()) if len(size) else 0)):
         other = np.full(len(order), -1, dtype=np.int64)
         other[order] = np.where(shift < size, order[start[member] + (place + shift) % size], -1)
         lists.append(other)

@@ -45,6 +45,14 @@ class ScenarioGaps(NamedTuple):
     cluster_names: Sequence[str]
     wordings: Ints | None = None
 
+    @classmethod
+    def of(cls, values: Floats, cells: pd.DataFrame, *, crossed: bool) -> ScenarioGaps:
+        """The differences of cells whose cluster, base (`situation`) and wording are the columns of a frame."""
+        (clusters, cluster_names), (bases, names), (wordings, _) = (
+            factorize(cells[name]) for name in ("cluster", "situation", "wording")
+        )
+        return cls(values, clusters, bases, names, cluster_names, wordings if crossed else None)
+
     def cluster_labels(self) -> list[str]:
         """The name of each value's cluster."""
         return [self.cluster_names[code] for code in self.clusters]

@@ -94,18 +94,10 @@ def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=DIFFERENCES)
 
 
-def _planned(
-    data: PanelData,
-    model: str,
-    planned: list[tuple[str, str, str]],
-    margin: float,
-) -> list[dict[str, Any]]:
+def _planned(data: PanelData, model: str, planned: list[tuple[str, str, str]], margin: float) -> list[dict[str, Any]]:
     table = data.table(model)
     rows = [
-        {
-            **_subject(model, category, first, second, ALL),
-            **effect(table.gaps(first, second), margin),
-        }
+        _subject(model, category, first, second, ALL) | effect(table.gaps(first, second), margin)
         for category, first, second in planned
     ]
     family = f"{model}: identities within a category, all metrics together"
@@ -167,7 +159,7 @@ def different_pairs(gaps: pd.DataFrame) -> list[tuple[str, str, str]]:
 
 def means_section(data: PanelData, context: ReportContext) -> Section:
     """The mean scores, as a table and the paper's figure 9."""
-    means = mean_scores(data)
+    means, counts = mean_scores(data), data.counts(data.final_scores)
     table = Table(
         name="means",
         title="Phase 1: mean scores",
@@ -178,9 +170,9 @@ def means_section(data: PanelData, context: ReportContext) -> Section:
     )
     figure = Figure(
         name="scores",
-        caption=f"Mean scores by identity ({data.counts}).",
+        caption=f"Mean scores by identity ({counts}).",
         table="means",
-        draw=lambda: scores_figure(means, context.title, f"{data.counts}. {data.intervals}", data.scale()),
+        draw=lambda: scores_figure(means, context.title, f"{counts}. {data.intervals}", data.scale()),
     )
     return Section(tables=(table,), figures=(figure,))
 
@@ -194,7 +186,7 @@ def differences_section(data: PanelData, gaps: pd.DataFrame, context: ReportCont
         context: What the report is given.
         margin: The margin that `gaps` was made with.
     """
-    unit = data.cluster_noun
+    unit, counts = data.cluster_noun, data.counts(data.labelled_verdicts)
     table = Table(
         name="differences",
         title="Phase 1: differences between identities on the same scenarios",
@@ -204,13 +196,13 @@ def differences_section(data: PanelData, gaps: pd.DataFrame, context: ReportCont
     )
     figure = Figure(
         name="matrix",
-        caption=f"Row minus column, all metrics together ({data.counts}). Framed: planned comparison; starred: "
+        caption=f"Row minus column, all metrics together ({counts}). Framed: planned comparison; starred: "
         "p ≤ 0.05 after Holm correction.",
         table="differences",
         draw=lambda: matrix_figure(
             gaps,
             context.title,
-            f"{data.counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
+            f"{counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
             data.points,
         ),
     )
@@ -285,7 +277,8 @@ def matrix_figure(gaps: pd.DataFrame, title: str, note: str, points: str) -> Dra
     """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
     models = list(pd.unique(gaps["model"]))
     gaps = gaps[gaps["metric"] == ALL]
-    labels = list(dict.fromkeys([*gaps["first"], *gaps["second"]]))
+    # Planned pairs come first, category by category, so pair after pair gives the order of the identity list.
+    labels = list(dict.fromkeys(gaps[["first", "second"]].to_numpy().ravel()))
     side = 1.2 + 0.46 * len(labels)
     figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
     widest = max(0.05, float(np.nanmax(np.abs(gaps["difference"]))) if gaps["difference"].notna().any() else 0.05)

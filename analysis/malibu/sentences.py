@@ -18,10 +18,11 @@ from parley.analysis.malibu.blockers import Blockers
 from parley.analysis.malibu.conclusions import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, SPREAD, rare_kind_rate
 from parley.analysis.malibu.contagion import ANYONE
 from parley.analysis.malibu.echo import SCORES
+from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.stages import HEARING
 from parley.analysis.malibu.talking import AMPLIFIED, APPEARED, MOVED, REDUCED, REVERSED, UNSHOWN
-from parley.analysis.malibu.yardstick import EVERY_DOSE, NAMES, PANEL
+from parley.analysis.malibu.yardstick import EVERY_DOSE, NAMES, of_panel
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural, signed
 
@@ -66,7 +67,7 @@ class Sentences:
 
     def can_judge(self) -> str:
         aucs, flaws = self.tables["yardstick_auc"], self.tables["yardstick_flaws"]
-        padded = _panel(flaws)
+        padded = of_panel(flaws)
         padded = padded[(padded["flaw"] == "length") & (padded["p_adjusted"] <= ALPHA) & (padded["difference"] < 0)]
         length = " They take length for quality: needless length raises the score." if len(padded) else ""
         if self.blocked.quality:
@@ -74,7 +75,7 @@ class Sentences:
                 f"{self.blocked.quality}{length} So nothing is said here about fairness or quality, and no two labels "
                 "are called alike."
             )
-        row = next(_panel(aucs[aucs["dose"] == EVERY_DOSE]).itertuples())
+        row = next(of_panel(aucs[aucs["dose"] == EVERY_DOSE]).itertuples())
         span = f"95% interval {row.low:.2f} to {row.high:.2f}" if row.low == row.low else "all bases agree"
         return (
             f"These judges can tell good answers from flawed ones: the good one scored higher in {row.auc:.0%} of "
@@ -97,14 +98,14 @@ class Sentences:
             higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
             text += (
                 f"The largest difference: '{higher}' scored {abs(row.difference):.2f} points above '{lower}' on the "
-                f"same answers ({self._tested(row)}{_asymmetry(row)})."
+                f"same answers ({self._tested(row)}{self._asymmetry(row)})."
             )
         elif (least := clusters_to_reject(ALPHA, tests)) > (clusters := int(planned["clusters"].max())) and (
             planned["note"].str.contains("can be significant").all()
         ):
             text = (
                 f"With {plural(clusters, self.unit)} no difference between labels could be shown, whatever its size: "
-                f"the correction for {plural(tests, 'pair')} takes at least {least} {self.unit}s."
+                f"the correction for {plural(tests, 'pair')} needs at least {least} {self.unit}s."
             )
         else:
             left = tests - alike
@@ -125,6 +126,12 @@ class Sentences:
         span = span if ends[0] < ends[1] else "the same on all of them, "  # without spread there is no interval
         p = max(row.p_adjusted, row.t_p_adjusted)  # as in the plots: "different" needs both tests
         return f"{span}over {plural(row.clusters, self.unit)}, p {p_text(p)} after Holm's correction"
+
+    def _asymmetry(self, row: Any) -> str:
+        if math.isnan(row.skewness):
+            return ""
+        share = f"one {self.unit} makes up {row.largest_base:.0%} of it"
+        return f"; over {self.unit}s it has a skewness of {signed(row.skewness, 1)}, and {share}"
 
     def _chi_square(self) -> str:
         tests = self.tables["tests"]
@@ -174,7 +181,7 @@ class Sentences:
                 f"; win rates go from {low['rate']:.0%} ({low['identity']}) to {high['rate']:.0%} ({high['identity']})"
             )
         for row in self.tables["position"].itertuples():
-            if row.pairs == "two identities" and row.n:
+            if row.pairs == TWO_IDENTITIES and row.n:
                 span = f" ({row.first_low:.0%} to {row.first_high:.0%})" if row.first_low == row.first_low else ""
                 text += f", and the candidate shown first won {row.first_rate:.0%}{span}"
         return text + "."
@@ -187,7 +194,7 @@ class Sentences:
         shown = rows[rows["p_adjusted"] <= ALPHA]
         if shown.empty:
             named = " and ".join(rows["category"])
-            return f"That scores follow documented stereotypes was not shown ({named})."
+            return f"Scores were not shown to follow documented stereotypes ({named})."
         parts = []
         for row in shown.itertuples():
             ends = sorted(abs(end) / 2 for end in (row.low, row.high))
@@ -224,7 +231,8 @@ class Sentences:
             way = "follow" if row.weight > 0 else "move away from"
             texts.append(
                 f"Judges {way} what they hear: {signed(row.weight)} points per point of another's ballot "
-                f"({signed(row.low)} to {signed(row.high)}), beside units that did not hear it (p {p_text(row.p)})."
+                f"({signed(row.low)} to {signed(row.high)}), compared with units that did not hear it "
+                f"(p {p_text(row.p)})."
             )
         for row in repeated[(repeated["p_adjusted"] <= ALPHA) & (repeated["difference"] > 0)].itertuples():
             what = "scores" if row.what == SCORES else "words"
@@ -301,19 +309,8 @@ def judges_differ(by_judge: pd.DataFrame) -> Iterator[str]:
         yield f"The {by}s differ on {contrast}: {', '.join(named)} points (p {p} after Holm's correction)."
 
 
-def _panel(table: pd.DataFrame) -> pd.DataFrame:
-    return table[(table["judge"] == PANEL) & (table["metric"] == ALL)]
-
-
 def _largest(rows: pd.DataFrame) -> Any:
     return next(rows.loc[[rows["difference"].abs().idxmax()]].itertuples())
-
-
-def _asymmetry(row: Any) -> str:
-    if math.isnan(row.skewness):
-        return ""
-    share = f"one base makes up {row.largest_base:.0%} of it"
-    return f"; over bases it has a skewness of {signed(row.skewness, 1)}, and {share}"
 
 
 def _change(row: Any) -> str:

@@ -7,14 +7,13 @@ are not independent, so its p-values are too small; they are included only for c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data, values_in_order
-from parley.analysis.reporting.report import Section, Table
+from parley.analysis.reporting.report import Table
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
@@ -42,14 +41,8 @@ COLUMNS = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Tested:
-    """A test, with the family it is corrected in and what it is about."""
-
-    family: str
-    category: str
-    metric: str
-    test: Test
+Tested = tuple[str, str, Test]
+"""Category, metric, and the test of identity on them."""
 
 
 def significance(verdicts: Verdicts) -> pd.DataFrame:
@@ -63,18 +56,17 @@ def significance(verdicts: Verdicts) -> pd.DataFrame:
     data = panel_data(verdicts)
     rows: list[dict[str, Any]] = []
     for model in data.models:
-        tests = [*_chi_squares(data, model), *_permutations(data, model)]
-        for family in dict.fromkeys(tested.family for tested in tests):
-            members = [tested for tested in tests if tested.family == family]
-            adjusted = holm([tested.test.p for tested in members], family).adjusted
-            rows += [_row(model, tested, p) for tested, p in zip(members, adjusted, strict=True)]
+        families = {
+            "χ² of identity by score level (the paper's)": list(_chi_squares(data, model)),
+            "identity effect, signs flipped over bases": list(_permutations(data, model)),
+        }
+        for family, tests in families.items():
+            adjusted = holm([test.p for *_, test in tests], family).adjusted
+            for (category, metric, test), p in zip(tests, adjusted, strict=True):
+                result = {name: getattr(test, name) for name in COLUMNS if hasattr(test, name)}
+                subject = {"model": model, "family": family, "category": category, "metric": metric}
+                rows.append(subject | result | {"p_adjusted": p})
     return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _row(model: str, tested: Tested, adjusted: float) -> dict[str, Any]:
-    result = {name: getattr(tested.test, name) for name in COLUMNS if hasattr(tested.test, name)}
-    subject = {"family": tested.family, "category": tested.category, "metric": tested.metric}
-    return {"model": model, **subject, **result, "p_adjusted": adjusted}
 
 
 def _of_model(frame: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -88,14 +80,13 @@ def _by_category(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
 
 def _chi_squares(data: PanelData, model: str) -> Iterator[Tested]:
     """χ² of identity by score level, for each category and metric: 2×n and 4×n tables."""
-    scores = _of_model(data.final_scores, model)
-    sampled = scores["sampled"].fillna(scores["value"])
-    scores = scores.assign(level=np.rint(sampled))[scores["identity"] != ""]
+    scores = _of_model(data.labelled_verdicts, model)
+    scores = scores.assign(level=np.rint(scores["sampled"].fillna(scores["value"])))
     for category, group in _by_category(scores):
         for metric in values_in_order(group, "metric"):
             part = group[group["metric"] == metric]
             table = pd.crosstab(part["identity"].astype(str), part["level"])
-            yield Tested("χ² of identity by score level (the paper's)", category, metric, chi_square(table))
+            yield category, metric, chi_square(table)
 
 
 def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
@@ -105,13 +96,13 @@ def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
     for category, group in categories:
         labels = values_in_order(group, "identity")
         for metric, part in by_metric(group):
-            test = effect_of_cells(data.table(model).means(labels, metric), n=len(part), tests=tests)
-            yield Tested("identity effect, signs flipped over bases", category, metric, test)
+            cells = data.table(model).means(labels, metric)
+            yield category, metric, effect_of_cells(cells, n=len(part), tests=tests)
 
 
-def significance_section(data: PanelData) -> Section:
+def significance_table(data: PanelData) -> Table:
     """The tests of identity as a whole, as a table."""
-    table = Table(
+    return Table(
         name="tests",
         title="Tests of identity as a whole",
         frame=significance(data),
@@ -121,4 +112,3 @@ def significance_section(data: PanelData) -> Section:
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
     )
-    return Section(tables=(table,))

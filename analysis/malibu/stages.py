@@ -40,11 +40,10 @@ def stages(data: PanelData) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for model, contrast, step, (before, after, added) in steps(data):
-        sides = {"first": ", ".join(contrast.first), "second": ", ".join(contrast.second)}
         ends = {"before": tested(before)["difference"], "after": tested(after)["difference"]}
-        rows.append({"model": model, "category": contrast.category, **sides, "step": step} | ends | tested(added))
-    table = pd.DataFrame(rows, columns=[name for name in STAGES if name != "p_adjusted"])
-    return with_holm(table, ["model"])[STAGES]
+        facets = {"model": model, "category": contrast.category, **contrast.sides, "step": step}
+        rows.append(facets | ends | tested(added))
+    return with_holm(pd.DataFrame(rows, columns=STAGES), ["model"])
 
 
 def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:

@@ -11,7 +11,7 @@ has the same sign. Units whose judges heard ballots on another label, as a contr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,8 +38,6 @@ TALKING = [
     *("after", "after_low", "after_high", "difference", "low", "high", "p", "p_adjusted", "conclusion"),
     *("clusters", "note"),
 ]
-MOMENTS = ("before", "after", "change")
-"""By base: the gap of the first round, of the last, and their difference."""
 
 
 def talking(verdicts: Verdicts) -> pd.DataFrame:
@@ -51,9 +49,8 @@ def talking(verdicts: Verdicts) -> pd.DataFrame:
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    data = panel_data(verdicts)
-    both = before_and_after(data)
-    rows = [*_scored(_score_rounds(data)), *_preferred(both)]
+    both = before_and_after(panel_data(verdicts))
+    rows = [*_scored(both), *_preferred(both)]
     table = pd.DataFrame(rows, columns=[*TALKING, "before_p", "after_p"])
     if table.empty:
         return table[TALKING]
@@ -64,23 +61,15 @@ def talking(verdicts: Verdicts) -> pd.DataFrame:
     return table.assign(conclusion=[_conclusion(row) for row in table.itertuples()])[TALKING]
 
 
-def _score_rounds(data: PanelData) -> Mapping[str, PanelData]:
+def _scored(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Phase 1 as three runs of one round: the scores before and after talking, and their change."""
-    return data.shared("scores by round", lambda: _split_rounds(before_and_after(data)))
-
-
-def _split_rounds(both: pd.DataFrame) -> Mapping[str, PanelData]:
     scores = both[(both["phase"] == 1) & (both["metric"] != "preferred")]
     values = scores["before"], scores["after"], scores["after"] - scores["before"]
-    return {name: PanelData(scores.assign(value=value)) for name, value in zip(MOMENTS, values, strict=True)}
-
-
-def _scored(rounds: Mapping[str, PanelData]) -> Iterator[dict[str, Any]]:
-    for model in rounds["before"].models:
-        for category, first, second in rounds["before"].pairs(model):
+    rounds = [PanelData(scores.assign(value=value)) for value in values]
+    for model in rounds[0].models:
+        for category, first, second in rounds[0].pairs(model):
             facets = {"model": model, "phase": 1, "category": category, "first": first, "second": second}
-            by_base = [rounds[moment].table(model).gaps(first, second) for moment in MOMENTS]
-            yield facets | _row(by_base)
+            yield facets | _row([each.table(model).gaps(first, second) for each in rounds])
 
 
 def _preferred(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -150,14 +139,17 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
 
 def talking_section(data: PanelData, context: ReportContext) -> Section:
     """Whether talking amplifies bias: a table and a figure."""
-    unit, blind = data.cluster_noun, context.blind
-    gaps = talking(data)
-    over = f"sign flips over {unit}s"
+    gaps, judged = talking(data), before_and_after(data)
+    compared = (judged["phase"] == 1) == (judged["metric"] != "preferred")  # in pairs, the preference is the verdict
+    counts = data.counts(judged[compared & (judged["control"] == "")])
+    over = f"sign flips over {data.cluster_noun}s"
     figure = Figure(
         name="talking",
-        caption="Differences between identities before and after the judges talked.",
+        caption=f"Differences between identities before and after the judges talked ({counts} per round).",
         table="talking",
-        draw=lambda: talking_figure(gaps, context.title, f"Intervals are 95%, {over}.", blind=blind),
+        draw=lambda: talking_figure(
+            gaps, context.title, f"{counts} per round. Intervals are 95%, {over}.", blind=context.blind
+        ),
     )
     return Section(
         tables=(

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,27 +49,19 @@ TIE = 1e-9
 ALL_AGREE = "all bases agree: there is no spread to take an interval from"
 
 
-class Text(NamedTuple):
-    """A flawed response of every set: the kind of its flaw, and the dose."""
-
-    flaw: str
-    dose: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradedScores:
     """One model's scores of graded responses, as differences: the good response minus a flawed one of the same base.
 
     Args:
         cells: The base, judge and metric of each row.
-        texts: The flawed response of each column.
+        texts: The flawed response of each column: the kind of its flaw, and the dose.
         gaps: Good minus flawed; NaN where either could not be read.
     """
 
     cells: pd.DataFrame
-    texts: list[Text]
+    texts: list[tuple[str, int]]
     gaps: Floats
-    _by_base: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verdicts: pd.DataFrame) -> GradedScores:
@@ -78,7 +70,7 @@ class GradedScores:
         frame = verdicts.assign(dose=verdicts["dose"].astype(int), flaw=verdicts["flaw"].astype(str))
         means = frame.groupby([*keys, "flaw", "dose"], sort=False, observed=True)["value"].mean()
         scores = means.unstack(["flaw", "dose"])
-        texts = [Text(*names) for names in NAMES if names in scores.columns]
+        texts = [text for text in NAMES if text in scores.columns]
         good = scores["", 0] if ("", 0) in scores.columns else pd.Series(math.nan, scores.index)
         gaps = [(good - scores[text]).to_numpy(dtype=float) for text in texts]
         table = np.stack(gaps, axis=1) if gaps else np.zeros((len(scores), 0))
@@ -86,11 +78,6 @@ class GradedScores:
 
     def by_base(self, judge: str = PANEL, metric: str = ALL) -> pd.DataFrame:
         """Mean differences by base (rows) and flawed response (columns): over the metrics, then over the judges."""
-        if (judge, metric) not in self._by_base:
-            self._by_base[judge, metric] = self._reduced(judge, metric)
-        return self._by_base[judge, metric]
-
-    def _reduced(self, judge: str, metric: str) -> pd.DataFrame:
         rows = np.ones(len(self.cells), dtype=bool)
         if judge != PANEL:
             rows &= self.cells["judge"].to_numpy() == judge
@@ -101,7 +88,7 @@ class GradedScores:
         return means.dropna(how="all")
 
     def columns(self, dose: str) -> list[int]:
-        return [place for place, text in enumerate(self.texts) if dose in (EVERY_DOSE, str(text.dose))]
+        return [place for place, (_, own) in enumerate(self.texts) if dose in (EVERY_DOSE, str(own))]
 
     def readers(self) -> Iterator[tuple[str, str]]:
         """Judge and metric of every row of a table: the panel, then each judge, on all metrics and on each.
@@ -179,16 +166,15 @@ def flaw_effects(scores: dict[str, GradedScores]) -> pd.DataFrame:
     for model, table in scores.items():
         for judge, metric in table.readers():
             gaps = table.by_base(judge, metric).to_numpy(dtype=float)
-            for text, column in zip(table.texts, gaps.T, strict=True):
-                row = {"model": model, "judge": judge, "metric": metric, "flaw": text.flaw, "dose": text.dose}
+            for (flaw, dose), column in zip(table.texts, gaps.T, strict=True):
+                row = {"model": model, "judge": judge, "metric": metric, "flaw": flaw, "dose": dose}
                 rows.append(row | tested(column))
-    table = pd.DataFrame(rows, columns=[name for name in FLAWS if name != "p_adjusted"])
-    return with_holm(table, ["model", "judge", "metric"])[FLAWS]
+    return with_holm(pd.DataFrame(rows, columns=FLAWS), ["model", "judge", "metric"])
 
 
-def _panel_effects(effects: pd.DataFrame, model: str) -> pd.DataFrame:
-    """What each flaw costs the panel, all metrics together."""
-    return effects[(effects["model"] == model) & (effects["judge"] == PANEL) & (effects["metric"] == ALL)]
+def of_panel(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table that are about the whole panel, all metrics together."""
+    return table[(table["judge"] == PANEL) & (table["metric"] == ALL)]
 
 
 def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note: str) -> Drawing:
@@ -208,7 +194,7 @@ def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note
         left.set_xlim(-0.03, 1.03)
         left.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
         left.set_xlabel("AUC: good above flawed (0.5 is guessing)", fontsize=8)
-        flaws = _panel_effects(effects, model)
+        flaws = of_panel(effects[effects["model"] == model])
         names = [NAMES[row.flaw, row.dose] for row in flaws.itertuples()]
         dots(right, names, flaws["difference"], flaws["low"], flaws["high"], [PALETTE[1]] * len(flaws))
         right.axvline(0, color="#999999", linewidth=0.8, zorder=0)
@@ -237,12 +223,12 @@ def exchange(
     """
     rows: list[dict[str, Any]] = []
     for model, table in scores.items():
-        flaws = _panel_effects(effects, model)
+        flaws = of_panel(effects[effects["model"] == model])
         shown = flaws[(flaws["p_adjusted"] <= LEVEL) & (flaws["difference"] > 0)]
         for first, second in [(first, second) for name, first, second in different if name == model]:
             gaps = data.table(model).gaps(first, second).by_base()
             for flaw in shown.itertuples():
-                costs = table.by_base()[table.texts.index(Text(flaw.flaw, flaw.dose))]
+                costs = table.by_base()[table.texts.index((flaw.flaw, flaw.dose))]
                 both = gaps.index.intersection(costs.index)
                 level = 1 - LEVEL / max(len(flaws), 1)
                 ratio = ratio_of_means(gaps[both].to_numpy(dtype=float), costs[both].to_numpy(dtype=float), level)
@@ -261,7 +247,7 @@ def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str
         different: Model and identities of every pair that was found to differ.
         context: What the report is given.
     """
-    graded, unit = graded_scores(data.graded), data.cluster_noun
+    graded, unit, counts = graded_scores(data.graded), data.cluster_noun, data.counts(data.graded)
     aucs, flaws = auc_table(graded), flaw_effects(graded)
     over = f"Intervals are 95%, sign flips over {unit}s."
     return Section(
@@ -291,9 +277,10 @@ def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str
         figures=(
             Figure(
                 name="yardstick",
-                caption="Yardstick: how well judges tell good responses from flawed ones, and what each flaw costs.",
+                caption="Yardstick: how well judges tell good responses from flawed ones, and what each flaw costs "
+                f"({counts}).",
                 table="yardstick_auc",
-                draw=lambda: yardstick_figure(aucs, flaws, context.title, over),
+                draw=lambda: yardstick_figure(aucs, flaws, context.title, f"{counts}. {over}"),
             ),
         ),
     )

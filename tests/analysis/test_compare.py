@@ -16,29 +16,10 @@ from parley.analysis.malibu.ballots import comparable as malibu_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
 from parley.analysis.squad.answers import comparable as squad_comparable
+from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")
-CATEGORIES = {"female": "gender", "male": "gender"}
 GAPS = "gaps between identities"
-
-
-def single(scenario: str, identity: str, value: float | None, **others: Any) -> dict[str, Any]:
-    return {
-        "unit": f"p1/{scenario}/{identity}",
-        "phase": 1,
-        "scenario": scenario,
-        "category": CATEGORIES[identity],
-        "identity": identity,
-        "judge": "J",
-        "role": "debater",
-        "round": 1,
-        "subject": "",
-        "metric": "Accuracy",
-        "value": value,
-        "text": None,
-        "status": "ok" if value is not None else "unparsed",
-        **others,
-    }
 
 
 def vote(unit: str, choice: str | None, **others: Any) -> dict[str, Any]:
@@ -341,7 +322,7 @@ def test_of_a_staged_run_the_silent_scores_are_compared() -> None:
     def staged(effect: float) -> pd.DataFrame:
         rows = []
         for number in range(8):
-            for identity in CATEGORIES:
+            for identity in ("female", "male"):
                 value = 6.0 + number / 10 + effect * (identity == "female")
                 silent = {"stage": "silent", "round": 0, "metric": "Overall"}
                 rows.append(single(f"s{number}", identity, value, **silent))

@@ -72,7 +72,7 @@ def words(frame: pd.DataFrame) -> str:
 
 
 def test_opposite_stereotypes_are_not_alike() -> None:
-    for seed in range(10):
+    for seed in range(3):
         frame = judged(opposite=1.5, seed=seed)
         row = pair(frame)
         assert row["conclusion"] == "undecided"
@@ -84,8 +84,8 @@ def test_opposite_stereotypes_are_not_alike() -> None:
 
 
 def test_no_effect_is_shown_to_be_alike_by_enough_bases() -> None:
-    conclusions = [pair(judged(bases=30, noise=0.3, seed=seed))["conclusion"] for seed in range(10)]
-    assert conclusions.count("alike") >= 8
+    conclusions = [pair(judged(bases=30, noise=0.3, seed=seed))["conclusion"] for seed in range(5)]
+    assert conclusions.count("alike") >= 4
     assert "different" not in conclusions
 
 
@@ -124,9 +124,9 @@ def test_five_bases_can_never_show_a_difference_and_the_report_says_so() -> None
     assert "needs at least 6" in blocker
 
 
-@pytest.mark.parametrize("labels", [2, 7, 20])
+@pytest.mark.parametrize("labels", [2, 12])
 def test_three_points_are_reported_in_every_size_of_family(labels: int) -> None:
-    """Up to 190 tests on 20 bases."""
+    """Up to 66 tests on 20 bases."""
     names = [f"group {n}" for n in range(labels)]
     frame = judged(names, effects={names[0]: -3.0}, scenarios=2, judges=2)
     table = malibu.differences(frame)
@@ -164,11 +164,11 @@ def test_labels_that_follow_the_stereotype_are_found() -> None:
 def test_a_plain_preference_for_men_is_not_called_aligned() -> None:
     """Planted: men score 0.3 higher on every base, whatever its stereotype."""
     found = 0
-    for seed in range(40):
+    for seed in range(20):
         frame = judged(effects={"male": 0.3}, bases=12, scenarios=2, judges=1, seed=seed)
         (row,) = malibu.aligned_contrast(frame, DIRECTIONS).to_dict("records")
         found += row["p"] <= 0.05
-    assert found <= 5, "5% of 40 is 2"
+    assert found <= 4, "5% of 20 is 1"
 
 
 def test_a_category_with_few_bases_on_one_side_is_withheld() -> None:

@@ -135,7 +135,7 @@ def test_low_scores_that_go_unread_are_noticed_and_bounded() -> None:
     assert row.worst_low < 0
     assert row.worst_p == 1
     (sentence,) = missing_words(missing_differences(without(frame, low, "unparsed")))
-    assert "they could turn its sign" in sentence
+    assert "they could reverse its sign" in sentence
 
 
 def test_a_judge_that_refuses_one_identity_is_named_and_does_not_bias_the_difference() -> None:
@@ -189,7 +189,7 @@ def test_bounds_that_exclude_no_difference_have_a_p_value() -> None:
     assert (row.worst_low, row.worst_high) == pytest.approx((4 - 0.9, 4 + 0.1))
     assert row.worst_p == 2 / 2**8
     (sentence,) = missing_words(missing_differences(without(frame, gone)))
-    assert "they cannot turn its sign" in sentence
+    assert "they cannot reverse its sign" in sentence
 
 
 def test_bounds_are_left_out_where_two_identities_miss_equally_much() -> None:
@@ -255,7 +255,7 @@ def twice(frame: pd.DataFrame) -> pd.DataFrame:
         (too_high, "1 score is not between 0 and 10, such as 97 for Creativity by judge J1 in unit p1/b0-0/female"),
         (infinite, "1 score is not between 0 and 10, such as -inf for Creativity by judge J1 in unit p1/b0-0/female"),
         (words, "1 score is not between 0 and 10, such as 'high' for Creativity by judge J1"),
-        (twice, "2 verdicts are there more than once, such as Accuracy by judge J0 in round 1 of unit p1/b0-0/female"),
+        (twice, "2 verdicts occur more than once, such as Accuracy by judge J0 in round 1 of unit p1/b0-0/female"),
     ],
 )
 def test_impossible_scores_and_copies_are_named(damage: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:

@@ -1,4 +1,4 @@
-"""MALIBU's phase 2 by hand: win rates, strengths, the effect of the order in the prompt."""
+"""MALIBU's phase 2 by hand: win rates, and the effect of the order in the prompt."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 from parley.analysis.malibu import flips, panel_preferences, position, win_rates
+from tests.analysis.verdicts import CATEGORIES, single
 
 CHOICES = {"A": "A", "B": "B", "t": "tie", "?": None}
-CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
 
 
 def comparison(
@@ -47,15 +47,10 @@ def comparison(
     return [{**facets, **verdict, "judge": f"J{n}", "text": text, **others} for n, text in enumerate(texts)]
 
 
-def scored(identity: str) -> dict[str, Any]:
-    """A verdict of phase 1, such as a full run has beside the pairs."""
-    verdict = {"judge": "J", "role": "debater", "round": 1, "subject": "", "metric": "Accuracy", "value": 7.0}
-    place = {"unit": f"p1/s/{identity}", "phase": 1, "scenario": "s", "category": CATEGORIES[identity]}
-    return {**place, **verdict, "identity": identity, "control": "", "repeat": 0, "status": "ok", "text": None}
-
-
 def frame(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame([*(row for unit in units for row in unit), scored("female"), scored("male")])
+    """The comparisons with verdicts of phase 1, such as a full run has too."""
+    alone = [single("s", identity, 7.0, control="", repeat=0) for identity in ("female", "male")]
+    return pd.DataFrame([*(row for unit in units for row in unit), *alone])
 
 
 # Win rates
@@ -191,14 +186,3 @@ def test_position_counts_decided_units_and_couples() -> None:
     assert math.isnan(control["first_low"]), "one scenario has no interval"
     assert table.loc["no label", "first_rate"] == 0.0
     assert math.isnan(table.loc["no label", "flip_rate"]), "run in one order only"
-
-
-def test_the_papers_design_has_no_couples_and_reports_no_flips() -> None:
-    cells = ((0, 0), (0, 1), (1, 0), (1, 1))
-    units = [comparison("female", "male", "A", f"s{n}", assignment=a, order=o) for n, (a, o) in enumerate(cells)]
-    (row,) = position(frame(*units)).to_dict("records")
-    assert (row["n"], row["flip_n"]) == (4, 0)
-    assert math.isnan(row["flip_rate"])
-
-
-# Ranking

@@ -16,6 +16,7 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import panel, score_table
+from parley.analysis.malibu.report import BASE
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report, ReportContext
 
@@ -112,7 +113,7 @@ def test_a_clear_effect_is_reported_with_sign_size_and_correction() -> None:
     higher, lower = ("female", "male") if gaps["female"] > -gaps["black"] else ("white", "black")
     assert f"'{higher}' scored {gaps.abs().max():.2f} points above '{lower}' on the same answers" in scored
     assert "over 12 scenarios, p = " in scored
-    assert "after Holm's correction; over bases it has a skewness of " in scored
+    assert "after Holm's correction; over scenarios it has a skewness of " in scored
     (preferred,) = [line for line in whole.words if line.startswith("In pairs")]
     assert preferred.startswith("In pairs, 2 of 2 pairs of labels show a preference, the clearest for '")
     assert "; win rates go from " in preferred
@@ -216,6 +217,36 @@ def test_labels_may_contain_a_slash() -> None:
     assert any("the clearest for 'they/them' over 'he/him'" in line for line in words)
 
 
+def test_the_first_sentence_on_bases_says_what_a_base_is() -> None:
+    frame = study(FOUR, gaps={"female": 1.5}, noise=0.3)
+    words = reported(frame.assign(base=frame["scenario"])).words
+    first = next(line for line in words if "base" in line)
+    assert first.endswith(BASE)
+    assert " ".join(words).count(BASE) == 1
+    assert BASE not in " ".join(reported(frame).words), "a run without bases speaks of scenarios"
+
+
+# Figures
+
+
+def test_every_caption_counts_what_its_figure_shows() -> None:
+    frame = study(FOUR, scenarios=7, rounds=2)
+    unread = (frame["phase"] == 2) & (frame["round"] == 2) & (frame["control"] == "")
+    frame.loc[unread.idxmax(), ["text", "status"]] = [None, "unparsed"]
+    captions = {figure.name: figure.caption for figure in reported(frame).figures}
+    # Phase 1: 4 labels; phase 2: 2 pairs in 4 cells, and 4 labels against themselves in 2. Two judges, two metrics.
+    assert "(7 scenarios, 28 units with 112 verdicts)" in captions["scores"]
+    assert "(7 scenarios, 56 units with 111 verdicts)" in captions["win-rates"]
+    assert f"(7 scenarios, {28 + 56 + 56} units with {2 * (112 + 112 + 112) - 1} verdicts)" in captions["agreement"]
+    assert "(7 scenarios, 84 units with 223 verdicts per round)" in captions["talking"]
+    assert "yardstick" not in captions, "nothing to draw"
+
+
+def test_the_matrix_lists_identities_by_category() -> None:
+    (matrix,) = (figure for figure in reported(study(FOUR, scenarios=6)).figures if figure.name == "matrix")
+    assert [label.get_text() for label in matrix.draw().axes[0].get_yticklabels()] == list(FOUR)
+
+
 # Reductions
 
 
@@ -236,7 +267,7 @@ def test_a_report_computes_every_reduction_once(monkeypatch: pytest.MonkeyPatch)
         count(module, name)
     both = pd.concat([study(FOUR, model=model) for model in ("one", "two")])
     malibu.report(both.assign(unit=both["model"] + "/" + both["unit"]), ReportContext(draws=20))
-    assert calls == {"final_verdicts": 2, "panel_preferences": 1, "cell_sums": len(("one", "two"))}
+    assert calls == {"final_verdicts": 3, "panel_preferences": 1, "cell_sums": len(("one", "two"))}
 
 
 def test_functions_give_the_same_for_a_frame_and_for_its_reductions() -> None:

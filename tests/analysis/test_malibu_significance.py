@@ -13,30 +13,9 @@ from scipy import stats
 from parley.analysis.malibu import agreement, changed_minds, parsing, preferences, significance
 from parley.analysis.malibu.paper import PRINTED
 from parley.analysis.stats.agreement import ENOUGH_CLUSTERS, fleiss_kappa, krippendorff_alpha
+from tests.analysis.verdicts import single
 
-CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
 CHI, PERMUTED = "χ² of identity", "identity effect"
-
-
-def single(scenario: str, identity: str, value: float | None, **others: Any) -> dict[str, Any]:
-    """One verdict on one candidate."""
-    return {
-        "unit": f"p1/{scenario}/{identity or 'none'}",
-        "phase": 1,
-        "scenario": scenario,
-        "category": CATEGORIES.get(identity, ""),
-        "identity": identity,
-        "other": None,
-        "judge": "J",
-        "role": "debater",
-        "round": 1,
-        "subject": "",
-        "metric": "Accuracy",
-        "value": value,
-        "text": None,
-        "status": "ok" if value is not None else "unparsed",
-        **others,
-    }
 
 
 def vote(scenario: str, choice: str | None, order: int = 0, **others: Any) -> dict[str, Any]:

@@ -10,14 +10,11 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.silent_pairs import leans, place_effect
-from parley.analysis.malibu.yardstick_pairs import yardstick_pairs
+from parley.analysis.malibu.silent_pairs import leans, place_effect, yardstick_pairs
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.signflips import sign_flip_test
 from tests.analysis.silent import silent_ballots
-
-CATEGORIES = {"female": "gender", "male": "gender"}
 
 
 def pairs(lean: float = 0.3, place: float = 5.0, bases: int = 12, noise: float = 0.2, seed: int = 0) -> pd.DataFrame:
@@ -118,7 +115,7 @@ def test_a_run_without_log_odds_has_no_such_tables() -> None:
 
 
 def graded_pairs(leads: dict[tuple[str, int], float], bases: int = 8, place: float = 3.0) -> pd.DataFrame:
-    """Log-odds of the good response beside a flawed one, in both orders; the first place is worth `place`."""
+    """Log-odds of the good response next to a flawed one, in both orders; the first place is worth `place`."""
     rows = []
     for (flaw, dose), lead in leads.items():
         for base in range(bases):

@@ -13,29 +13,15 @@ from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
 from parley.analysis.malibu.echo import SCORES, WORDS, Statement, echo, judge_statements, unit_repeats
 from parley.analysis.malibu.echo import repeats as repeated
 from parley.analysis.malibu.talking import talking, talking_figure
+from tests.analysis.verdicts import single
 
 BASES = range(6)
 """The fewest with which a sign-flip test can be significant: 2/2⁶ = 0.03."""
 
 
 def verdict(scenario: int, identity: str, round: int, value: float | None, **others: Any) -> dict[str, Any]:
-    return {
-        "unit": f"{scenario}/{identity}",
-        "phase": 1,
-        "scenario": f"s{scenario}",
-        "base": f"b{scenario}",
-        "category": "gender" if identity else "",
-        "identity": identity,
-        "judge": "Ada",
-        "role": "debater",
-        "round": round,
-        "subject": "",
-        "metric": "Accuracy",
-        "value": value,
-        "text": None,
-        "status": "ok",
-        **others,
-    }
+    place = {"unit": f"{scenario}/{identity}", "base": f"b{scenario}", "round": round, "status": "ok"}
+    return single(f"s{scenario}", identity, value, **place | others)
 
 
 def scored(before: tuple[float, float], after: tuple[float, float]) -> pd.DataFrame:
