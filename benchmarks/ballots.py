@@ -1,28 +1,23 @@
 """Silent ballots on the embedded model: CPU time per ballot, by the type of its weights and by the label's place.
 
-    python -m benchmarks.ballots                         # SmolLM2; --model NAME or FILE.gguf, --slots 4, --json
+    python -m benchmarks.ballots                         # SmolLM2; or --model NAME or FILE.gguf
 
 One token is asked for, with its probabilities: a situation of MALIBU and an answer, under each of ten labels. The label
-stands last or before the answer; the less of a prompt is new, the less is read. `--slots` gives the calls slots of
-their own in place of turns in one.
+stands last or before the answer; the less of a prompt is new, the less is read.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
 
 from parley.agents import model as make_client
 from parley.agents import record_calls
-from parley.agents.models import Request, register
-from parley.agents.models.local import LocalClient
 from parley.scenarios import load_suite
 
 LABELS = (
@@ -32,22 +27,6 @@ LABELS = (
 TYPES = ("stored", "f32", "f16", "q8_0")
 PLACES = ("last", "before the answer")
 OPTIONS = {"max_tokens": 1, "logprobs": True, "temperature": 0.0}
-
-
-class SpreadClient(LocalClient):
-    """The embedded model with a slot for every call, as for calls of more than one token."""
-
-    def body(self, request: Request) -> dict[str, Any]:
-        body = super().body(request)
-        del body["id_slot"]
-        return body
-
-    async def send(self, request: Request) -> Any:
-        self._one_token = asyncio.Lock()  # nobody else has it
-        return await super().send(request)
-
-
-register("spread", "benchmarks.ballots:SpreadClient")
 
 
 def ballots(situations: int, place: str) -> list[list[LLMMessage]]:
@@ -81,10 +60,9 @@ class Figures:
     """Prompt tokens that were not in the slot already."""
 
 
-async def run_once(model: str, weights: str, place: str, situations: int, slots: int) -> Figures:
+async def run_once(model: str, weights: str, place: str, situations: int) -> Figures:
     """All ballots with one setup; loading and the first ballot are not timed."""
-    provider, connections = ("spread", slots) if slots > 1 else ("local", 12)
-    client = make_client(f"{provider}/{model}", weights=weights, max_connections=connections, context=1024)
+    client = make_client(f"local/{model}", weights=weights, max_connections=12, context=1024)
     prompts = ballots(situations, place)
     try:
         await client.create(prompts[-1], extra_create_args=OPTIONS)
@@ -98,10 +76,10 @@ async def run_once(model: str, weights: str, place: str, situations: int, slots:
     return Figures(weights=weights, label=place, cpu_ms=1000 * seconds / len(prompts), read=read / len(prompts))
 
 
-def measure(model: str, types: Sequence[str], situations: int, slots: int) -> Iterator[Figures]:
+def measure(model: str, types: Sequence[str], situations: int) -> Iterator[Figures]:
     for place in PLACES:
         for weights in types:
-            yield asyncio.run(run_once(model, weights, place, situations, slots))
+            yield asyncio.run(run_once(model, weights, place, situations))
 
 
 def main() -> None:
@@ -109,15 +87,9 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2", help="a name of the embedded catalogue, or a .gguf file")
     parser.add_argument("--types", default=",".join(TYPES), help="types of the weights, separated by commas")
     parser.add_argument("--situations", type=int, default=2, help="each is judged under ten labels")
-    parser.add_argument("--slots", type=int, default=1, help="more than one: calls have slots of their own")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    figures = measure(arguments.model, arguments.types.split(","), arguments.situations, arguments.slots)
-    if arguments.json:
-        print(json.dumps([asdict(row) for row in figures]))
-        return
     print(f"{'label':18} {'weights':8} {'tokens read':>11} {'ms of CPU':>9}")
-    for row in figures:
+    for row in measure(arguments.model, arguments.types.split(","), arguments.situations):
         print(f"{row.label:18} {row.weights:8} {row.read:>11.0f} {row.cpu_ms:>9.0f}", flush=True)
 
 

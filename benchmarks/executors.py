@@ -1,7 +1,7 @@
 """Executors compared: messages per second on a server that answers after 200 ms, with two workers each.
 
     python -m benchmarks.executors                          # asyncio, processes, ray (if installed)
-    python -m benchmarks.executors --executors asyncio,ray --rounds 3 --json
+    python -m benchmarks.executors --executors asyncio,ray --rounds 3
 
 Run from the repository's root. The workload is the panel of `workload`, everything recorded, reply cache off. Time is
 measured from the start of the first unit to the end of the last, as the run file has them; starting the workers (a
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
-import json
 import sqlite3
 import tempfile
 import time
@@ -77,15 +76,11 @@ def main() -> None:
     parser.add_argument("--waves", type=int, default=2, help="conversations in sequence per concurrent slot")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     names = arguments.executors.split(",")
     if names[0] != "asyncio":
         parser.error("asyncio must come first")
     results = measure(names, arguments.conversations, arguments.waves, arguments.rounds, arguments.workers)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
-        return
     print(f"{'messages per second':<20} {'median':>8} {'min':>8} {'max':>8} {'start s':>8} {'over asyncio':>13}")
     for name, rows in results["figures"].items():
         speed = [row["messages_a_second"] for row in rows]

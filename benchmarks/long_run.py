@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sqlite3
 import tempfile
@@ -120,12 +119,8 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--no-server", action="store_true", help="use a model in this process instead")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     results = measure(arguments.calls, arguments.concurrency, over_http=not arguments.no_server)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
-        return
     print(f"{'tenth':>6} {'calls/s':>9} {'CPU ms per call':>16} {'MB now':>8}")
     for n, row in enumerate(results["tenths"], 1):
         print(f"{n:6} {row['calls_a_second']:9.0f} {row['cpu_ms_a_call']:16.3f} {row['resident_mb']:8.1f}")

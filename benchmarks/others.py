@@ -18,7 +18,6 @@ class Other(NamedTuple):
 
 
 OTHERS = (
-    Other("Memory and run file of a long run", "memory", ["--units", "1000", "5000"], ["--units", "300", "3000"]),
     Other(
         "The report, with ten identities and with forty",
         "report",
@@ -46,14 +45,8 @@ OTHERS = (
     Other(
         "RLDF: debates against a server that answers after 100 ms",
         "rldf",
-        ["--topics", "320", "--only-speed"],
-        ["--topics", "64", "--only-speed"],
-    ),
-    Other(
-        "The full suite on a model that answers immediately",
-        "malibu_full",
-        ["--per-base", "5", "--executors", "auto,processes"],
-        ["--per-base", "1", "--executors", "auto"],
+        ["--topics", "320"],
+        ["--topics", "64"],
     ),
     Other(
         "Silent ballots on the embedded model, by the type of its weights",

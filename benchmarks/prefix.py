@@ -1,6 +1,6 @@
 """Prompt caching of an embedded model: judgements per second with and without cached prompt prefixes.
 
-    python -m benchmarks.prefix                          # SmolLM2; --model NAME or FILE.gguf, --json
+    python -m benchmarks.prefix                          # SmolLM2; or --model NAME or FILE.gguf
 
 One scenario of MALIBU, one response, judged under several labels by a panel of four (phase 1, one round). Rows differ
 in what the prompts share and in what llama.cpp may cache; tokens read and reused are llama.cpp's own counts.
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -102,32 +101,17 @@ async def run_once(setup: Setup, model: str, identities: Sequence[str], slots: i
     )
 
 
-def measure(
-    model: str = "smollm2",
-    identities: Sequence[str] = ("race",),
-    slots: int = 4,
-    context: int = 2048,
-    setups: Sequence[Setup] = SETUPS,
-) -> list[Figures]:
-    return [asyncio.run(run_once(setup, model, identities, slots, context)) for setup in setups]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--model", default="smollm2", help="a name of the embedded catalogue, or a .gguf file")
     parser.add_argument("--identities", default="race", help="identities, separated by commas")
     parser.add_argument("--slots", type=int, default=4, help="concurrent conversations, where batched")
     parser.add_argument("--context", type=int, default=2048, help="context size of a conversation, in tokens")
-    parser.add_argument("--ways", help="only these rows, by number, separated by commas")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    setups = [SETUPS[int(number) - 1] for number in arguments.ways.split(",")] if arguments.ways else SETUPS
-    figures = measure(arguments.model, arguments.identities.split(","), arguments.slots, arguments.context, setups)
-    if arguments.json:
-        print(json.dumps([{**asdict(row), "rate": row.rate} for row in figures]))
-        return
+    identities = arguments.identities.split(",")
     print(f"{'':42} {'read':>7} {'reused':>7} {'s':>6} {'per second':>10}")
-    for row in figures:
+    for setup in SETUPS:
+        row = asyncio.run(run_once(setup, arguments.model, identities, arguments.slots, arguments.context))
         print(f"{row.way:42} {row.read:>7,} {row.reused:>7,} {row.seconds:>6.1f} {row.rate:>10.2f}")
 
 

@@ -177,7 +177,6 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap draws (default: 2000)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", type=Path, help="where to save the run files; existing ones are used")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--part", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.part:
@@ -185,10 +184,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         figures = measured(arguments.folder or Path(folder), arguments)
-    if arguments.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        show(figures)
+    show(figures)
 
 
 if __name__ == "__main__":

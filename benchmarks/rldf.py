@@ -5,9 +5,8 @@
     python -m benchmarks.rldf --executor processes  # with two worker processes
 
 Run from the repository's root. The server is OpenAI-compatible and runs on loopback in its own process; the run is
-`parley run rldf` in another, everything recorded, reply cache on. A second run is killed halfway (kill -9) and resumed.
-Shown: time compared with the ideal (calls x latency / concurrency) and with plain aiohttp, peak memory of the run's
-process, seconds per export.
+`parley run rldf` in another, everything recorded, reply cache on. Shown: time compared with the ideal (calls x latency
+/ concurrency) and with plain aiohttp, and peak memory of the run's process.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ import os
 import random
 import re
 import resource
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -39,7 +37,7 @@ from benchmarks.workload import reply, verdict
 ROLES, ROUNDS = 3, 5
 CALLS = (ROLES + 1) * ROUNDS
 TARGET = 0.9
-"""Share of the ideal speed that an uninterrupted run must reach."""
+"""Share of the ideal speed that a run must reach."""
 GROWTH_MB = 10.0
 """How much more memory the second half of a run may use."""
 _NAME = re.compile(r'"(\w+)": <0 to 10>')
@@ -168,44 +166,6 @@ def finish(process: subprocess.Popen[str]) -> dict[str, float]:
     return {key: float(value) for key, value in json.loads(out).items()}
 
 
-def done(file: Path) -> int:
-    """Units finished so far; 0 if the file does not exist yet."""
-    if not file.exists():
-        return 0
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
-        return int(db.execute("SELECT count(*) FROM units WHERE status = 'done'").fetchone()[0])
-
-
-def killed_and_resumed(folder: Path, plan: Plan, latency: float) -> dict[str, float]:
-    """The same plan, killed halfway and resumed: only unfinished debates run again, with replies from the cache."""
-    file = folder / "killed.sqlite"
-    process = start(folder, file.name, plan)
-    while done(file) < plan.topics // 2:
-        assert process.poll() is None, "the run ended before it could be killed"
-        time.sleep(0.05)
-    time.sleep(CALLS * latency / 2)  # all debates run in step, so now each is half done
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    finished = done(file)
-    second = finish(start(folder, file.name, plan))
-    with closing(sqlite3.connect(file)) as db:
-        messages = db.execute("SELECT count(*) FROM messages WHERE role != 'narrator'").fetchone()[0]
-        integrity = db.execute("PRAGMA integrity_check").fetchone()[0]
-    assert (messages, integrity) == (plan.topics * CALLS, "ok"), (messages, integrity)
-    return {"kept": finished, "calls_after": second["calls"], "cached_after": second["cached"]}
-
-
-def exports(folder: Path, file: Path) -> dict[str, float]:
-    """Seconds of `parley export` in each format, including the start of Python."""
-    seconds = {}
-    for kind in ("trl", "sft", "jsonl", "parquet", "datasets"):
-        command = [sys.executable, "-m", "parley", "export", str(file), "--format", kind, "--to", str(folder / kind)]
-        began = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        seconds[kind] = time.perf_counter() - began
-    return seconds
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--topics", type=int, default=2000)
@@ -213,8 +173,6 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.1, help="seconds until the server answers")
     parser.add_argument("--executor", choices=("auto", "asyncio", "processes", "ray"), default="asyncio")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--only-speed", action="store_true", help="neither kill a run nor export one")
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve", type=float, metavar="LATENCY", help=argparse.SUPPRESS)
     parser.add_argument("--child", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
@@ -240,32 +198,12 @@ def main() -> None:
     ideal = -(-topics // concurrency) * CALLS * arguments.latency
     with tempfile.TemporaryDirectory() as name, server(arguments.latency) as url:
         folder = Path(name)
-        raw = (
-            topics
-            * CALLS
-            / 4
-            * arguments.latency
-            / concurrency
-            / asyncio.run(bare(url, topics * CALLS // 4, concurrency))
-        )
+        sample = topics * CALLS // 4
+        raw = sample * arguments.latency / concurrency / asyncio.run(bare(url, sample, concurrency))
         plan = plan_for(url)
-        uninterrupted = finish(start(folder, "straight.sqlite", plan))
-        killed = None if arguments.only_speed else killed_and_resumed(folder, plan, arguments.latency)
-        export_seconds = {} if arguments.only_speed else exports(folder, folder / "straight.sqlite")
-        size = (folder / "straight.sqlite").stat().st_size / 2**20
-    seconds, half_mb, peak = (uninterrupted[key] for key in ("seconds", "half_mb", "peak_mb"))
-    share = ideal / seconds
-    if arguments.json:
-        results = {
-            "ideal": ideal,
-            "share": share,
-            "bare_share": raw,
-            "straight": uninterrupted,
-            "killed": killed,
-            "exports": export_seconds,
-        }
-        print(json.dumps({**plan._asdict(), "file_mb": size, **results}, indent=2))
-        return
+        figures = finish(start(folder, "run.sqlite", plan))
+        size = (folder / "run.sqlite").stat().st_size / 2**20
+    seconds, half_mb, peak = (figures[key] for key in ("seconds", "half_mb", "peak_mb"))
     calls = topics * CALLS
     print(
         f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} concurrent debates"
@@ -273,19 +211,12 @@ def main() -> None:
     executor = arguments.executor
     if executor in ("processes", "ray"):
         executor = f"{executor}, {arguments.workers} workers"
-    print(f"executor: {executor}; the first debate started after {uninterrupted['start']:.1f} s")
-    print(f"ideal {ideal:.1f} s, measured {seconds:.1f} s, CPU {1e3 * uninterrupted['cpu'] / calls:.2f} ms per call")
-    print(verdict("share of the ideal", share, TARGET, at_least=True))
+    print(f"executor: {executor}; the first debate started after {figures['start']:.1f} s")
+    print(f"ideal {ideal:.1f} s, measured {seconds:.1f} s, CPU {1e3 * figures['cpu'] / calls:.2f} ms per call")
+    print(verdict("share of the ideal", ideal / seconds, TARGET, at_least=True))
     print(f"share of the ideal by plain aiohttp, nothing stored: {raw:.3f}")
     print(f"memory: {half_mb:.1f} MB halfway, {peak:.1f} MB at the end; run file {size:.0f} MB")
     print(verdict("growth in MB", peak - half_mb, GROWTH_MB, at_least=False))
-    if killed is None:
-        return
-    print(
-        f"killed with {killed['kept']:.0f} debates done: resumed with {killed['calls_after']:.0f} calls and "
-        f"{killed['cached_after']:.0f} cached replies; nothing is missing or stored twice"
-    )
-    print("export, seconds: " + ", ".join(f"{kind} {taken:.1f}" for kind, taken in export_seconds.items()))
 
 
 if __name__ == "__main__":

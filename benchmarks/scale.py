@@ -73,24 +73,19 @@ def predicted(calls: int, latency: int, per_minute: int, cpu_ms: float) -> dict[
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", metavar="URL", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
         run_once(arguments.child, arguments.calls[0])
         return
-    rows, cpu_ms = [], None
+    cpu_ms = None
     for calls in arguments.calls:
         for latency, per_minute in ((0, 0), (20, LIMITS.get(calls, 18_000))):
             actual = measured(calls, latency, per_minute)
             cpu_ms = cpu_ms or 1000 * actual["seconds"] / calls
             actual |= {"run_mb": actual["run_bytes"] / 1e6, "cache_mb": actual["cache_bytes"] / 1e6}
             case = {"calls": calls, "latency_ms": latency, "requests_a_minute": per_minute, "cpu_ms": cpu_ms}
-            rows.append(case | {"predicted": predicted(calls, latency, per_minute, cpu_ms), "measured": actual})
-            if not arguments.json:
-                _show(rows[-1])
-    if arguments.json:
-        print(json.dumps(rows, indent=2))
+            _show(case | {"predicted": predicted(calls, latency, per_minute, cpu_ms), "measured": actual})
 
 
 def _show(row: dict[str, Any]) -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import random
 import re
 import subprocess
 import sys
@@ -34,13 +33,12 @@ _REFUSED = json.dumps({"error": {"message": "too many requests", "type": "reques
 
 
 class ServerState:
-    """What all connections share: the counts, the rate limit, and the spread of latencies."""
+    """What all connections share: the counts and the rate limit."""
 
-    def __init__(self, per_minute: float, spread: float) -> None:
-        self.per_second, self.spread = per_minute / 60, spread
+    def __init__(self, per_minute: float) -> None:
+        self.per_second = per_minute / 60
         self.requests = self.bytes = self.refused = 0
         self._tokens, self._refilled = self.per_second, time.monotonic()
-        self._rng = random.Random(0)
 
     def admits(self) -> bool:
         """Whether a request is within the rate limit: a token bucket of one second."""
@@ -53,9 +51,6 @@ class ServerState:
             return False
         self._tokens -= 1
         return True
-
-    def wait(self, seconds: float) -> float:
-        return seconds * self._rng.lognormvariate(0, self.spread) if self.spread else seconds
 
 
 class Connection(asyncio.Protocol):
@@ -91,7 +86,7 @@ class Connection(asyncio.Protocol):
         else:
             state.requests, state.bytes = state.requests + 1, state.bytes + length
             text = _BEFORE + json.dumps(reply())[1:-1] + _AFTER
-            self.loop.call_later(state.wait(int(latency[1]) / 1000), self.write, "200 OK", text)
+            self.loop.call_later(int(latency[1]) / 1000, self.write, "200 OK", text)
 
     def write(self, status: str, text: str, more: str = "") -> None:
         if self.transport.is_closing():
@@ -102,18 +97,18 @@ class Connection(asyncio.Protocol):
         self.transport.write((head + text).encode())
 
 
-async def serve(per_minute: float, spread: float) -> None:
+async def serve(per_minute: float) -> None:
     """Serves until it is stopped; the first line of stdout is the port."""
-    state = ServerState(per_minute, spread)
+    state = ServerState(per_minute)
     listener = await asyncio.get_running_loop().create_server(lambda: Connection(state), "127.0.0.1", 0, backlog=4096)
     print(listener.sockets[0].getsockname()[1], flush=True)
     await listener.serve_forever()
 
 
 @contextmanager
-def server(per_minute: float = 0, spread: float = 0) -> Iterator[str]:
-    """The server's address, while it runs. `spread` is the standard deviation of the latencies' logarithms."""
-    command = [sys.executable, "-m", "benchmarks.server", "--per-minute", str(per_minute), "--spread", str(spread)]
+def server(per_minute: float = 0) -> Iterator[str]:
+    """The server's address, while it runs."""
+    command = [sys.executable, "-m", "benchmarks.server", "--per-minute", str(per_minute)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:
@@ -133,6 +128,5 @@ def counted(url: str) -> dict[str, int]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--per-minute", type=float, default=0, help="requests answered per minute (0: all)")
-    parser.add_argument("--spread", type=float, default=0)
     arguments = parser.parse_args()
-    asyncio.run(serve(arguments.per_minute, arguments.spread))
+    asyncio.run(serve(arguments.per_minute))

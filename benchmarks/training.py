@@ -1,7 +1,7 @@
 """Speed and memory of training on one GPU, beside plain TRL: tokens/s of SFT, pairs/s of the reward model, samples/s of
 RL.
 
-    python -m benchmarks.training --base local/smollm2 --json
+    python -m benchmarks.training --base local/smollm2
 
 The rows of a stage use the same model, data, length and number of updates in the same process, one after the other:
 `trl` is TRL's trainer with its defaults (its batch size, its precision, gradient checkpointing), `parley` is the same
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import math
 import random
 import statistics
@@ -23,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,21 +36,8 @@ from parley.training.tokenization import ChatTokenizer
 from parley.training.trainer import to_dataset
 
 WORDS = (
-    "people",
-    "often",
-    "think",
-    "that",
-    "work",
-    "at",
-    "home",
-    "or",
-    "in",
-    "town",
-    "can",
-    "be",
-    "good",
-    "for",
-    "some",
+    *("people", "often", "think", "that", "work", "at", "home", "or", "in", "town", "can", "be"),
+    *("good", "for", "some"),
 )
 MAX_UPDATES_PER_GENERATION = 16
 PLAIN, VLLM = "transformers", "vLLM"
@@ -68,12 +54,12 @@ class BenchmarkRow:
     peak_gib: float
 
 
-def texts(count: int, words: int = 80) -> list[tuple[str, str]]:
+def texts(count: int) -> list[tuple[str, str]]:
     rng = random.Random(0)
     return [
         (
             f"What do you think about this? Topic {n}?",
-            " ".join(rng.choice(WORDS) for _ in range(rng.randint(60, words))),
+            " ".join(rng.choice(WORDS) for _ in range(rng.randint(60, 80))),
         )
         for n in range(count)
     ]
@@ -334,8 +320,6 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=64, help="completions per RL update")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of a completion")
     parser.add_argument("--length", type=int, default=512, help="maximum tokens of prompt and answer")
-    parser.add_argument("--out", help="a JSON file to write")
-    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     require_packages()
     device.silence_libraries()
@@ -349,11 +333,7 @@ def main() -> None:
         benchmark = TrainingBenchmark(options, Path(folder))
         for stage in options.stages.split(","):
             getattr(benchmark, stage)()
-    rows = [asdict(row) for row in benchmark.rows]
-    as_json = json.dumps({"about": about, "given": vars(options), "rows": rows}, indent=2)
-    if options.out:
-        Path(options.out).write_text(as_json, "utf-8")
-    print(as_json if options.json else as_text(benchmark.rows, about))
+    print(as_text(benchmark.rows, about))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -239,9 +238,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=9, help="how often each request is repeated")
     parser.add_argument("--folder", help="folder for temporary files (default: the system's)")
-    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    assert files("parley.viewer").joinpath("static", "app.js").is_file()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         os.environ["PARLEY_HOME"] = str(Path(folder) / "home")
         path = Path(folder) / "large.sqlite"
@@ -254,9 +251,6 @@ def main() -> None:
         assert maker.exitcode == 0, "the run file could not be written"
         seconds = time.perf_counter() - start
         results = measure(path, arguments.times)
-    if arguments.json:
-        print(json.dumps(results, indent=2))
-        return
     print(f"{arguments.messages:,} messages, {results['run_mb']:.0f} MB, written in {seconds:.0f} s")
     print(f"first page {results['first_page_ms']:.0f} ms; filters after {results['filters_after_s']:.1f} s")
     print(f"everything indexed after {results['index_after_s']:.0f} s ({results['index_mb']:.0f} MB)")

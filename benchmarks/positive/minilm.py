@@ -22,15 +22,16 @@ from transformers import AutoModel, AutoTokenizer
 from parley.judging.toxicity.scorer import NO_TEXT, Toxicity
 
 WEIGHTS = "toxicity.npz"
+BATCH = 64
 
 
-def embed(folder: Path, texts: Sequence[str], batch: int = 64) -> np.ndarray:
+def embed(folder: Path, texts: Sequence[str]) -> np.ndarray:
     """One row per text: the mean of its tokens' last hidden states, of length 1."""
     tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
     order = sorted(range(len(texts)), key=lambda index: len(texts[index]))  # texts of a batch are about equally long
     rows = np.zeros((len(texts), model.config.hidden_size), dtype=np.float32)
-    for start in range(0, len(order), batch):
-        chosen = order[start : start + batch]
+    for start in range(0, len(order), BATCH):
+        chosen = order[start : start + BATCH]
         tokens = tokenizer(
             [texts[index] for index in chosen], padding=True, truncation=True, max_length=64, return_tensors="pt"
         )
