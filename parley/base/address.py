@@ -76,7 +76,7 @@ def proxy_for(url: str) -> str | None:
         # Calls past the proxy would go where the user's network may not let them, or where they should not go.
         raise ConfigError(
             f"the proxy for {address.hostname} is {without_password(proxy)}, and only proxies that begin with http:// "
-            f"are supported; set {address.scheme.upper()}_PROXY to such a one, or name the host in NO_PROXY"
+            f"are supported; set {address.scheme.upper()}_PROXY to one of those, or name the host in NO_PROXY"
         )
     return proxy if found else f"http://{proxy}"
 

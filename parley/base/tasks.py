@@ -1,4 +1,4 @@
-"""Coroutines that run together and end together, and the last item of a stream."""
+"""Coroutines: run to the end by a caller that has no event loop; run together and ended together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,23 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from parley.base.errors import BudgetSpent, CutShort
+from parley.base.errors import BudgetSpent, ConfigError, CutShort
 
 T = TypeVar("T")
+
+
+def run_to_end(work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
+    """Run a coroutine; raises `ConfigError` where an event loop is already running.
+
+    Args:
+        work: Makes the coroutine.
+        instead: What to await there: "parley.run_async".
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    raise ConfigError(f"an event loop is already running, as in a notebook: use await {instead}(...) instead")
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

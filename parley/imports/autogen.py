@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.agents import Call, ConfigError, Transcript, Turn
 from parley.agents.transcripts import number_rounds
-from parley.imports.imported import UNREADABLE, Imported, facets_of, read_json, read_text, seconds, whole_number
+from parley.imports.imported import UNREADABLE, Imported, facets_of, read_json, read_log, seconds, whole_number
 from parley.judging import Outcome, Unit
 from parley.runs import Record
 
@@ -44,7 +44,7 @@ def read_autogen(path: Path, model: str = UNKNOWN) -> Imported:
 
 
 def _dumps(path: Path) -> list[Any]:
-    text = read_text(path)
+    text = read_log(path)
     if path.suffix == ".jsonl":
         return [read_json(path, line) for line in text.split("\n") if line.strip()]
     return [read_json(path, text)]

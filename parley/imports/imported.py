@@ -25,8 +25,8 @@ CHUNK = 200
 """Conversations written in one transaction."""
 SOURCE = "log"
 """The facet `source` of a unit that was read from another's log, so that reports can name recomputed values."""
-MAX_BYTES = 512 * 2**20
-"""Maximum size of an unpacked file: a few kilobytes of gzip may unpack to far more than any memory."""
+MAX_UNPACKED = 512 * 2**20
+"""Maximum size of an unpacked file in bytes: a few kilobytes of gzip may unpack to far more than any memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,18 +86,11 @@ def read_json(path: Path, text: str | bytes) -> Any:
         raise ConfigError(f"{path}: not JSON ({error})") from None
 
 
-def read_text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-
-
 def whole_number(value: object) -> int:
     """A count of tokens or retries, 0 if there is none; ValueError if it is not one that can be stored."""
     number = float(value or 0)  # type: ignore[arg-type]
     if not 0 <= number < 2**53:
-        raise ValueError(f"a count of {value}")
+        raise ValueError(f"{value} is not a count")
     return int(number)
 
 
@@ -105,7 +98,7 @@ def duration(value: object) -> float:
     """Seconds, 0 if there are none; ValueError if they are not a finite number."""
     number = float(value or 0)  # type: ignore[arg-type]
     if not math.isfinite(number):
-        raise ValueError(f"a duration of {value}")
+        raise ValueError(f"{value} is not a duration")
     return number
 
 
@@ -134,10 +127,12 @@ def read_log(path: Path) -> str:
         path: The file.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise ConfigError(f"{path} has more than {MAX_BYTES // 2**20} MiB")
+        if path.suffix != ".gz":
+            return path.read_text("utf-8-sig")
+        with gzip.open(path) as file:
+            content = file.read(MAX_UNPACKED + 1)
+        if len(content) > MAX_UNPACKED:
+            raise ConfigError(f"{path} has more than {MAX_UNPACKED // 2**20} MiB unpacked")
         return content.decode("utf-8-sig")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None

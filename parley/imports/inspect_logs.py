@@ -22,7 +22,7 @@ from parley.imports.imported import (
     duration,
     facets_of,
     read_json,
-    read_text,
+    read_log,
     seconds,
     whole_number,
 )
@@ -61,7 +61,7 @@ def read_inspect(path: Path) -> Imported:
             member = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
             header = read_json(path, _unpack(path, archive, member)) if member else None
     else:
-        header = read_json(path, read_text(path))
+        header = read_json(path, read_log(path))
         samples = header.get("samples") or [] if isinstance(header, dict) else None
         if not isinstance(samples, list | None):
             raise ConfigError(f"{path}: its samples are not a list")
@@ -108,8 +108,8 @@ def _archived_samples(path: Path) -> Iterator[Json]:
                 text = _unpack(path, archive, name)
                 left -= len(text)
                 if left < 0:
-                    size = f"{MAX_UNPACKED // MEBIBYTE} MiB unpacked, and than {MAX_RATIO} times its size"
-                    raise ConfigError(f"{path}: more than {size}; {_TRUSTED}")
+                    size = f"{MAX_UNPACKED // MEBIBYTE} MiB and {MAX_RATIO} times its size"
+                    raise ConfigError(f"{path} unpacks to more than {size}; {_TRUSTED}")
                 yield read_json(path, text)
 
 

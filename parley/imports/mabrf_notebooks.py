@@ -35,6 +35,7 @@ from parley.scenarios.bbq import AS_PUBLISHED, BbqRow, load
 NO_CHAIN = "(the log has no chain of thought where none was rephrased)"
 _MODEL = re.compile(r"(\w+)\s*=\s*Chat\w+\([^)]*?\bmodel(?:_name)?\s*=\s*[\"']([\w./:-]+)[\"']", re.DOTALL)
 _ROW_END = re.compile(r"^Processed (\d+)/\d+ rows.*$", re.MULTILINE)
+_ASKED = "is --data the file that the notebook was run on?"
 CUT_OFF = "the log has been cut off: this row is not in it"
 _JUDGED = re.compile(r"^⏺ Judge raw output: (.*)$", re.MULTILINE)
 _INIT = re.compile(r"^Init → (.*), Pred=(.*?)(?:, True=(\d))?\s*$", re.MULTILINE)
@@ -88,7 +89,7 @@ def read_mabrf(path: Path, data: str) -> Imported:
         model = log.models.get(caller.group(1), "unknown") if caller else "unknown"
         records = partial(_squad_records, path, log, model, questions)
         return Imported(study="squad", models=[model], source=path, records=records, config={"data": data})
-    raise ConfigError(f"{path} has no log of MABRF's: expected the output of its notebooks on BBQ or SQuAD")
+    raise ConfigError(f"{path} has no MABRF log: expected the output of its notebooks on BBQ or SQuAD")
 
 
 def _logs(path: Path) -> Iterator[Log]:
@@ -129,7 +130,7 @@ def _bbq_records(path: Path, runs: Sequence[tuple[Log, str]], rows: Sequence[Bbq
             except UNREADABLE as error:
                 raise ConfigError(f"{path}, {model}, row {number} cannot be read ({error!r})") from None
         if max(printed) > len(rows):
-            raise ConfigError(f"{path} has {max(printed)} rows and --data {len(rows)}: is it the file that was run on?")
+            raise ConfigError(f"{path} has {max(printed)} rows, and --data has {len(rows)}: {_ASKED}")
 
 
 def _bbq_unit(task: Task, method: str, model: str) -> Unit:
@@ -163,7 +164,7 @@ def _read_row(text: str) -> _Row:
     passes = [text[start:end] for start, end in zip(starts, ends, strict=True)]
     if raw := [_unquoted(reply) for reply in _JUDGED.findall(text)]:
         if begin is None or len(raw) != len(passes) + 2:
-            raise ValueError(f"{len(raw)} judgements of {len(passes)} passes")
+            raise ValueError(f"it has {len(raw)} judgements of {len(passes)} passes")
         return _Row(begin.group(3), begin.group(2), raw[:-1], raw[-1], True, passes)
     if summary is None:
         raise ValueError("neither the judge's replies nor a summary is printed")
@@ -184,7 +185,7 @@ def _bbq_record(text: str, row: BbqRow, method: str, model: str) -> Record:
     task = Task(row, AS_PUBLISHED)
     read = _read_row(text)
     if read.label is not None and int(read.label) != row.label:
-        raise ValueError(f"its label is {read.label}, the data's {row.label}: is --data the file that it was run on?")
+        raise ValueError(f"its label is {read.label}, and the data has {row.label}: {_ASKED}")
     old = _OLD.search(read.passes[0]) if read.passes else None
     chain = old.group(1).strip() if old else NO_CHAIN
     solved = Turn("Solver", "generator", 0, f"{chain}\nAnswer: {read.first}")
@@ -270,7 +271,7 @@ def _squad_records(path: Path, log: Log, model: str, questions: Mapping[str, Any
         try:
             question = questions[_one(re.compile(r"^ID: (\w+)$", re.MULTILINE), text).group(1)]
         except UNREADABLE as error:
-            raise ConfigError(f"{path}, question {number} cannot be read ({error!r}): is --data its file?") from None
+            raise ConfigError(f"{path}, question {number} cannot be read ({error!r}): {_ASKED}") from None
         facets = {**question_facets(question, arm, model, paragraph_shown=True), "repeat": 0, "source": SOURCE}
         unit = Unit(f"{question.id}/{arm}/r0", facets)
         answered = _ANSWER.split(text, maxsplit=1)[1:]

@@ -165,7 +165,7 @@ def _pair(row: Any, split: str, where: str) -> Row:
         }
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         if isinstance(row, dict) and {"completion", "label"} <= set(row):
-            raise ConfigError(f"{where}: rows of completion and label (KTO) have no pairs; audit the pairs") from None
+            raise ConfigError(f"{where}: a completion with a label (KTO) is not a pair; audit the pairs") from None
         raise ConfigError(f"{where}: not a row of chosen and rejected as TRL reads them (docs/datasets.md)") from None
     topic = meta.get("topic") or row.get("topic") or prompt
     return {"topic": str(topic), "split": split, "chosen": chosen, "rejected": rejected, **known}

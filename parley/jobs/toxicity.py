@@ -8,7 +8,6 @@ result = await parley.detox_async(text, models=models)      # inside an event lo
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from parley.agents import Models
 from parley.base.errors import ConfigError
+from parley.base.tasks import run_to_end
 from parley.judging.stardtox import Detoxed
 from parley.judging.stardtox import detox as detox_async
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
@@ -100,8 +100,4 @@ def detox(text: str, **settings: Any) -> Detoxed:
         text: The text.
         settings: Those of `detox_async`, such as `model`, `judge`, `scorer`, `criteria` and `max_iterations`.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(detox_async(text, **settings))
-    raise ConfigError("an event loop is already running: use await parley.detox_async(...) instead")
+    return run_to_end(lambda: detox_async(text, **settings), "parley.detox_async")

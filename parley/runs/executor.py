@@ -81,15 +81,12 @@ class PendingTable:
         """Write replies in one transaction."""
         if not (rows := list(rows)):
             return
-        db = self._file.db
         try:
-            db.execute("BEGIN IMMEDIATE")
-            db.execute(PENDING_TABLE)
-            db.executemany("INSERT OR REPLACE INTO pending_replies VALUES (?, ?, ?)", rows)
-            db.execute("COMMIT")
+            with self._file.db as db:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute(PENDING_TABLE)
+                db.executemany("INSERT OR REPLACE INTO pending_replies VALUES (?, ?, ?)", rows)
         except sqlite3.Error as error:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
             raise RunFileError(f"{self._file.path} cannot be written: {reason(error)}") from None
         self._file.pending_units.update(unit for unit, _, _ in rows)
 
@@ -220,7 +217,7 @@ class Executor(Protocol):
         """
 
     async def close(self) -> None:
-        """Called once, when the run has ended; `run_units` may have been called several times."""
+        """Called once, when the run has ended."""
 
 
 class InProcess:

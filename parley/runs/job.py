@@ -23,6 +23,7 @@ from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.request import BATCH_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
+from parley.base.tasks import run_to_end
 from parley.judging import Accepted, Advanced, Checked, HasNotes, Staged, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
@@ -71,7 +72,7 @@ class Options(BaseModel, extra="forbid", frozen=True):
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
-    cache: bool = Field(True, description="store model replies for later runs; otherwise until their unit is done")
+    cache: bool = Field(True, description="keep model replies for later runs; otherwise only until their unit is done")
     executor: Literal["auto", "asyncio", "processes", "ray", "batch"] = Field(
         "auto",
         description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
@@ -88,10 +89,10 @@ class Options(BaseModel, extra="forbid", frozen=True):
     budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
     pack: Advanced[bool] = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
     grace: Advanced[float] = Field(
-        60.0, gt=0, description="seconds in which the run ends after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
+        60.0, gt=0, description="seconds that a run may take to end after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
     )
     wall_time: Advanced[str | None] = Field(
-        None, description="end by itself before this time is over: 90m, 2h30m, 02:00:00 or 1-12:00:00"
+        None, description="stop before this much time has passed: 90m, 2h30m, 02:00:00 or 1-12:00:00"
     )
     trace: Advanced[bool] = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
 
@@ -236,12 +237,15 @@ class Job:
             found = judge(verdicts(self.check.stored_path))
             passed, sentence = bool(found.passed), str(found.sentence)
         except ModuleNotFoundError:
-            passed, sentence = False, "The referee's check was not read: pip install 'parley-autogen[analysis]'."
+            passed, sentence = (
+                False,
+                "The referee's check needs pandas: pip install 'parley-autogen[analysis]'.",
+            )
         say(sentence)
         if required and not passed:
             raise ParleyError(
-                f"stopped before the debates, because of --require-referee; parley report {self.check.stored_path} "
-                "shows the check"
+                "stopped before the debates, because --require-referee was given and the referee failed its check: see "
+                f"parley report {self.check.stored_path}"
             )
         said = {"passed": passed, "sentence": sentence, "run": self.check.stored_path.name}
         return replace(self, checked=said)
@@ -272,7 +276,7 @@ class Job:
             for client in clients:
                 if not client.logprobs:
                     at = f" except at ?effort={client.sampling_effort}" if client.sampling_effort else ""
-                    raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none{at}')
+                    raise ConfigError(f'readout = "expected" needs log-probabilities, but {client.name} gives none{at}')
         config = self.study.config
         if "temperature" in config.model_fields_set and getattr(config, "temperature", None) is not None:
             for client in clients:
@@ -324,7 +328,7 @@ class Job:
     def open_file(self) -> RunFile:
         """The run file, opened for writing: created, or resumed if it has the same plan. A packed one is unpacked."""
         if self.stored_path != self.path:
-            say(f"unpacked {self.stored_path}, to resume it")
+            say(f"unpacked {self.stored_path} to resume it")
             unpack(self.stored_path)
         if self.path.exists():
             file = RunFile.open(self.path, write=True)
@@ -458,11 +462,7 @@ def run(target: str = "malibu", *, options: Options | None = None, out: str | No
         out: The run file; the same as `Options(out=…)`. Default: a name under runs/ that follows from the config.
         config: The study's settings, as in a config file: `model="sim/judge"`, `suite="quick"`, …
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(run_async(target, options=options, out=out, **config))
-    raise ConfigError("an event loop is already running, as in a notebook: use await parley.run_async(...) instead")
+    return run_to_end(lambda: run_async(target, options=options, out=out, **config), "parley.run_async")
 
 
 async def run_async(

@@ -160,10 +160,12 @@ class NotesFile:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        """The file, for one transaction."""
         db = self._open(write=True)
         assert db is not None, "opened for writing, the file is created"
         try:
-            with closing(db):
+            with closing(db), db:
+                db.execute("BEGIN IMMEDIATE")
                 yield db
         except (sqlite3.Error, UnicodeError) as error:
             raise self._error("written", error) from None
@@ -213,13 +215,11 @@ class NotesFile:
         now = time.time()
         rows = [("name", about.name), ("group", about.group), *(("tag", tag) for tag in about.tags)]
         with self._writing() as db:
-            db.execute("BEGIN IMMEDIATE")
             db.execute("UPDATE notes SET withdrawn_at = ? WHERE unit = '' AND withdrawn_at IS NULL", (now,))
             db.executemany(
                 "INSERT INTO notes (unit, seq, author, tag, comment, at) VALUES ('', NULL, '', ?, ?, ?)",
                 [(kind, text, now) for kind, text in rows if text],
             )
-            db.execute("COMMIT")
 
     def units_by_tag(self) -> dict[str, list[str]]:
         units: dict[str, list[str]] = {}
@@ -239,14 +239,12 @@ class NotesFile:
             settings: How many items were asked for, the floor and the filters.
         """
         with self._writing() as db:
-            db.execute("BEGIN IMMEDIATE")
             cursor = db.execute(
                 "INSERT INTO draws (kind, seed, settings, at) VALUES (?, ?, ?, ?)",
                 (kind, seed, json.dumps(dict(settings)), time.time()),
             )
             draw = int(cursor.lastrowid or 0)
             db.executemany("INSERT INTO items VALUES (?, ?, ?, ?, ?)", [(draw, *item) for item in items])
-            db.execute("COMMIT")
             return draw
 
     def draws(self) -> list[dict[str, Any]]:
@@ -303,12 +301,10 @@ class NotesFile:
         """
         now = time.time() if at is None else at
         with self._writing() as db:
-            db.execute("BEGIN IMMEDIATE")
             db.executemany(
                 "INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [(draw, unit, rater, *answer, comment, position, simulated, now) for answer in answers],
             )
-            db.execute("COMMIT")
 
     def remove_labels(self, draw: int, unit: str, rater: str) -> None:
         """Take back a rater's answers about one item."""

@@ -204,7 +204,7 @@ def _refuse_super_journal(journal: Path) -> None:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(JOURNAL_MAGIC)))
         if size > len(JOURNAL_MAGIC) and file.read() == JOURNAL_MAGIC:
-            raise NotOpened(f"is not opened: {journal.name} beside it names another file, which SQLite would delete")
+            raise NotOpened(f"is not opened: {journal.name} next to it names another file, which SQLite would delete")
 
 
 def _size(path: Path) -> int:
@@ -273,7 +273,7 @@ class RunLock:
 
     def _take(self) -> None:
         """Open and lock the file, unless its last owner deletes it in between: our lock would protect nothing."""
-        foreign = f"cannot be locked: {self.path} is not a lock file of Parley's; move it away"
+        foreign = f"cannot be locked: {self.path} is not a Parley lock file; move it away"
         if self.path.is_symlink() or self.path.is_dir():
             raise NotLocked(foreign)
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
@@ -301,7 +301,7 @@ class RunLock:
             self._handle = None
 
 
-MORE_THAN_ITS_SIZE = "is damaged: it takes more to read than its size explains"
+MORE_THAN_ITS_SIZE = "is damaged: reading it takes more work than its size explains"
 
 
 class RunFileError(ParleyError):

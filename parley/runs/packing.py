@@ -218,7 +218,7 @@ def _inflate(packed: Path, out: BinaryIO) -> None:
                     raise NotOpened("is not a packed Parley run")
                 written += len(data)
                 if written > limit:
-                    raise NotOpened(f"is not unpacked: it becomes over {MAX_EXPANSION} times longer, as no run does")
+                    raise NotOpened(f"is not unpacked: no run becomes over {MAX_EXPANSION} times longer")
                 _refuse_full_disk(Path(out.name).parent)
                 out.write(data)
         except zlib.error as error:

@@ -325,8 +325,8 @@ class StudySpec:
             study = study.after(self.accepted)
         if fingerprint(study) != self.fingerprint:
             raise ConfigError(
-                f"the worker on {socket.gethostname()} has another version of Parley, of {self.target}, its prompts, "
-                "its data or its models' weights than the machine that started the run"
+                f"the worker on {socket.gethostname()} differs from the machine that started the run in its version of "
+                f"Parley, or in {self.target}, its prompts, its data or its models' weights"
             )
         return study
 

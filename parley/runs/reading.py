@@ -62,7 +62,7 @@ def why_nothing_is_done(file: RunFile) -> str:
             reasons.append(f"{count:,} of {plural(units['failed'], 'failed unit')} with: {error}")
     why = f" ({'; '.join(reasons)})" if reasons else ""
     total = plural(sum(units.values()), "unit")
-    return f"none of {total} is done{why}; the `parley run {study}` command that began it resumes it"
+    return f"none of {total} is done{why}; type the same `parley run {study}` command again to resume it"
 
 
 def read_config(file: RunFile) -> dict[str, Any]:

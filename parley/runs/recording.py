@@ -17,6 +17,7 @@ from pydantic import BaseModel
 
 from parley.agents import Client, Models, RecordedTeam, Transcript
 from parley.base.errors import ConfigError
+from parley.base.tasks import run_to_end
 from parley.judging import Outcome, Unit, UsageEstimate, Verdict
 from parley.runs.engine import Result
 from parley.runs.executor import Executor, InProcess
@@ -206,12 +207,5 @@ def record(
         score: Turns a transcript into verdicts; by default the numbers in typed replies (`output_content_type`).
         options: How to execute it: budget, concurrency, cache.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        raise ConfigError(
-            "an event loop is already running, as in a notebook: use await parley.record_async(...) instead"
-        )
-    return asyncio.run(record_async(team, tasks, out=out, repeats=repeats, seed=seed, score=score, options=options))
+    settings: dict[str, Any] = {"repeats": repeats, "seed": seed, "score": score, "options": options}
+    return run_to_end(lambda: record_async(team, tasks, out=out, **settings), "parley.record_async")

@@ -92,7 +92,7 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
         ids = _ids(old)
         plans = {unit: plan for unit in ids if (plan := _plan(old, unit))}
         if not plans:
-            raise RunFileError(f"{damaged}: no unit of it can be read; nothing was copied")
+            raise RunFileError(f"no unit of {damaged} can be read; nothing was copied")
         order = sorted(plans, key=lambda unit: (plans[unit].position, unit))
         info = _info(old)
         settings = info.keys() >= {"study", "config", "models"}

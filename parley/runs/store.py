@@ -140,7 +140,7 @@ class RunFile:
                 raise RunFileError(f"{path} has just been created by another process; the same command resumes it")
             for suffix in ("-wal", "-journal"):  # SQLite would take it for a part of the new file
                 if os.path.lexists(left := f"{path}{suffix}"):
-                    raise RunFileError(f"{left} is left of a run file that is gone; move it away first")
+                    raise RunFileError(f"{left} is left over from a run file that no longer exists; move it away first")
             create_file(path, info, prompts, plan)
         except BaseException:
             lock.release()
@@ -228,7 +228,7 @@ class RunFile:
                 calls, tokens, cost = calls + abandoned[0], tokens + abandoned[1], cost + abandoned[2]
             return Spending(int(calls), int(tokens), float(cost), unknown == 0)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            raise RunFileError(f"{self.path} is damaged: the calls that were made cannot be summed up") from None
+            raise RunFileError(f"{self.path} is damaged: its calls cannot be summed up") from None
 
     def replies(self) -> Replies:
         """How the replies of finished units could be read."""

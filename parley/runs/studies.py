@@ -115,7 +115,7 @@ def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
     """
     named = find_study(target) if target else None
     if named is not None and named.name != study:
-        raise ConfigError(f"{target} is the study '{named.name}', and this is a run of '{study}'")
+        raise ConfigError(f"{target} is the study '{named.name}', but this is a run of '{study}'")
     if named is not None and hasattr(named, "report"):
         return _function(named.report)
     if study in STUDIES:

@@ -187,7 +187,7 @@ def test_a_model_that_no_judge_uses_is_not_opened(place: Path, design: str) -> N
 def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:
     with pytest.raises(ConfigError) as refused:
         parley.run("malibu", suite="tiny", design="paper", model="sim/judge", readout="expected", out="a.sqlite")
-    assert str(refused.value) == 'readout = "expected" needs log-probabilities, and sim/judge gives none'
+    assert str(refused.value) == 'readout = "expected" needs log-probabilities, but sim/judge gives none'
     assert not Path("a.sqlite").exists()
 
 

@@ -84,7 +84,7 @@ def test_a_scorer_referees_debates(referee: str) -> None:
 
 
 def test_a_referee_that_fails_stops_the_run_if_it_is_required(referee: str) -> None:
-    with pytest.raises(ParleyError, match="stopped before the debates, because of --require-referee"):
+    with pytest.raises(ParleyError, match="stopped before the debates, because --require-referee was given"):
         debates(f"{referee}:badness", require_referee=True)
     assert not Path("r.sqlite").exists()
 

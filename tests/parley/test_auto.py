@@ -14,6 +14,7 @@ import pytest
 
 from parley.runs import Result
 from parley.runs.executors import auto
+from parley.runs.executors.processes import ProcessHandle, ProcessPool
 from parley.runs.job import Job, Options
 from tests.panels import ONE_CELL
 
@@ -59,25 +60,25 @@ def slow_units(monkeypatch: pytest.MonkeyPatch, seconds: float, is_over: Callabl
 
 def when_started(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """A list that gets an entry when the workers are ready."""
-    start_all, started = auto._StartedPool.start_all, list[bool]()
+    start_all, started = ProcessPool.start_all, list[bool]()
 
     async def note(self: Any, control: Any) -> None:
         await start_all(self, control)
         started.append(True)
 
-    monkeypatch.setattr(auto._StartedPool, "start_all", note)
+    monkeypatch.setattr(ProcessPool, "start_all", note)
     return started
 
 
 def ended_workers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """A list that gets the workers that have ended."""
-    kill, ended = auto.ProcessHandle.kill, list[Any]()
+    kill, ended = ProcessHandle.kill, list[Any]()
 
-    async def record(self: auto.ProcessHandle) -> None:
+    async def record(self: ProcessHandle) -> None:
         await kill(self)
         ended.append(self)
 
-    monkeypatch.setattr(auto.ProcessHandle, "kill", record)
+    monkeypatch.setattr(ProcessHandle, "kill", record)
     return ended
 
 
@@ -102,21 +103,21 @@ def test_units_that_are_finished_here_count_towards_the_concurrency(
 ) -> None:
     started, at_once, polls = when_started(monkeypatch), list[int](), count()
     slow_units(monkeypatch, 0.05, lambda: bool(started) and next(polls) % 5 == 4)  # one after the other
-    exchange = auto.ProcessHandle.exchange
-    make_pool = auto._StartedPool.__init__
+    exchange = ProcessHandle.exchange
+    make_pool = ProcessPool.__init__
 
-    def keep_pool(self: Any, spec: Any, in_progress: Any) -> None:
-        make_pool(self, spec, in_progress)
+    def keep_pool(self: Any, spec: Any, **settings: Any) -> None:
+        make_pool(self, spec, **settings)
         pools.append(self)
 
-    async def note(self: auto.ProcessHandle, instructions: Any) -> Any:
+    async def note(self: ProcessHandle, instructions: Any) -> Any:
         if elsewhere := pools[0].in_progress_elsewhere():
             at_once.append(elsewhere + sum(len(worker.assigned) for worker in pools[0]._workers))
         return await exchange(self, instructions)
 
     pools: list[Any] = []
-    monkeypatch.setattr(auto._StartedPool, "__init__", keep_pool)
-    monkeypatch.setattr(auto.ProcessHandle, "exchange", note)
+    monkeypatch.setattr(ProcessPool, "__init__", keep_pool)
+    monkeypatch.setattr(ProcessHandle, "exchange", note)
     assert run(tmp_path / "run.sqlite", model=model).complete
     assert pools, "workers were started"
     if "max_connections" in model:

@@ -278,4 +278,4 @@ def test_a_batch_fits_into_the_budget_or_is_not_sent(
 def test_models_without_batches_are_refused_with_one_line(parley: Callable[..., Any]) -> None:
     result = parley(*RUN, "--model", "sim/judge", "--executor", "batch")
     assert result.status == 2
-    assert result.complaints == ["parley: --executor batch needs a provider with batches, and sim/judge has none"]
+    assert result.complaints == ["parley: --executor batch needs a provider with batches, but sim/judge has none"]

@@ -57,7 +57,7 @@ def test_a_journal_cannot_have_a_file_of_yours_deleted(
     Path(f"{whole}-journal").write_bytes(journal(whole, names=mine))
     before = listing(place)
     result = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
-    one_line(result, 1, "whole.sqlite is not opened: whole.sqlite-journal beside it names another file")
+    one_line(result, 1, "whole.sqlite is not opened: whole.sqlite-journal next to it names another file")
     assert listing(place) == before
 
 
@@ -151,7 +151,11 @@ def test_the_log_of_a_run_that_is_gone_is_not_taken_for_the_new_runs(
 ) -> None:
     subprocess.run([sys.executable, "-c", KILLED], check=False)
     whole.unlink()
-    one_line(parley(*SIM, "--out", whole), 1, "whole.sqlite-wal is left of a run file that is gone; move it away")
+    one_line(
+        parley(*SIM, "--out", whole),
+        1,
+        "whole.sqlite-wal is left over from a run file that no longer exists; move it away",
+    )
 
 
 # What stands in a run
@@ -189,7 +193,7 @@ def test_pages_in_a_circle_end_in_one_line(
     data += leaf
     data[28:32] = struct.pack(">I", len(data) // 4096)
     whole.write_bytes(data)
-    one_line(parley(*command, "whole.sqlite"), 1, "is damaged: it takes more to read than its size explains")
+    one_line(parley(*command, "whole.sqlite"), 1, "is damaged: reading it takes more work than its size explains")
 
 
 def test_a_run_that_someone_extended_is_not_opened(parley: Callable[..., Any], whole: Path) -> None:

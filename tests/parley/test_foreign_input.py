@@ -203,7 +203,7 @@ def log(change: Callable[[dict[str, Any]], Any]) -> None:
         ),
         (
             lambda log: log["samples"][0]["events"][0]["output"].update(time=float("nan")),
-            ("sample 1", "a duration of nan"),
+            ("sample 1", "nan is not a duration"),
         ),
         (lambda log: log["samples"][1].update(epoch=10**400), ("sample 2", "too large")),
         (lambda log: log["samples"][1].update(messages=7), ("sample 2", "int")),

@@ -166,7 +166,7 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
         (["inspect", "log.ipynb", "--data", "bbq"], "import inspect takes no --data"),
         (["mabrf", "none.ipynb", "--data", "bbq"], "there is no file none.ipynb"),
         (["mabrf", "bbq/Age.jsonl", "--data", "bbq"], "is not a notebook"),
-        (["mabrf", "other.ipynb", "--data", "bbq"], "has no log of MABRF's"),
+        (["mabrf", "other.ipynb", "--data", "bbq"], "has no MABRF log"),
         (["mabrf", "search.ipynb", "--data", "bbq"], "neither the judge's replies nor a summary"),
         (["mabrf", "broken.ipynb", "--data", "bbq"], "a reply is not a string"),
         (["mabrf", "nested.ipynb", "--data", "bbq"], "a reply is not quoted"),

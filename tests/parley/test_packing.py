@@ -133,7 +133,7 @@ def test_a_packed_run_is_resumed_and_packed_again(
     told = parley(*command, "--out", "a.sqlite", "--pack")
 
     assert told.status == 0
-    assert told.err == "parley: unpacked a.sqlite.gz, to resume it\n"
+    assert told.err == "parley: unpacked a.sqlite.gz to resume it\n"
     assert "9 of 9 units done: a.sqlite.gz" in told.out
     assert "parley report a.sqlite.gz" in told.out
     assert not (place / "a.sqlite").exists()
@@ -178,7 +178,7 @@ BAD = {
     "an empty file": (lambda data, run: gzip.compress(b""), "is not a Parley run file"),
     "another database": (lambda data, run: gzip.compress(run[:100] + bytes(5000)), "a.sqlite.gz is "),
     "packed twice": (lambda data, run: gzip.compress(data), "is not a packed Parley run"),
-    "a bomb": (lambda data, run: bomb(run), "is not unpacked: it becomes over 100 times longer, as no run does"),
+    "a bomb": (lambda data, run: bomb(run), "is not unpacked: no run becomes over 100 times longer"),
 }
 
 

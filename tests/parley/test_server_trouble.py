@@ -132,7 +132,7 @@ def test_a_server_that_does_not_run(parley: Callable[..., Any], server: Any) -> 
     for command in ("show", "report"):
         (line,) = parley(command, "a.sqlite").complaints
         assert "none of 9 units is done (it was stopped: server/judge: no connection to" in line
-        assert line.endswith("the `parley run malibu` command that began it resumes it")
+        assert line.endswith("type the same `parley run malibu` command again to resume it")
 
 
 def test_a_server_that_repeats_the_key(

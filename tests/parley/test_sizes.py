@@ -118,7 +118,7 @@ def test_many_samples_that_are_small_one_by_one(place: Path) -> None:
 
     assert memory < MEMORY, f"{memory / 2**20:.0f} MB"
     assert (status, said.count("\n")) == (2, 1), said
-    assert f"{path}: more than 256 MiB unpacked, and than 100 times its size" in said
+    assert f"{path} unpacks to more than 256 MiB and 100 times its size" in said
     assert not (place / "run.sqlite").exists()
 
 

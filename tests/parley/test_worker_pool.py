@@ -258,7 +258,7 @@ def test_a_worker_with_other_data_is_refused(place: Path, parley: Callable[..., 
 
     assert result.status == 1
     assert len(result.complaints) == 1
-    assert "has another version of Parley, of changing.py:Changing, its prompts, its data" in result.complaints[0]
+    assert "in its version of Parley, or in changing.py:Changing, its prompts, its data" in result.complaints[0]
 
 
 def test_no_key_is_in_a_study_spec(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:

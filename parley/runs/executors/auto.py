@@ -18,8 +18,7 @@ from parley.base.errors import ParleyError
 from parley.base.tasks import gather_or_cancel
 from parley.judging import Unit
 from parley.runs.executor import InProcess, RunControl
-from parley.runs.executors.processes import ProcessHandle, ProcessPool
-from parley.runs.executors.worker import WorkerSlot, nth_part
+from parley.runs.executors.processes import ProcessPool
 from parley.runs.plan import StudySpec
 
 WATCH_SECONDS = 3.0
@@ -37,48 +36,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _StartedPool(ProcessPool):
-    """A pool whose workers are started before it is given units.
-
-    Args:
-        spec: How workers create the study.
-        in_progress: How many units the run's own process has not finished yet.
-    """
-
-    def __init__(self, spec: StudySpec, in_progress: Callable[[], int]) -> None:
-        super().__init__(spec, workers=cores())
-        self._started: dict[int, ProcessHandle] = {}
-        self.in_progress_elsewhere = in_progress
-
-    async def start_all(self, control: RunControl) -> None:
-        """Start every worker; raises `ParleyError` if one cannot work."""
-        workers = min(cores(), control.concurrency)
-        budget = control.budget
-        limited = any(limit is not None for limit in (budget.max_calls, budget.max_tokens, budget.max_cost))
-        slots = [
-            WorkerSlot(
-                index=index,
-                workers=workers,
-                concurrency=nth_part(control.concurrency, workers, index),
-                limited=limited,
-                cache=control.cache is not None,
-            )
-            for index in range(workers)
-        ]
-        await gather_or_cancel(map(self._start_early, slots))
-
-    async def _start_early(self, slot: WorkerSlot) -> None:
-        self._started[slot.index] = await super().start(slot)
-
-    async def start(self, slot: WorkerSlot) -> ProcessHandle:
-        return self._started.pop(slot.index, None) or await super().start(slot)
-
-    async def kill_unused(self) -> None:
-        """End the workers that were started and never given a unit."""
-        while self._started:
-            await self._started.popitem()[1].kill()
-
-
 class AutoExecutor(InProcess):
     """Runs units in this process, and moves to worker processes when one core is the limit.
 
@@ -89,12 +46,12 @@ class AutoExecutor(InProcess):
     def __init__(self, make_spec: Callable[[], StudySpec]) -> None:
         super().__init__()
         self._make_spec = make_spec
-        self._pool: _StartedPool | None = None
+        self._pool: ProcessPool | None = None
         self._is_ready = False
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         self._ready_or_done, self._done = asyncio.Event(), asyncio.Event()
-        watch = None if self._is_ready or not _may_move(control) else asyncio.create_task(self._watch(control))
+        watch = asyncio.create_task(self._watch(control)) if _may_move(control) else None
         try:
             await gather_or_cancel((self._run_here(units, control), self._run_in_workers(units, control)))
         finally:
@@ -102,8 +59,6 @@ class AutoExecutor(InProcess):
                 watch.cancel()
                 with suppress(asyncio.CancelledError):
                     await watch
-            if self._pool is not None:
-                await asyncio.shield(self._pool.kill_unused())
 
     async def close(self) -> None:
         if self._pool is not None:
@@ -143,12 +98,11 @@ class AutoExecutor(InProcess):
             return
         state = f"one core was busy {share:.0%} of the time"
         try:
-            self._pool = _StartedPool(self._make_spec(), lambda: self._in_progress)
+            self._pool = ProcessPool(self._make_spec(), workers=cores(), elsewhere=lambda: self._in_progress)
             await self._pool.start_all(control)
         except (ParleyError, OSError) as error:
             control.note("executor", f"{state}, and the run stays in one process: {error}")
-            if self._pool is not None:
-                await self._pool.kill_unused()
+            await self.close()
             return
         control.note("executor", f"{state}: worker processes run the other units")
         self._is_ready = True

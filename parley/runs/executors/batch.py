@@ -28,7 +28,7 @@ from parley.agents.models.request import BATCH_REQUESTS
 from parley.base.errors import BadRequest, BudgetSpent, ConfigError, ModelError, ServerFault
 from parley.judging import Unit
 from parley.runs.executor import InProcess, RunControl
-from parley.runs.opening import RunFileError
+from parley.runs.opening import RunFileError, reason
 from parley.runs.schema import BATCH_TABLES
 from parley.runs.store import RunFile
 
@@ -44,7 +44,7 @@ def price_as_batches(clients: Sequence[Client]) -> None:
     """Set the clients' prices to those of batches; raises `ConfigError` if a model has no batch endpoint."""
     for client in clients:
         if endpoint_of(client) is None:
-            raise ConfigError(f"--executor batch needs a provider with batches, and {client.name} has none")
+            raise ConfigError(f"--executor batch needs a provider with batches, but {client.name} has none")
         client.price = client.price_for(client.name, client.options.model_dump(exclude_unset=True)).in_batches()
 
 
@@ -237,8 +237,7 @@ class BatchLog:
 
     def __init__(self, file: RunFile) -> None:
         self._file = file
-        for table in BATCH_TABLES:
-            self._write([(table, ())])
+        self._write([(table, ()) for table in BATCH_TABLES])
 
     def add(self, mark: str, model: str, file: str, requests: Iterable[str]) -> None:
         """Record a batch that is about to be created; its requests no longer belong to an earlier batch."""
@@ -262,13 +261,10 @@ class BatchLog:
         return SentBatch(*rows[0]) if rows else None
 
     def _write(self, statements: list[tuple[str, tuple[object, ...]]]) -> None:
-        db = self._file.db
         try:
-            db.execute("BEGIN IMMEDIATE")
-            for sql, values in statements:
-                db.execute(sql, values)
-            db.execute("COMMIT")
+            with self._file.db as db:
+                db.execute("BEGIN IMMEDIATE")
+                for sql, values in statements:
+                    db.execute(sql, values)
         except sqlite3.Error as error:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise RunFileError(f"{self._file.path} cannot be written: {error}") from None
+            raise RunFileError(f"{self._file.path} cannot be written: {reason(error)}") from None

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Protocol
 
 from parley.base.errors import BudgetSpent, ConfigError, ParleyError
+from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 from parley.judging import Unit
 from parley.runs.executor import FINISHING, RunControl
@@ -65,17 +66,19 @@ class WorkerPool:
     Args:
         spec: How workers create the study.
         workers: How many. Default: as many as there is room for.
+        elsewhere: Counts the run's units that are in progress and not in a worker; its concurrency includes them.
     """
 
     on_interrupt = FINISHING
 
-    def __init__(self, spec: StudySpec, *, workers: int | None = None) -> None:
+    def __init__(
+        self, spec: StudySpec, *, workers: int | None = None, elsewhere: Callable[[], int] = lambda: 0
+    ) -> None:
         self._spec = spec
         self._requested_workers = workers
         self._workers: list[PooledWorker] = []
         self._deaths = 0
-        self.in_progress_elsewhere: Callable[[], int] = lambda: 0
-        """Units of the run that are in progress and not in a worker: they count towards its concurrency."""
+        self.in_progress_elsewhere = elsewhere
 
     @abstractmethod
     async def start(self, slot: WorkerSlot) -> WorkerHandle:
@@ -88,11 +91,19 @@ class WorkerPool:
     async def room(self, control: RunControl) -> int:
         """How many workers to start at most; at least one."""
 
+    async def start_all(self, control: RunControl) -> None:
+        """Start every worker before there are units for them; raises `ParleyError` if one cannot work."""
+
+        async def start(worker: PooledWorker) -> None:
+            worker.handle = await self.start(worker.slot)
+
+        await self._plan_workers(control)
+        await gather_or_cancel(map(start, self._workers))
+
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        self._queue, self._control = UnitQueue(units), control
-        self._left = control.progress.total - control.progress.done - self.in_progress_elsewhere()
         if not self._workers:
             await self._plan_workers(control)
+        self._queue, self._left = UnitQueue(units), self._count_left(control)
         self._not_placed: WorkerNotPlaced | None = None
         tasks = [asyncio.create_task(self._run_worker(worker, control)) for worker in self._workers]
         try:
@@ -104,9 +115,13 @@ class WorkerPool:
         if self._not_placed is not None and not self._over(control):
             raise ConfigError(str(self._not_placed))
 
+    def _count_left(self, control: RunControl) -> int:
+        return control.progress.total - control.progress.done - self.in_progress_elsewhere()
+
     async def _plan_workers(self, control: RunControl) -> None:
         """Divide the run's concurrency among the workers; they are started when there are units for them."""
-        self._concurrency = max(1, min(control.concurrency, self._left))
+        self._control = control
+        self._concurrency = max(1, min(control.concurrency, self._count_left(control)))
         room = await self.room(control)
         wanted = min(self._requested_workers or room, self._concurrency)
         if room < wanted:

@@ -212,7 +212,7 @@ class RayPool(WorkerPool):
         while not (free := await self._free_cpus()) and not control.stopping.is_set():
             if time.monotonic() > until:
                 raise ConfigError(NOT_PLACED)
-            control.progress.waiting = "waiting for a free CPU of the Ray cluster"
+            control.progress.waiting = "waiting for a free CPU in the Ray cluster"
             await asyncio.sleep(ROOM_SECONDS)
         control.progress.waiting = ""
         return max(1, free)
