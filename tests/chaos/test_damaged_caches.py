@@ -22,9 +22,9 @@ from parley.agents.models import Reply
 from parley.agents.models.cache import TextCache
 from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.scorer import Toxicity
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--out")
+RUN = (*TINY_PANEL, "--out")
 ADDRESS = b"a" * 20
 
 
@@ -93,6 +93,33 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_damaged_reply_cache_is_set_aside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
+) -> None:
+    path, aside = tmp_path / "replies.sqlite", tmp_path / "replies.sqlite.damaged"
+    fill(path)
+    damage(path)
+    content = path.read_bytes()
+
+    cache = ReplyCache(path)
+    assert cache.get((1).to_bytes(20, "big")) is None
+    cache.put(ADDRESS, "m", reply("fresh"))
+    cache.close()
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"parley: the reply cache {path} ")
+    assert f"it was set aside as {aside}" in said
+    assert said.count("\n") == 1
+    if damage is not overwritten_pages:  # that one is noticed while it is used, and SQLite may have tidied it
+        assert aside.read_bytes() == content
+    again = ReplyCache(path)
+    assert (found := again.get(ADDRESS)) is not None
+    assert found.content == "fresh"
+    again.close()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("damage", [not_a_database, overwritten_pages], ids=lambda damage: damage.__name__)
 def test_a_run_with_a_damaged_reply_cache_asks_again(
     parley: Callable[..., Any], server: Any, place: Path, run_file: Any, damage: Callable[[Path], None]
 ) -> None:
@@ -100,21 +127,16 @@ def test_a_run_with_a_damaged_reply_cache_asks_again(
     assert parley(*command).status == 0
     calls, cache = len(server.asked), place / "home" / "replies.sqlite"
     damage(cache)
-    content = cache.read_bytes()
     (place / "a.sqlite").rename(place / "b.sqlite")
 
     result = parley(*command)
 
     assert result.status == 0, result.err
-    aside = place / "home" / "replies.sqlite.damaged"
     assert len(result.complaints) == 1, result.err
-    assert result.complaints[0].startswith(f"parley: the reply cache {cache} ")
-    assert f"it was set aside as {aside}" in result.complaints[0]
+    assert f"it was set aside as {cache}.damaged" in result.complaints[0]
     assert "Traceback" not in result.err
     assert len(server.asked) == 2 * calls
     assert run_file("a.sqlite").story() == run_file("b.sqlite").story()
-    if damage is not overwritten_pages:  # that one is noticed while it is used, and SQLite may have tidied it
-        assert aside.read_bytes() == content
 
     (place / "a.sqlite").unlink()
     again = parley(*command)

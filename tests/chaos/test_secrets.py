@@ -166,17 +166,7 @@ def test_a_key_does_not_follow_a_redirect(
 def test_no_file_of_a_run_contains_a_key(faulty: FaultServer, place: Path, parley: Callable[..., Any]) -> None:
     """Killed during the run, so that SQLite's side files exist too; then resumed, reported, shown, exported."""
     faulty.odd = 0.2
-    command = [
-        *PAPER_DEBATES,
-        "--topics",
-        "3",
-        "--rounds",
-        "2",
-        "--model",
-        faulty.model(),
-        "--out",
-        "a.sqlite",
-    ]
+    command = [*PAPER_DEBATES, "--topics", "3", "--rounds", "2", "--model", faulty.model(), "--out", "a.sqlite"]
     command += ["--concurrency", "1"]
     code = "import sys; from parley.cli import main; sys.exit(main())"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

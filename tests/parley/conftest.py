@@ -14,12 +14,33 @@ from typing import Any
 
 import pytest
 
+from parley.cli import main
+from tests.panels import TINY_PANEL
+
 COMMAND = (sys.executable, "-P", "-c", "import sys; from parley.cli import main; sys.exit(main())")
 
 
 @pytest.fixture(autouse=True)
 def _start_in_an_empty_folder(place: Path) -> None:
     """See `place`."""
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The file of a run that is done: `TINY_PANEL` with sim/judge."""
+    path = tmp_path_factory.mktemp("finished") / "whole.sqlite"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARLEY_HOME", str(path.parent / "home"))
+        assert main([*TINY_PANEL, "--model", "sim/judge", "--out", str(path)]) == 0
+    return path.read_bytes()
+
+
+@pytest.fixture
+def whole(place: Path, finished: bytes) -> Path:
+    """A copy of that run to be damaged or resumed."""
+    path = place / "whole.sqlite"
+    path.write_bytes(finished)
+    return path
 
 
 class Started:

@@ -112,17 +112,7 @@ def test_an_exported_log_has_no_address(parley: Callable[..., Any], run: str, ki
 @pytest.mark.parametrize("kind", ["trl", "sft", "jsonl"])
 def test_a_dataset_has_no_address(parley: Callable[..., Any], server: Any, kind: str) -> None:
     server.answer = debate_replies(server)
-    debates = (
-        *PAPER_DEBATES,
-        "--topics",
-        4,
-        "--rounds",
-        1,
-        "--quiet",
-        "--out",
-        "d.sqlite",
-        "--no-cache",
-    )
+    debates = (*PAPER_DEBATES, "--topics", 4, "--rounds", 1, "--quiet", "--out", "d.sqlite", "--no-cache")
     assert parley(*debates, "--model", models(server)[0]).status == 0
     result = parley("export", "d.sqlite", "--format", kind, "--to", "data", "--json")
     assert result.status == 0, result.err

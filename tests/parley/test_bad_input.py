@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
-RUN = (*RUN_PANEL, "--suite", "tiny", "--quiet")
+RUN = TINY_PANEL
 SIM = (*RUN, "--model", "sim/judge")
 KEY = "sk-a-secret-that-must-not-show"
 
@@ -193,13 +193,6 @@ def test_a_foreign_database_is_not_changed(parley: Callable[..., Any], place: Pa
     parley(*SIM, "--out", path)
 
     assert path.read_bytes() == before
-
-
-@pytest.fixture
-def whole(parley: Callable[..., Any], place: Path) -> Path:
-    """A finished run."""
-    assert parley(*SIM, "--out", "whole.sqlite").status == 0
-    return place / "whole.sqlite"
 
 
 @pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)

@@ -10,24 +10,11 @@ from typing import Any
 import pytest
 
 from parley.agents.models.prices import Price
-from tests.panels import RUN_PANEL
+from tests.panels import RUN_PANEL, TINY_PANEL
 
 KEY = "sk-planted-0123456789abcdef"
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
-RUN = (
-    *RUN_PANEL,
-    "--yardstick",
-    "off",
-    "--suite",
-    "tiny",
-    "--phases",
-    "1",
-    "--rounds",
-    "1",
-    "--judges",
-    "one.toml",
-    "--quiet",
-)
+RUN = (*TINY_PANEL, "--phases", "1", "--rounds", "1", "--judges", "one.toml")
 UNITS = 6
 PRICES = "retries=1&price_in=1000&price_out=4000"
 COST = UNITS * (100 * 1000 + 20 * 4000) / 1e6
@@ -239,18 +226,7 @@ def test_a_file_of_answers_that_is_not_complete_is_read_again(
 
 
 def test_conversations_take_one_batch_per_turn(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
-    run = (
-        *RUN_PANEL,
-        "--yardstick",
-        "off",
-        "--suite",
-        "tiny",
-        "--quiet",
-        "--rounds",
-        "2",
-        "--judges",
-        "one.toml",
-    )
+    run = (*TINY_PANEL, "--rounds", "2", "--judges", "one.toml")
     model = batch_server.model()
     assert parley(*run, "--model", model, "--no-cache", "--out", "plain.sqlite").status == 0
 

@@ -9,24 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.panels import RUN_PANEL
+from parley.agents import ParleyError
+from parley.runs.executors.batch import BatchLog
+from tests.panels import TINY_PANEL
 from tests.vendors import anthropic, google
 from tests.vendors.base import KEY
 
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
-RUN = (
-    *RUN_PANEL,
-    "--yardstick",
-    "off",
-    "--suite",
-    "tiny",
-    "--phases",
-    "1",
-    "--rounds",
-    "1",
-    "--judges",
-    "one.toml",
-)
+RUN = (*TINY_PANEL, "--phases", "1", "--rounds", "1", "--judges", "one.toml")
 UNITS = 6
 PRICES = "retries=1&price_in=1000&price_out=4000&price_cached=1000"
 COST = UNITS * (100 * 1000 + 400 * 4000) / 1e6
@@ -51,13 +41,13 @@ def standin(
 
 
 def command(standin: Any, options: str = "retries=1", file: str = "a.sqlite") -> tuple[str, ...]:
-    return (*RUN, "--quiet", "--model", standin.name(options), "--out", file, "--executor", "batch", "--no-cache")
+    return (*RUN, "--model", standin.name(options), "--out", file, "--executor", "batch", "--no-cache")
 
 
 def test_units_of_one_call_are_one_batch_at_half_the_price(
     parley: Callable[..., Any], standin: Any, run_file: Any
 ) -> None:
-    plain = parley(*RUN, "--quiet", "--model", standin.name(PRICES), "--no-cache", "--out", "plain.sqlite")
+    plain = parley(*RUN, "--model", standin.name(PRICES), "--no-cache", "--out", "plain.sqlite")
     assert plain.status == 0, plain.err
 
     result = parley(*command(standin, PRICES), "--json")
@@ -100,15 +90,19 @@ def test_a_run_killed_while_waiting_fetches_the_same_batch(
     assert (len(standin.batches), file.count()) == (1, UNITS)
 
 
-def test_a_run_killed_before_the_batch_was_confirmed_finds_it(
-    parley: Callable[..., Any], start: Callable[..., Any], standin: Any, run_file: Any
+def test_a_batch_that_was_not_confirmed_is_found(
+    parley: Callable[..., Any], standin: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    standin.deaf = True
-    process = start(*command(standin))
-    process.wait_for(lambda: len(standin.batches) == 1)
-    process.kill()
+    """As after a kill between its creation and the provider's answer (`test_batch` has a real one)."""
+
+    def fail(*_: object) -> None:
+        raise ParleyError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(BatchLog, "confirm", fail)
+        assert parley(*command(standin)).status == 1
+    assert len(standin.batches) == 1
     assert run_file("a.sqlite").rows("SELECT batch FROM batches") == [(None,)]
-    standin.deaf = False
 
     assert parley(*command(standin)).status == 0
 

@@ -17,9 +17,9 @@ from aiohttp import web
 
 from parley.runs.job import Options
 from parley.runs.studies import STUDIES, find_study
-from tests.panels import ONE_CELL, RUN_PANEL, panel_study
+from tests.panels import ONE_CELL, RUN_PANEL, TINY_PANEL, panel_study
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet")
+RUN = TINY_PANEL
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
 UNIT = "p1/childcare-first-morning/female/r0"
 

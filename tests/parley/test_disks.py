@@ -9,21 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import one_line
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet")
-SIM = (*RUN, "--model", "sim/judge")
-
-
-@pytest.fixture
-def whole(parley: Callable[..., Any], place: Path) -> Path:
-    """A run that is done."""
-    assert parley(*SIM, "--out", "whole.sqlite").status == 0
-    return place / "whole.sqlite"
-
-
-# Disks
+SIM = (*TINY_PANEL, "--model", "sim/judge")
 
 
 def test_a_path_under_a_file(parley: Callable[..., Any], place: Path) -> None:
@@ -66,19 +55,8 @@ def test_a_report_that_cannot_be_written(parley: Callable[..., Any], whole: Path
 
 
 MANY = (
-    "run",
-    "malibu",
-    "--yardstick",
-    "off",
-    "--suite",
-    "tiny",
-    "--repeats",
-    "12",
-    "--quiet",
-    "--model",
-    "sim/judge",
-    "--concurrency",
-    "2",
+    *("run", "malibu", "--yardstick", "off", "--suite", "tiny", "--repeats", "12"),
+    *("--quiet", "--model", "sim/judge", "--concurrency", "2"),
 )
 
 

@@ -12,20 +12,9 @@ from aiohttp import web
 import parley as library
 from parley.agents import ConfigError, ParleyError
 from tests.own_study import STUDY
-from tests.panels import ONE_CELL, RUN_PANEL
+from tests.panels import ONE_CELL, TINY_PANEL
 
-QUICK = (
-    *RUN_PANEL,
-    "--yardstick",
-    "off",
-    "--suite",
-    "tiny",
-    "--quiet",
-    "--concurrency",
-    "1",
-    "--out",
-    "a.sqlite",
-)
+QUICK = (*TINY_PANEL, "--concurrency", "1", "--out", "a.sqlite")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5", "--cells", "all")
 KEY = "sk-a-secret-that-must-not-be-stored"
 

@@ -16,18 +16,7 @@ from tests.conftest import Server
 from tests.panels import PAPER_DEBATES
 
 TOPICS = 10
-RUN = (
-    *PAPER_DEBATES,
-    "--topics",
-    TOPICS,
-    "--rounds",
-    2,
-    "--rereferee",
-    1,
-    "--quiet",
-    "--out",
-    "a.sqlite",
-)
+RUN = (*PAPER_DEBATES, "--topics", TOPICS, "--rounds", 2, "--rereferee", 1, "--quiet", "--out", "a.sqlite")
 
 
 def debate_replies(server: Any, agrees: bool = True) -> Callable[[int, dict[str, Any]], Any]:
@@ -242,18 +231,7 @@ def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
 
 def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley: Callable[..., Any], server: Any) -> None:
     server.answer = debate_replies(server)
-    parley(
-        *PAPER_DEBATES,
-        "--topics",
-        6,
-        "--rounds",
-        2,
-        "--quiet",
-        "--out",
-        "b.sqlite",
-        "--model",
-        server.model(),
-    )
+    parley(*PAPER_DEBATES, "--topics", 6, "--rounds", 2, "--quiet", "--out", "b.sqlite", "--model", server.model())
     assert "The pairs are unconfirmed" in parley("export", "b.sqlite", "--to", "b").out
     assert "The pairs are unconfirmed" in Path("b/README.md").read_text("utf-8")
     strict = parley("export", "b.sqlite", "--to", "c", "--unconfirmed", "strict")

@@ -87,18 +87,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 @pytest.fixture
 def run(parley: Callable[..., Any]) -> str:
     model = "sim/debate?base=3.5&noise=2"
-    command = (
-        *PAPER_DEBATES,
-        "--topics",
-        6,
-        "--rounds",
-        2,
-        "--quiet",
-        "--model",
-        model,
-        "--out",
-        "a.sqlite",
-    )
+    command = (*PAPER_DEBATES, "--topics", 6, "--rounds", 2, "--quiet", "--model", model, "--out", "a.sqlite")
     assert parley(*command).status == 0
     return "a.sqlite"
 

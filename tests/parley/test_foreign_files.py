@@ -23,13 +23,6 @@ from tests.parley.test_disks import SIM
 READS = (("show",), ("show", "--list"), ("report", "--no-files"), ("export", "--format", "inspect"))
 
 
-@pytest.fixture
-def whole(parley: Callable[..., Any], place: Path) -> Path:
-    """A run that is done."""
-    assert parley(*SIM, "--out", "whole.sqlite").status == 0
-    return place / "whole.sqlite"
-
-
 def listing(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 

@@ -118,11 +118,14 @@ def test_a_report_names_the_facet_that_is_missing(parley: Parley, prepared: Path
     one_line(parley("report", run, *FEW), 2, f"changed.sqlite cannot be reported as a run of '{study}'", facet)
 
 
-@pytest.mark.parametrize("value", [None, [1], {"a": 1}, "\ud800", 10**400, 1e308, "", True], ids=repr)
+ODD = ((None, [1], {"a": 1}), ("\ud800", 10**400, 1e308), ("", True, None))
+
+
+@pytest.mark.parametrize("values", ODD, ids=repr)
 @pytest.mark.parametrize("study", [*REQUIRED, "imported"])
-def test_facets_may_be_anything(parley: Parley, prepared: Path, study: str, value: Any) -> None:
+def test_facets_may_be_anything(parley: Parley, prepared: Path, study: str, values: tuple[Any, ...]) -> None:
     def spoil(facets: dict[str, Any]) -> None:
-        facets.update(dict.fromkeys(list(facets)[:3], value))
+        facets.update(zip(facets, values, strict=False))
 
     result = parley("report", changed(prepared / f"{study}.sqlite", spoil), *FEW)
     if result.status:
@@ -390,19 +393,7 @@ def test_a_byte_order_mark_is_read_wherever_people_bring_files(parley: Parley, p
         ("run", "bbq", "--data", "bbq", *quick),
         ("run", "squad", "--data", "squad.json", *quick),
         ("run", "rubric", "--file", "texts.jsonl", *quick),
-        (
-            "run",
-            "stardtox",
-            "--data",
-            "rtp.jsonl",
-            "--sets",
-            "moderate",
-            "--prompts",
-            "1",
-            "--completions",
-            "1",
-            *quick,
-        ),
+        ("run", "stardtox", "--data", "rtp.jsonl", "--sets", "moderate", "--prompts", "1", "--completions", "1", *quick),
         ("run", "framing", "--topics-from", "topics.txt", "--topics", "2", *quick),
         ("run", "malibu", "--config", "config.toml", "--dry-run"),
         ("run", "malibu", "--config", "config.yaml", "--dry-run"),

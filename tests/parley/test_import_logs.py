@@ -170,7 +170,7 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
         (["mabrf", "search.ipynb", "--data", "bbq"], "neither the judge's replies nor a summary"),
         (["mabrf", "broken.ipynb", "--data", "bbq"], "a reply is not a string"),
         (["mabrf", "nested.ipynb", "--data", "bbq"], "a reply is not quoted"),
-        (["mabrf", "wrong.ipynb", "--data", "bbq"], "its label is 1, the data's 2"),
+        (["mabrf", "wrong.ipynb", "--data", "bbq"], "its label is 1, and the data has 2"),
         (["bbq", "rows.jsonl", "--data", "bbq"], "neither a field 'prediction' nor one like"),
         (["mabrf", "log.ipynb", "--data", "bbq", "--model", "m"], "--model is only for autogen and bbq"),
     ],

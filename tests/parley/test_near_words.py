@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from parley.cli import COMMANDS, NEAR_WORDS
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_a_server_that_does_not_run_is_not_ready(
 
 
 def test_the_beginning_of_an_id_says_how_many_others_have_it(parley: Callable[..., Any], place: Path) -> None:
-    parley(*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--model", "sim/judge", "--out", "a.sqlite", "--quiet")
+    parley(*TINY_PANEL, "--model", "sim/judge", "--out", "a.sqlite")
     ids = [line.split()[1] for line in parley("show", "a.sqlite", "--list").out.splitlines()]
     others = sum(unit.startswith("p1/") for unit in ids) - 1
     assert f"{others} other unit" in parley("show", "a.sqlite", "p1/").out

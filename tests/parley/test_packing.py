@@ -17,18 +17,7 @@ import pytest
 from parley.runs import RunFile, frames, packing
 from parley.runs.notes import NotesFile
 from parley.viewer.run_folder import RunFolder
-from tests.panels import ONE_CELL, RUN_PANEL
-
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--model", "sim/judge", "--out")
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    import parley
-
-    path = tmp_path_factory.mktemp("finished") / "a.sqlite"
-    assert parley.run("malibu", suite="tiny", yardstick="off", model="sim/judge", out=str(path), **ONE_CELL).complete
-    return path.read_bytes()
+from tests.panels import RUN_PANEL, TINY_PANEL
 
 
 @pytest.fixture
@@ -126,7 +115,7 @@ def test_frames_notes_and_the_newest_run(packed: Path, run: Path, place: Path, f
 def test_a_packed_run_is_resumed_and_packed_again(
     parley: Callable[..., Any], place: Path, run_file: Any, server: Any
 ) -> None:
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--model", server.model())
+    command = (*TINY_PANEL, "--model", server.model())
     assert parley(*command, "--out", "a.sqlite", "--budget-calls", "20").status == 1
     assert parley("pack", "a.sqlite").status == 0
 

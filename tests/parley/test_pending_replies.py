@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--no-cache")
+RUN = (*TINY_PANEL, "--no-cache")
 BOUND_SECONDS = 3.0
 """Replies are written about once a second; the rest is for a busy machine."""
 

@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
-from tests.panels import RUN_PANEL
+from tests.panels import RUN_PANEL, TINY_PANEL
 
 RUN = (*RUN_PANEL, "--yardstick", "off", "--quiet", "--seed", "3")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5", "--cells", "all")
 LONG = (*RUN, *FIVE, "--identities", "female,male,black,white")
+SILENT = ("run", "malibu", "--yardstick", "off", "--suite", "tiny", "--quiet", "--out", "a.sqlite")
 KILLS = 10
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(KILLS, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_a_run_killed_again_and_again_equals_an_undisturbed_one(
-    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any, kills: int
+    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
 ) -> None:
+    """While it starts, too. The daily kills are in tests/chaos, of processes that have imported everything."""
     command = (*LONG, "--model", "sim/judge?latency=0.02&malformed=0.05&refuse=0.02", "--concurrency", "8")
     assert parley(*command, "--out", "peace.sqlite").status == 0
     peace = run_file("peace.sqlite")
@@ -30,7 +32,7 @@ def test_a_run_killed_again_and_again_equals_an_undisturbed_one(
     moments = random.Random(20)
     done: set[str] = set()
     stages: list[int] = []
-    for kill in range(kills):
+    for kill in range(KILLS):
         begun = file.starts()
         process = start(*command, "--out", file.path)
         if kill % 5 == 2:  # while it starts: imports, opening the file, the plan
@@ -47,7 +49,7 @@ def test_a_run_killed_again_and_again_equals_an_undisturbed_one(
         done = now
         stages.append(len(done))
     assert 0 < len(done) < peace.count(), "the kills missed the run"
-    assert len(set(stages)) > kills / 4, "the kills all hit the same moment"
+    assert len(set(stages)) > KILLS / 4, "the kills all hit the same moment"
 
     ended = start(*command, "--out", file.path).end()
 
@@ -119,19 +121,7 @@ def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
 
 
 def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
-    command = (
-        "run",
-        "malibu",
-        "--yardstick",
-        "off",
-        "--suite",
-        "tiny",
-        "--quiet",
-        "--model",
-        server.model(),
-        "--out",
-        "a.sqlite",
-    )
+    command = (*SILENT, "--model", server.model())
     assert parley(*command).status == 0
     first, asked = run_file("a.sqlite").story(), len(server.asked)
 
@@ -147,19 +137,7 @@ def test_a_finished_run_loads_no_model(parley: Callable[..., Any], monkeypatch: 
     async def load(client: Any) -> None:
         raise AssertionError("weights were loaded for nothing")
 
-    command = (
-        "run",
-        "malibu",
-        "--yardstick",
-        "off",
-        "--suite",
-        "tiny",
-        "--quiet",
-        "--model",
-        "sim/judge",
-        "--out",
-        "a.sqlite",
-    )
+    command = (*SILENT, "--model", "sim/judge")
     assert parley(*command).status == 0
     monkeypatch.setattr("parley.agents.models.sim.SimClient.prepare", load)
     assert parley(*command).status == 0
@@ -188,8 +166,7 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
     parley: Callable[..., Any], start: Callable[..., Any], place: Path, run_file: Any
 ) -> None:
     (place / "slow.py").write_text(SLOW_PLAN)
-    command = ("run", "slow.py:Slow", "--suite", "tiny", "--yardstick", "off", "--quiet", "--model", "sim/judge")
-    command = (*command, "--out", "a.sqlite")
+    command = ("run", "slow.py:Slow", *SILENT[2:], "--model", "sim/judge")
     process = start(*command)
     process.wait_for((place / "writing").exists)
     process.kill()
@@ -204,8 +181,7 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
 def test_a_second_process_on_the_same_file_is_refused(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--model", server.model())
-    command = (*command, "--out", "a.sqlite")
+    command = (*TINY_PANEL, "--model", server.model(), "--out", "a.sqlite")
     server.delay = 0.1
     first = start(*command)
     first.wait_for(lambda: run_file("a.sqlite").starts() == 1)

@@ -14,10 +14,10 @@ import pytest
 
 from parley.cli import main
 from parley.runs.salvage import LOST
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import one_line
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "12", "--quiet", "--model", "sim/judge")
+RUN = (*TINY_PANEL, "--repeats", "12", "--model", "sim/judge")
 UNITS = 108
 
 

@@ -112,24 +112,6 @@ def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
     assert file.story() == run_file("peace.sqlite").story()
 
 
-def test_a_batch_is_not_waited_for(
-    parley: Callable[..., Any], start: Callable[..., Any], batch_server: Any, run_file: Any
-) -> None:
-    batch_server.slow = True
-    command = (*RUN[:-4], "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
-    process = start(*command)
-    process.wait_for(lambda: any("request_counts" in batch for batch in list(batch_server.batches.values())))
-
-    began = time.monotonic()
-    process.process.terminate()
-    ended = process.end()
-
-    assert ended.status == 75
-    assert time.monotonic() - began < 10, "the grace is 60 seconds"
-    batch_server.slow = False
-    assert parley(*command).status == 0
-
-
 STUCK = """
 import time
 from pathlib import Path

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet")
+RUN = TINY_PANEL
 KEY = "sk-a-secret-that-must-not-show"
 
 

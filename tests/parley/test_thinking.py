@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--no-cache", "--out", "a.sqlite")
+RUN = (*TINY_PANEL, "--no-cache", "--out", "a.sqlite")
 Parley = Callable[..., Any]
 
 

@@ -20,9 +20,9 @@ from parley.runs import Tally
 from parley.runs.executors.worker import CHUNK, SharedBudget
 from parley.runs.job import make_study
 from parley.runs.plan import StudySpec
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet", "--repeats", "2", "--seed", "3")
+RUN = (*TINY_PANEL, "--repeats", "2", "--seed", "3")
 UNITS, CALLS = 18, 144
 TWO = ("--executor", "processes", "--workers", "2")
 

@@ -5,7 +5,6 @@ Messages of errors are the vendor's own where they are quoted in its pages, in i
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -157,11 +156,11 @@ class Standin(StrictServer):
                 raise Rejected("output_config.format: Extra inputs are not permitted")
             RULES.check(output["format"]["schema"], "output_config.format.schema")
 
-    # Message Batches. `down` creates none, and answers 500; `slow` keeps them in progress; `deaf` creates one and never
-    # answers; `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number.
-    # The results lack lines as often as `torn` says.
+    # Message Batches. `down` creates none, and answers 500; `slow` keeps them in progress; `broken` creates one and
+    # answers 500, once. `failing` has the results of some requests, by their number. The results lack lines as often as
+    # `torn` says.
 
-    down = slow = deaf = broken = False
+    down = slow = broken = False
     torn = 0
     failing: ClassVar[dict[int, dict[str, Any]]] = {}
 
@@ -188,8 +187,6 @@ class Standin(StrictServer):
             return web.json_response(self.error(Rejected("Internal server error", 500)), status=500)
         name = f"msgbatch_{len(self.batches)}"
         self.batches[name] = body["requests"]
-        if self.deaf:
-            await asyncio.sleep(3600)
         if self.broken:
             self.broken = False
             return web.json_response(self.error(Rejected("Internal server error", 500)), status=500)

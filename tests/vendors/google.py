@@ -5,7 +5,6 @@ Messages of errors are the vendor's own where they are quoted in issues.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -110,11 +109,11 @@ class Standin(StrictServer):
                     "work correctly, and missing thought_signature may lead to degraded model performance."
                 )
 
-    # Batches. `down` creates none and answers 500; `slow` keeps them in progress; `deaf` creates one and never answers;
-    # `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number. `expired`
-    # ends a batch without any: Google's come together. The state of a batch ends in the middle as often as `torn` says.
+    # Batches. `down` creates none and answers 500; `slow` keeps them in progress; `broken` creates one and answers 500,
+    # once. `failing` has the results of some requests, by their number. `expired` ends a batch without any: Google's
+    # come together. The state of a batch ends in the middle as often as `torn` says.
 
-    down = slow = deaf = broken = expired = False
+    down = slow = broken = expired = False
     torn = 0
     failing: ClassVar[dict[int, dict[str, Any]]] = {}
 
@@ -139,8 +138,6 @@ class Standin(StrictServer):
             return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
         name = f"batches/b{len(self.batches)}"
         self.batches[name] = batch
-        if self.deaf:
-            await asyncio.sleep(3600)
         if self.broken:
             self.broken = False
             return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
