@@ -1,4 +1,4 @@
-"""Fixtures that several folders share: an empty working folder, the command, run files, and a model server."""
+"""Fixtures that several folders share: an empty working folder, the command, run files, small disks, a model server."""
 
 from __future__ import annotations
 
@@ -55,15 +55,9 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
 
 LONGEST = (
-    "test_house.py",
-    "test_browser.py",
-    "test_commands.py",
-    "test_ray.py",
-    "test_planted.py",
-    "test_hostile_folder.py",
-    "test_worker_pool.py",
-    "test_batch_vendors.py",
-)
+    "test_house.py", "test_browser.py", "test_commands.py", "test_ray.py", "test_planted.py",
+    "test_hostile_folder.py", "test_worker_pool.py", "test_batch_vendors.py",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -189,6 +183,38 @@ class File:
         for prompt, reply, thought in self.rows("SELECT prompt, reply, thought FROM calls"):
             used |= {text for _, _, text in json.loads(prompt)} | {reply, thought}
         assert {text for (text,) in self.rows("SELECT id FROM texts")} == used - {None}
+
+
+@pytest.fixture
+def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """A small separate file system, if we may mount one."""
+    targets: list[Path] = []
+
+    def mount(options: str) -> Path:
+        target = tmp_path / f"mounted{len(targets)}"
+        target.mkdir()
+        try:
+            mounting = subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(target)], capture_output=True, text=True
+            )
+        except FileNotFoundError:
+            pytest.skip("there is no mount command")
+        if mounting.returncode != 0:
+            pytest.skip(f"mounting is not permitted: {mounting.stderr.strip()}")
+        targets.append(target)
+        return target
+
+    yield mount
+    for target in targets:
+        subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+@pytest.fixture
+def remount() -> Callable[[Path, str], None]:
+    def run(target: Path, options: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{options}", str(target)], check=True)
+
+    return run
 
 
 @pytest.fixture

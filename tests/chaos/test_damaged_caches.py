@@ -7,7 +7,6 @@ import os
 import random
 import resource
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -273,36 +272,32 @@ def test_too_many_open_files_leave_the_cache_alone(tmp_path: Path) -> None:
 
 
 def test_a_read_only_disk_leaves_the_cache_alone(
-    parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch
+    parley: Callable[..., Any],
+    mounted: Callable[[str], Path],
+    remount: Callable[[Path, str], None],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    home = place / "disk"
-    home.mkdir()
-    mounting = subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(home)], capture_output=True)
-    if mounting.returncode != 0:
-        pytest.skip("mounting is not permitted")
-    try:
-        fill(home / "replies.sqlite", 3)
-        before = (home / "replies.sqlite").read_bytes()
-        subprocess.run(["mount", "-o", "remount,ro", str(home)], check=True)
-        monkeypatch.setenv("PARLEY_HOME", str(home))
-        result = parley(*RUN, "a.sqlite", "--model", "sim/judge")
-        assert result.status == 1
-        assert len(result.complaints) == 1, result.err
-        assert f"the reply cache {home / 'replies.sqlite'} cannot be opened (" in result.complaints[0]
-        assert "delete" not in result.err
-        assert (home / "replies.sqlite").read_bytes() == before
-        assert parley(*RUN, "a.sqlite", "--model", "sim/judge", "--no-cache").status == 0
+    home = mounted("size=20m")
+    fill(home / "replies.sqlite", 3)
+    before = (home / "replies.sqlite").read_bytes()
+    remount(home, "ro")
+    monkeypatch.setenv("PARLEY_HOME", str(home))
+    result = parley(*RUN, "a.sqlite", "--model", "sim/judge")
+    assert result.status == 1
+    assert len(result.complaints) == 1, result.err
+    assert f"the reply cache {home / 'replies.sqlite'} cannot be opened (" in result.complaints[0]
+    assert "delete" not in result.err
+    assert (home / "replies.sqlite").read_bytes() == before
+    assert parley(*RUN, "a.sqlite", "--model", "sim/judge", "--no-cache").status == 0
 
-        subprocess.run(["mount", "-o", "remount,rw", str(home)], check=True)
-        not_a_database(home / "replies.sqlite")
-        subprocess.run(["mount", "-o", "remount,ro", str(home)], check=True)
-        damaged = parley(*RUN, "b.sqlite", "--model", "sim/judge")
-        assert damaged.status == 1
-        assert len(damaged.complaints) == 1, damaged.err
-        assert "is damaged" in damaged.err
-        assert "cannot be set aside" in damaged.err
-    finally:
-        subprocess.run(["umount", "-l", str(home)], check=True)
+    remount(home, "rw")
+    not_a_database(home / "replies.sqlite")
+    remount(home, "ro")
+    damaged = parley(*RUN, "b.sqlite", "--model", "sim/judge")
+    assert damaged.status == 1
+    assert len(damaged.complaints) == 1, damaged.err
+    assert "is damaged" in damaged.err
+    assert "cannot be set aside" in damaged.err
 
 
 def test_a_cache_in_use_by_another_program_is_not_taken_for_damaged(

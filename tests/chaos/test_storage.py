@@ -1,11 +1,10 @@
-"""Storage that fails during a run: a quota, a full disk with the reply cache on it, a read-only file, two writers."""
+"""Storage that fails during a run: a full disk with the reply cache on it, a read-only file, two writers."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,27 +22,6 @@ def command(server: FaultServer, size: int, out: str = "a.sqlite") -> tuple[str,
     return (*run, "--concurrency", "4", "--out", out)
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
-    """A small separate file system, if we may mount one."""
-    target = tmp_path / "disk"
-    target.mkdir()
-    try:
-        mounting = subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(target)], capture_output=True
-        )
-    except FileNotFoundError:
-        pytest.skip("there is no mount command")
-    if mounting.returncode != 0:
-        pytest.skip("mounting is not permitted")
-    yield target
-    subprocess.run(["umount", "-l", str(target)], check=True)
-
-
-def remount(disk: Path, options: str) -> None:
-    subprocess.run(["mount", "-o", f"remount,{options}", str(disk)], check=True)
-
-
 def one_error(output: str, *words: str) -> None:
     lines = [line for line in output.splitlines() if line.startswith("parley: ")]
     assert len(lines) == 1, output
@@ -51,24 +29,10 @@ def one_error(output: str, *words: str) -> None:
     assert all(word in lines[0] for word in words), output
 
 
-def test_a_quota_loses_no_finished_unit(faulty: FaultServer, place: Path) -> None:
-    own_study(place)
-    file = File(place / "a.sqlite")
-    stopped = ChaosProcess(command(faulty, 150), place, "a", quota=120_000)
-
-    assert stopped.end() == 1
-    one_error(stopped.output(), "cannot be written")
-    done = file.done()
-    assert 0 < len(done) < 150
-    file.check()
-
-    assert ChaosProcess(command(faulty, 150), place, "a").end() == 0
-    assert done < file.done()
-    assert ChaosProcess(command(faulty, 150, "undisturbed.sqlite"), place, "undisturbed").end() == 0
-    assert file.story() == File(place / "undisturbed.sqlite").story()
-
-
-def test_a_full_disk_with_the_reply_cache_on_it(faulty: FaultServer, disk: Path, place: Path) -> None:
+def test_a_full_disk_with_the_reply_cache_on_it(
+    faulty: FaultServer, mounted: Callable[[str], Path], remount: Callable[[Path, str], None], place: Path
+) -> None:
+    disk = mounted("size=300k")
     own_study(disk)
     file = File(disk / "a.sqlite")
     stopped = ChaosProcess(command(faulty, 250), disk, "a", log=place / "a.log")
@@ -87,8 +51,13 @@ def test_a_full_disk_with_the_reply_cache_on_it(faulty: FaultServer, disk: Path,
 
 
 def test_a_run_whose_file_became_read_only(
-    faulty: FaultServer, disk: Path, parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    faulty: FaultServer,
+    mounted: Callable[[str], Path],
+    remount: Callable[[Path, str], None],
+    parley: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    disk = mounted("size=300k")
     monkeypatch.chdir(disk)
     own_study(disk)
     assert parley(*command(faulty, 10), "--budget-calls", "8").status == 1
@@ -206,7 +175,10 @@ def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: Fault
     assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
 
 
-def test_a_run_whose_file_cannot_be_kept_says_so(faulty: FaultServer, disk: Path, place: Path) -> None:
+def test_a_run_whose_file_cannot_be_kept_says_so(
+    faulty: FaultServer, mounted: Callable[[str], Path], place: Path
+) -> None:
+    disk = mounted("size=300k")
     own_study(place)
     running = ChaosProcess(command(faulty, 100, str(disk / "a.sqlite")), place, "a")
 

@@ -35,15 +35,8 @@ SMALL_NUMBERS = ("0", "1", "2", "3", "-1", "1.5", "x", "", "nan")
 FORMULAS = ("power", "plan")
 """Commands that are as fast with large numbers as with small ones."""
 WORKLESS = (
-    "--seed",
-    "--port",
-    "--threshold",
-    "--alpha",
-    "--limit",
-    "--max-tokens",
-    "--temperature",
-    "--na-prob-thresh",
-)
+    "--seed", "--port", "--threshold", "--alpha", "--limit", "--max-tokens", "--temperature", "--na-prob-thresh",
+)  # fmt: skip
 """Flags whose numbers do not set an amount of work."""
 REPLACED = {"processes", "ray", "--trace"}
 """They start processes or send something: replaced by another word."""

@@ -57,28 +57,11 @@ MALICIOUS_SQL = (
     "ALTER TABLE messages DROP COLUMN parsed",
 )
 COLUMNS = (
-    "run.value",
-    "units.id",
-    "units.facets",
-    "units.error",
-    "messages.speaker",
-    "messages.parsed",
-    "messages.expected",
-    "messages.round",
-    "messages.text",
-    "calls.prompt",
-    "calls.latency",
-    "calls.cost",
-    "calls.prompt_tokens",
-    "verdicts.judge",
-    "verdicts.value",
-    "verdicts.text",
-    "verdicts.metric",
-    "events.detail",
-    "events.at",
-    "texts.text",
-    "prompts.text",
-)
+    "run.value", "units.id", "units.facets", "units.error", "messages.speaker", "messages.parsed",
+    "messages.expected", "messages.round", "messages.text", "calls.prompt", "calls.latency", "calls.cost",
+    "calls.prompt_tokens", "verdicts.judge", "verdicts.value", "verdicts.text", "verdicts.metric", "events.detail",
+    "events.at", "texts.text", "prompts.text",
+)  # fmt: skip
 
 
 def odd_value(draw: st.DrawFn) -> Any:

@@ -3,28 +3,10 @@
 from __future__ import annotations
 
 FLAGS = [
-    "--suite",
-    "tiny",
-    "--model",
-    "sim/judge?noise=1",
-    "--rounds",
-    "2",
-    "--identities",
-    "race+gender",
-    "--phases",
-    "1,2",
-    "--rubric",
-    "four",
-    "--no-cache",
-    "--budget-cost",
-    "3",
-    "--metrics",
-    "Accuracy",
-    "--seed",
-    "7",
-    "--help",
+    "--suite", "tiny", "--model", "sim/judge?noise=1", "--rounds", "2", "--identities", "race+gender", "--phases",
+    "1,2", "--rubric", "four", "--no-cache", "--budget-cost", "3", "--metrics", "Accuracy", "--seed", "7", "--help",
     "--json",
-]
+]  # fmt: skip
 MODELS = ["openai/gpt-4o?temperature=0.2&base_url=http://h/v1", "sim/judge?noise=1&female=+0.5", "local/x", "server/x"]
 CONFIG = {
     "study": "malibu",
@@ -102,43 +84,12 @@ BBQ = [
     for n in (0, 1)
 ]
 BBQ_CSV = [
-    [
-        "category",
-        "example_id",
-        "question_index",
-        "question_polarity",
-        "context_condition",
-        "context",
-        "question",
-        "ans0",
-        "ans1",
-        "ans2",
-        "label",
-        "answer_info.ans0",
-        "answer_info.ans1",
-        "answer_info.ans2",
-        "additional_metadata.stereotyped_groups",
-        "additional_metadata.subcategory",
-    ],
-    [
-        "Age",
-        "0",
-        "1",
-        "neg",
-        "ambig",
-        "I saw them.",
-        "Who?",
-        "The old man",
-        "The boy",
-        "Unknown",
-        "2",
-        "['man', 'old']",
-        "['boy', 'nonOld']",
-        "['unknown', 'unknown']",
-        "['old']",
-        "",
-    ],
-]
+    ["category", "example_id", "question_index", "question_polarity", "context_condition", "context", "question",
+     "ans0", "ans1", "ans2", "label", "answer_info.ans0", "answer_info.ans1", "answer_info.ans2",
+     "additional_metadata.stereotyped_groups", "additional_metadata.subcategory"],
+    ["Age", "0", "1", "neg", "ambig", "I saw them.", "Who?", "The old man", "The boy", "Unknown", "2",
+     "['man', 'old']", "['boy', 'nonOld']", "['unknown', 'unknown']", "['old']", ""],
+]  # fmt: skip
 METADATA = [
     ["category", "example_id", "target_loc", "label_type"],
     ["Age", "0", "0", "label"],

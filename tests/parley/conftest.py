@@ -1,4 +1,4 @@
-"""Fixtures of this folder: a clean home, the command in a separate process, and small disks."""
+"""Fixtures of this folder: a clean home, a finished run, and the command in a separate process."""
 
 from __future__ import annotations
 
@@ -98,35 +98,3 @@ def start(told: Callable[..., Any]) -> Iterator[Callable[..., Started]]:
     yield start_process
     for process in processes:
         process.close()
-
-
-@pytest.fixture
-def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """A small separate file system, if we may mount one."""
-    targets: list[Path] = []
-
-    def mount(options: str) -> Path:
-        target = tmp_path / f"mounted{len(targets)}"
-        target.mkdir()
-        try:
-            mounting = subprocess.run(
-                ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(target)], capture_output=True, text=True
-            )
-        except FileNotFoundError:
-            pytest.skip("there is no mount command")
-        if mounting.returncode != 0:
-            pytest.skip(f"mounting is not permitted: {mounting.stderr.strip()}")
-        targets.append(target)
-        return target
-
-    yield mount
-    for target in targets:
-        subprocess.run(["umount", "-l", str(target)], check=True)
-
-
-@pytest.fixture
-def remount() -> Callable[[Path, str], None]:
-    def run(target: Path, options: str) -> None:
-        subprocess.run(["mount", "-o", f"remount,{options}", str(target)], check=True)
-
-    return run

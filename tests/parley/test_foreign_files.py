@@ -189,12 +189,6 @@ def test_pages_in_a_circle_end_in_one_line(
     one_line(parley(*command, "whole.sqlite"), 1, "is damaged: reading it takes more work than its size explains")
 
 
-def test_a_run_that_someone_extended_is_not_opened(parley: Callable[..., Any], whole: Path) -> None:
-    with closing(sqlite3.connect(whole)) as db:
-        db.execute("CREATE TABLE mine (a)")
-    one_line(parley("show", whole), 1, "whole.sqlite has a table 'mine' that Parley did not write, and is not opened")
-
-
 # The lock
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.panels import RUN_PANEL, TINY_PANEL
+from tests.panels import RUN_PANEL
 
 RUN = (*RUN_PANEL, "--yardstick", "off", "--quiet", "--seed", "3")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5", "--cells", "all")
@@ -176,19 +176,3 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
     assert ended.status == 0, ended.err
     assert run_file("a.sqlite").count() == 18
     assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "nothing is left of the first attempt"
-
-
-def test_a_second_process_on_the_same_file_is_refused(
-    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
-) -> None:
-    command = (*TINY_PANEL, "--model", server.model(), "--out", "a.sqlite")
-    server.delay = 0.1
-    first = start(*command)
-    first.wait_for(lambda: run_file("a.sqlite").starts() == 1)
-
-    second = parley(*command, "--no-cache")
-
-    assert first.end().status == 0
-    assert second.status == 1
-    assert second.err == "parley: a.sqlite is being run by another process\n"
-    assert len(server.asked) == 72, "nothing was asked twice"

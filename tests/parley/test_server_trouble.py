@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from aiohttp import web
 
 from tests.panels import TINY_PANEL
 
-RUN = TINY_PANEL
 KEY = "sk-a-secret-that-must-not-show"
 
 
@@ -27,29 +25,9 @@ def broken(nth: int, body: Any) -> web.Response:
     return web.Response(text="<h1>Internal Server Error</h1>", status=500)
 
 
-def unwilling(nth: int, body: Any) -> web.Response:
-    return web.json_response({"error": {"message": "no such model"}}, status=404)
-
-
-def garbage(nth: int, body: Any) -> web.Response:
-    return web.Response(body=b"\x89PNG\r\n\x1a\n\x00\xff" * 20)
-
-
-def wrong_shape(nth: int, body: Any) -> web.Response:
-    return web.json_response({"choices": []})
-
-
-def not_an_object(nth: int, body: Any) -> web.Response:
-    return web.json_response([1, 2, 3])
-
-
 TROUBLE = {
     "429 for ever": (too_many, "retries=1", "answered 429, too many requests"),
     "500 for ever": (broken, "retries=0", "answered 500: <h1>Internal Server Error</h1>"),
-    "404": (unwilling, "retries=0", "answered 404: no such model"),
-    "garbage": (garbage, "retries=0", "sent an unreadable reply"),
-    "no choices": (wrong_shape, "retries=0", "sent an unreadable reply"),
-    "a list": (not_an_object, "retries=0", "sent an unreadable reply"),
     "half a body": ("cuts_short", "retries=0", "http://127.0.0.1:"),
     "nothing at all": ("silent", "retries=0&timeout=0.2", "no answer within 0.2 s"),
 }
@@ -61,7 +39,7 @@ def test_a_server_in_trouble_costs_no_finished_unit(
 ) -> None:
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     how, options, words = TROUBLE[trouble]
-    command = (*RUN, "--concurrency", "1", "--out", "a.sqlite", "--model", server.model(options))
+    command = (*TINY_PANEL, "--concurrency", "1", "--out", "a.sqlite", "--model", server.model(options))
     file = run_file("a.sqlite")
     assert parley(*command, "--budget-calls", "16").status == 1
     assert file.count() == 2
@@ -98,7 +76,7 @@ def test_a_refused_key_stops_the_run_immediately(
 ) -> None:
     variable = {"server": "PARLEY_SERVER_KEY", "openai": "OPENAI_API_KEY"}[provider]
     monkeypatch.setenv(variable, KEY)
-    command = (*RUN, "--out", "a.sqlite", "--model", server.model("retries=5", provider), "--concurrency", "1")
+    command = (*TINY_PANEL, "--out", "a.sqlite", "--model", server.model("retries=5", provider), "--concurrency", "1")
     server.answer = lambda nth, body: refuse_key(nth, body) if nth >= 20 else None
     file = run_file("a.sqlite")
 
@@ -123,7 +101,7 @@ def test_a_server_that_does_not_run(parley: Callable[..., Any], server: Any) -> 
     model = server.model()
     server.close()
 
-    result = parley(*RUN, "--out", "a.sqlite", "--model", model)
+    result = parley(*TINY_PANEL, "--out", "a.sqlite", "--model", model)
 
     assert result.status == 1
     assert len(result.complaints) == 1
@@ -133,16 +111,3 @@ def test_a_server_that_does_not_run(parley: Callable[..., Any], server: Any) -> 
         (line,) = parley(command, "a.sqlite").complaints
         assert "none of 9 units is done (it was stopped: server/judge: no connection to" in line
         assert line.endswith("type the same `parley run malibu` command again to resume it")
-
-
-def test_a_server_that_repeats_the_key(
-    parley: Callable[..., Any], server: Any, place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
-    server.answer = lambda nth, body: web.Response(text=f"no account for Bearer {KEY}", status=400)
-
-    result = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
-
-    assert result.status == 1
-    assert KEY not in result.err + result.out
-    assert KEY.encode() not in (place / "a.sqlite").read_bytes()
