@@ -247,8 +247,36 @@ SILENT = [
 Answer = Callable[[int, dict[str, Any]], web.StreamResponse | None]
 
 
-class Server:
-    """An OpenAI-compatible server on loopback.
+class Loopback:
+    """An HTTP server on loopback, in a thread of its own. A subclass adds its routes."""
+
+    def __init__(self) -> None:
+        self._loop, self._stop, self._ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
+        self._thread.start()
+        assert self._ready.wait(10)
+
+    async def _serve(self) -> None:
+        app = web.Application(client_max_size=1 << 26)
+        self._add_routes(app)
+        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.port = runner.addresses[0][1]
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    def _add_routes(self, app: web.Application) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+
+class Server(Loopback):
+    """An OpenAI-compatible server.
 
     `asked` has the bodies of all requests; `answer(n, body)` may replace the response to the n-th. `silent` never
     answers; `cuts_short` closes the connection in the middle of a response.
@@ -260,25 +288,7 @@ class Server:
         self.answer: Answer = lambda nth, body: None
         self.delay = 0.0
         self.silent = self.cuts_short = False
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._stop: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
-        self._thread.start()
-        assert self._ready.wait(10)
-
-    async def _serve(self) -> None:
-        self._stop = asyncio.Event()
-        app = web.Application()
-        self._add_routes(app)
-        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        self.port = runner.addresses[0][1]
-        self._ready.set()
-        await self._stop.wait()
-        await runner.cleanup()
+        super().__init__()
 
     def _add_routes(self, app: web.Application) -> None:
         app.router.add_post("/v1/chat/completions", self._respond)
@@ -317,11 +327,6 @@ class Server:
 
     def model(self, options: str = "retries=0", provider: str = "server", name: str = "judge") -> str:
         return f"{provider}/{name}?base_url=http://127.0.0.1:{self.port}/v1&{options}"
-
-    def close(self) -> None:
-        assert self._stop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
 
 
 @pytest.fixture

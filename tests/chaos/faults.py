@@ -15,7 +15,6 @@ import asyncio
 import hashlib
 import json
 import random
-import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -24,6 +23,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.chaos.faulty_batches import FaultyBatches
+from tests.conftest import Loopback
 
 Fault = Callable[[web.Request, bytes], Awaitable[web.StreamResponse]]
 
@@ -144,7 +144,7 @@ def fill(node: Mapping[str, Any], draw: random.Random) -> Any:
     return draw.random() < 0.5 if kind == "boolean" else f"remark {draw.randrange(1000)}"
 
 
-class FaultServer:
+class FaultServer(Loopback):
     """See above.
 
     Args:
@@ -172,11 +172,7 @@ class FaultServer:
         """A test's reply in place of everything else."""
         self._random = random.Random(seed)
         self.batches = FaultyBatches(self)
-        self._loop = asyncio.new_event_loop()
-        self._ready, self._stop = threading.Event(), asyncio.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
-        self._thread.start()
-        assert self._ready.wait(10)
+        super().__init__()
 
     def model(self, options: str = "timeout=4", name: str = "chaos") -> str:
         return f"server/{name}?base_url=http://127.0.0.1:{self.port}/v1&{options}"
@@ -188,20 +184,8 @@ class FaultServer:
     def total(self) -> int:
         return sum(counts.total() for counts in self.answered)
 
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-
-    async def _serve(self) -> None:
-        app = web.Application(client_max_size=1 << 26)
+    def _add_routes(self, app: web.Application) -> None:
         app.router.add_route("*", "/{path:.*}", self._receive)
-        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.port = runner.addresses[0][1]
-        self._ready.set()
-        await self._stop.wait()
-        await runner.cleanup()
 
     async def _receive(self, request: web.Request) -> web.StreamResponse:
         self.visits += 1

@@ -1,6 +1,6 @@
 """Every study as a command with a given number of units, and the small files it reads.
 
-for trial in trials(units=1000):
+for trial in all_trials(units=1000):
     trial.prepare(folder)
     parley(*trial.command(model))
 """
@@ -150,26 +150,15 @@ def own_study(folder: Path) -> None:
     (folder / "own.py").write_text(OWN)
 
 
-def trials(units: int) -> list[Trial]:
-    """All studies, about `units` units in total: many of one call, few of long conversations."""
+def all_trials(units: int) -> list[Trial]:
+    """Every study that Parley ships, and a user's own: about `units` units in total, few of them long conversations."""
     few, some, many = max(2, units // 400), max(4, units // 80), max(4, units // 16)
     toxic = ("--data", "prompts.jsonl", "--sets", "moderate", "--completions", "1", "--scorer", "scorer.py:Steady")
     bbq = ("bbq", "--data", "bbq")
     multi = "fairthinking,self-debias-reprompting,stardtox,mabrf"
     malibu = (
-        *RUN_PANEL[1:],
-        "--cells",
-        "all",
-        "--yardstick",
-        "off",
-        "--suite",
-        "full",
-        "--scenarios",
-        "fitness",
-        "--per-base",
-        "1",
-        "--identities",
-        "gender",
+        *(*RUN_PANEL[1:], "--cells", "all", "--yardstick", "off", "--suite", "full"),
+        *("--scenarios", "fitness", "--per-base", "1", "--identities", "gender"),
     )
     rldf = ("rldf", "--design", "paper", "--no-check", "--rounds", "2", "--topics-from", "topics.txt")
     return [
@@ -184,14 +173,6 @@ def trials(units: int) -> list[Trial]:
         Trial("framing", ("framing", "--topics-from", "topics.txt", "--topics", str(some)), topics(some)),
         Trial("rubric", ("rubric", "--file", "texts.jsonl", "--by", "method", "--rubrics", "bs"), texts_to_score(some)),
         Trial("a user's own", ("own.py:Own", "--size", str(3 * many)), own_study),
-    ]
-
-
-def all_trials(units: int) -> list[Trial]:
-    """Every study that Parley ships, and a user's own, about `units` units in total."""
-    some, many = max(4, units // 80), max(4, units // 16)
-    return [
-        *trials(units),
         Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(some)),
         Trial("topics", ("topics", "--bias", "age", "--count", str(some), "--tries", "2")),
         Trial("malibu-derive", ("malibu-derive", "--limit", str(some), "--count", "2", "--tries", "2")),

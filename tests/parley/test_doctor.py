@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,18 +11,23 @@ from aiohttp import web
 
 from parley.agents.models import PROVIDERS
 from parley.cli.doctor import _limits
+from tests.conftest import Loopback
 
 KEY = "sk-not-to-be-shown"
 
 
-class Provider:
+class Provider(Loopback):
     """A server that has a list of models; it records what was asked for and with which key."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str]] = []
         self.answer: Callable[[], web.Response] = lambda: web.json_response({"data": [{"id": "a"}, {"id": "b"}]})
         self.delay = 0.0
-        self.url = ""
+        super().__init__()
+        self.url = f"http://127.0.0.1:{self.port}/v1"
+
+    def _add_routes(self, app: web.Application) -> None:
+        app.router.add_route("*", "/{rest:.*}", self.reply)
 
     async def reply(self, request: web.Request) -> web.Response:
         self.asked.append((f"{request.method} {request.path}", request.headers.get("Authorization", "")))
@@ -33,33 +37,15 @@ class Provider:
 
 @pytest.fixture
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
-    """A provider on loopback, in a thread; no other server can be reached."""
+    """A provider on loopback; no other server can be reached."""
     for entry in PROVIDERS.values():
         if entry.key:
             monkeypatch.delenv(entry.key, raising=False)
     for name in ("VLLM", "OLLAMA", "LLAMACPP"):
         monkeypatch.setenv(f"{name}_BASE_URL", "http://127.0.0.1:9/v1")
-    server, ready = Provider(), threading.Event()
-    loop, ended = asyncio.new_event_loop(), asyncio.Event()
-
-    async def serve() -> None:
-        app = web.Application()
-        app.router.add_route("*", "/{rest:.*}", server.reply)
-        runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-        ready.set()
-        await ended.wait()
-        await runner.cleanup()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
-    thread.start()
-    ready.wait()
+    server = Provider()
     yield server
-    loop.call_soon_threadsafe(ended.set)
-    thread.join()
-    loop.close()
+    server.close()
 
 
 def states(result: Any) -> dict[str, str]:
