@@ -23,7 +23,8 @@ from typing import Any
 
 from benchmarks.server import server
 from benchmarks.workload import MESSAGES, median, verdict
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 
 TARGET = 0.9
 """The least ratio of an executor's throughput to asyncio's."""

@@ -26,7 +26,8 @@ from typing import Any
 from benchmarks.server import server
 from benchmarks.workload import MESSAGES, verdict
 from parley.runs import Progress
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 
 TARGET = 0.9
 """The least ratio of the last tenth's throughput to the first's."""

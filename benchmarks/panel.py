@@ -15,7 +15,8 @@ from parley.agents import Client, Debate, Models, Persona
 from parley.agents.models import Reply, Request, register
 from parley.judging import Outcome, Unit, UsageEstimate
 from parley.runs import Result
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 
 PERSONAS = [Persona(name, ABOUT[name]) for name in NAMES]
 

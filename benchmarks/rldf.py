@@ -119,7 +119,8 @@ async def bare(url: str, calls: int, concurrency: int) -> float:
 
 def run_once(file: str, plan: Plan) -> None:
     """The run itself, in this process: prints its seconds and its memory, halfway and at the end."""
-    from parley.runs.job import Job, Options
+    from parley.runs.job import Job
+    from parley.runs.options import Options
 
     model = f"server/bench?base_url={plan.url}&max_connections={plan.concurrency}"
     config = {"topics": plan.topics, "topics_from": f"{file}.txt", "model": model, "roles": ROLES, "rounds": ROUNDS}

@@ -26,7 +26,8 @@ from benchmarks.peers.common import peak_mb
 from benchmarks.server import counted, server
 from benchmarks.workload import MESSAGES, reply
 from parley.jobs.forecast import CHARACTERS_PER_TOKEN, Machine, ProviderLimits, Work, forecast
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 
 CONCURRENCY = 64
 LIMITS = {10_000: 18_000, 100_000: 36_000}

@@ -32,7 +32,8 @@ from parley.agents import Debate, Models
 from parley.agents.models import Reply, Request, register
 from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.judging import Outcome, Unit
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 
 USAGE = RequestUsage(100, 120)
 OFF_TARGET, STREAMED_TARGET = 1 / 6, 1 / 3

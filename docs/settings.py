@@ -29,7 +29,7 @@ from typing import Any, Literal, NoReturn, Protocol, TypedDict, TypeVar, Unpack,
 
 from parley.runs import job
 from parley.runs.engine import Result
-from parley.runs.job import Options
+from parley.runs.options import Options
 
 R = TypeVar("R", covariant=True)
 

@@ -13,7 +13,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +23,8 @@ from parley.cli.flags import add_flags, given
 from parley.cli.report import TABLE_STYLE
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser, need_analysis
-from parley.runs.job import Job, Options, explain
+from parley.runs.job import Job
+from parley.runs.options import Options, validated
 from parley.runs.studies import find_study
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         raise ConfigError("--out names one run file, and there are several models")
     if len(set(parsed.model)) < len(parsed.model):
         raise ConfigError("a model is given twice")
-    try:
-        options = Options.model_validate(given(parsed, Options))
-    except ValidationError as error:
-        raise ConfigError(explain(error, Options)) from None
+    options = validated(Options, given(parsed, Options))
     config = {key: value for key, value in given(parsed, find_study(STUDY).Config).items() if key != "model"}
     config |= {"size": "brief"} if parsed.brief else {}
     jobs = [

@@ -6,8 +6,6 @@ import argparse
 import json
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.cli.flags import add_flags, given
@@ -16,7 +14,7 @@ from parley.reports.export import make_dataset, push, to_inspect, to_transcripts
 from parley.reports.export.card import audit_lines, cautions, quality_lines
 from parley.reports.export.settings import Settings
 from parley.reports.export.write import manifest
-from parley.runs.job import explain
+from parley.runs.options import validated
 from parley.runs.packing import run_stem
 
 WHOLE_RUN = ("inspect", "transcripts")
@@ -42,10 +40,7 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if parsed.format in WHOLE_RUN:
         return _export_whole_run(parsed)
-    try:
-        settings = Settings.model_validate(given(parsed, Settings))
-    except ValidationError as error:
-        raise ConfigError(explain(error, Settings)) from None
+    settings = validated(Settings, given(parsed, Settings))
     runs = [Path(run) for run in parsed.run]
     if settings.format == "hub" and not parsed.to:
         raise ConfigError("name the dataset on the hub: --to owner/name")

@@ -23,7 +23,8 @@ from parley.cli.flags import as_flags, changed_settings
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
 from parley.reports.quotes import Quote, quotes
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 from parley.runs.studies import STUDIES, find_study
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from parley.agents import Client
@@ -25,7 +24,8 @@ from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_con
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.signals import Signals
 from parley.runs import Engine, Result
-from parley.runs.job import Job, Options, explain
+from parley.runs.job import Job
+from parley.runs.options import Options, validated
 from parley.runs.studies import find_study, known_studies
 
 if TYPE_CHECKING:
@@ -83,10 +83,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         table = read_config(Path(flags.config))
         table.pop("study", None)
         config, options = split_config(table, study.Config, Options, flags.config)
-    try:
-        chosen = Options.model_validate({**options, **given(flags, Options)})
-    except ValidationError as error:
-        raise ConfigError(explain(error, Options)) from None
+    chosen = validated(Options, {**options, **given(flags, Options)})
     job = Job.make(parsed.study, {**config, **given(flags, study.Config)}, chosen)
     if flags.dry_run:
         return dry_run(job, as_json=flags.json)

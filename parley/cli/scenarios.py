@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -26,7 +25,8 @@ from parley.cli.shared import AddParser
 from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
-from parley.runs.job import Job, Options, explain
+from parley.runs.job import Job
+from parley.runs.options import Options, validated
 from parley.scenarios import (
     SHIPPED,
     VIEWS,
@@ -286,10 +286,7 @@ def _write(
     study: type[Derive] | type[Respond], parsed: argparse.Namespace, positional: dict[str, Any], suffix: str
 ) -> int:
     """Run the study that writes, and turn what it accepted into a suite file."""
-    try:
-        options = Options.model_validate(given(parsed, Options))
-    except ValidationError as error:
-        raise ConfigError(explain(error, Options)) from None
+    options = validated(Options, given(parsed, Options))
     job = Job.make(study.name, {**given(parsed, study.Config), **positional}, options)
     writer = cast(Derive | Respond, job.study)
     target = Path(parsed.to) if parsed.to else Path(f"{writer.suite.name}-{suffix}.toml")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
@@ -26,7 +25,8 @@ from parley.cli.shared import AddParser, need_analysis
 from parley.imports.texts import Line, read_lines
 from parley.jobs.toxicity import ScorerColumn, score_texts
 from parley.judging.scoring.study import RubricScores, ScoringConfig
-from parley.runs.job import Job, Options, explain
+from parley.runs.job import Job
+from parley.runs.options import Options, validated
 
 SCORERS = (
     "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, silent:provider/model, "
@@ -48,10 +48,7 @@ def add_rubric(add_parser: AddParser) -> None:
 
 
 def _rubric(parsed: argparse.Namespace) -> int:
-    try:
-        options = Options.model_validate(given(parsed, Options))
-    except ValidationError as error:
-        raise ConfigError(explain(error, Options)) from None
+    options = validated(Options, given(parsed, Options))
     job = Job.make(RubricScores.name, {**given(parsed, ScoringConfig), "file": parsed.file}, options)
     need_analysis()
     status = execute_job(job, quiet=parsed.quiet, as_json=False) if not parsed.json else _run_silently(job)

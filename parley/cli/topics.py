@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import cast
 
-from pydantic import ValidationError
-
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.cli.flags import add_flags, given
@@ -16,7 +14,8 @@ from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
 from parley.judging.rldf.topics import CollectedTopics, TopicsConfig, WriteTopics
 from parley.runs import RunFile
-from parley.runs.job import Job, Options, explain
+from parley.runs.job import Job
+from parley.runs.options import Options, validated
 from parley.scenarios import BIASES, load_topics, near_duplicates
 
 
@@ -59,10 +58,7 @@ def _list(parsed: argparse.Namespace) -> int:
 
 
 def _generate(parsed: argparse.Namespace) -> int:
-    try:
-        options = Options.model_validate(given(parsed, Options))
-    except ValidationError as error:
-        raise ConfigError(explain(error, Options)) from None
+    options = validated(Options, given(parsed, Options))
     job = Job.make(WriteTopics.name, {**given(parsed, TopicsConfig), "bias": parsed.bias}, options)
     study = cast(WriteTopics, job.study)
     target = Path(parsed.to) if parsed.to else Path(f"{study.bias.trait}-topics.txt")

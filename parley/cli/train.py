@@ -23,7 +23,8 @@ from parley.cli.flags import read_config
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
 from parley.imports.preferences import referee_checks
-from parley.runs.job import Job, explain
+from parley.runs.job import Job
+from parley.runs.options import explain
 from parley.training.base_model import MISSING
 from parley.training.config import TABLES, TrainConfig, control_config
 from parley.training.device import is_main

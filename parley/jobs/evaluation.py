@@ -26,7 +26,8 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.judging.rldf.scorer_referee import PREFIX
 from parley.reports import cautions
 from parley.runs import RunFile, frames
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 from parley.scenarios import normal, topic_id
 from parley.training.adapters import is_adapter, merged_folder
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages

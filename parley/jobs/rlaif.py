@@ -15,7 +15,8 @@ from parley.jobs.evaluation import RunJob, model_name, run_job
 from parley.judging.rldf.answers import NEUTRAL
 from parley.judging.rldf.scorer_referee import PREFIX
 from parley.runs import RunFile, frames
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 from parley.training.completions import COMPLETIONS, write_pairs
 from parley.training.config import TrainConfig, rlaif_config
 from parley.training.pairs import pair_row, read_pairs, write_rows

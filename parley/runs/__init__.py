@@ -9,51 +9,31 @@ from typing import TYPE_CHECKING
 from parley.base.lazy import import_on_first_use
 from parley.runs.diagnosis import explain_damage
 from parley.runs.opening import RunFileError
-from parley.runs.packing import pack, unpack
-from parley.runs.plan import (
-    PlanChanged,
-    Size,
-    StoredPlan,
-    describe,
-    measure,
-    refuse_empty,
-    refuse_if_changed,
-    stored_plan,
-)
-from parley.runs.rows import Progress, Record, Rows, Tally, to_rows
+from parley.runs.plan import PlanChanged, StoredPlan, describe, measure, refuse_if_changed, stored_plan
+from parley.runs.rows import Progress, Record, Tally
 from parley.runs.store import Replies, RunFile
 
 if TYPE_CHECKING:  # imported when first used: these load AutoGen, and what reads a run file does not need it
     from parley.runs import frames
     from parley.runs.engine import Engine, Result
-    from parley.runs.executor import Executor, InProcess, RunControl
 else:
     __getattr__, __dir__ = import_on_first_use(__name__)
 
 __all__ = [
     "Engine",
-    "Executor",
-    "InProcess",
     "PlanChanged",
     "Progress",
     "Record",
     "Replies",
     "Result",
-    "Rows",
-    "RunControl",
     "RunFile",
     "RunFileError",
-    "Size",
     "StoredPlan",
     "Tally",
     "describe",
     "explain_damage",
     "frames",
     "measure",
-    "pack",
-    "refuse_empty",
     "refuse_if_changed",
     "stored_plan",
-    "to_rows",
-    "unpack",
 ]

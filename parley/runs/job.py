@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-import reprlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
-from pydantic_core import PydanticCustomError
+from typing import Any
 
 from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.request import BATCH_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
 from parley.base.tasks import run_to_end
-from parley.judging import Accepted, Advanced, Checked, HasNotes, Staged, Study
+from parley.judging import Accepted, Checked, HasNotes, Staged, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
+from parley.runs.options import Options, to_seconds, validated
 from parley.runs.packing import pack, packed_path, unpack
 from parley.runs.plan import Size, StudySpec, describe, measure, refuse_empty, refuse_if_changed, refuse_unknown_labels
 from parley.runs.rows import Progress
@@ -34,80 +31,8 @@ from parley.runs.store import RunFile
 from parley.runs.studies import find_study, find_verdict
 from parley.runs.telemetry import parent, traced
 
-_UNITS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)")
-_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?")
-
-
-def to_seconds(text: str) -> int:
-    """The seconds of a length of time; raises `ValueError` if it is not one, or 0.
-
-    A number without a unit is refused: SLURM reads it as minutes, and most programs as seconds.
-    """
-    text = text.strip().lower()
-    if match := _CLOCK.fullmatch(text):
-        parts = ("0", *match.groups())
-    elif match := _DAYS.fullmatch(text) or _UNITS.fullmatch(text):
-        parts = tuple(part or "0" for part in match.groups())
-    else:
-        raise ValueError(text)
-    days, hours, minutes, seconds = map(int, parts)
-    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-    if not total:
-        raise ValueError(text)
-    return total
-
-
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
-
-
-class Options(BaseModel, extra="forbid", frozen=True):
-    """How a run is executed. Nothing here changes its results, so all of it may differ when a run is resumed.
-
-    The descriptions of the fields are the help texts of the flags of `parley run`.
-    """
-
-    out: str | None = Field(
-        None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
-    )
-    concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
-    cache: bool = Field(True, description="keep model replies for later runs; otherwise only until their unit is done")
-    executor: Literal["auto", "asyncio", "processes", "ray", "batch"] = Field(
-        "auto",
-        description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
-        "in this process, and starts worker processes if one core is too slow",
-    )
-    workers: Advanced[int | None] = Field(
-        None, ge=1, description="worker processes or Ray actors (default: one per core, or per free core of a cluster)"
-    )
-    ray_address: Advanced[str | None] = Field(
-        None, description="address of a Ray cluster (default: Ray on this machine)"
-    )
-    budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
-    budget_tokens: Advanced[int | None] = Field(None, ge=0, description="stop after this many tokens in total")
-    budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
-    pack: Advanced[bool] = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
-    grace: Advanced[float] = Field(
-        60.0, gt=0, description="seconds that a run may take to end after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
-    )
-    wall_time: Advanced[str | None] = Field(
-        None, description="stop before this much time has passed: 90m, 2h30m, 02:00:00 or 1-12:00:00"
-    )
-    trace: Advanced[bool] = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
-
-    @field_validator("wall_time")
-    @classmethod
-    def _is_a_time(cls, text: str | None, info: ValidationInfo) -> str | None:
-        if text is None:
-            return None
-        try:
-            seconds = to_seconds(text)
-        except ValueError:
-            raise PydanticCustomError("time", "write it as 90m, 2h30m, 02:00:00 or 1-12:00:00") from None
-        if seconds <= info.data.get("grace", 0.0):
-            raise PydanticCustomError("time", "it must be longer than the grace of {grace} s", info.data)
-        return text
 
 
 def make_study(target: str, config: Mapping[str, Any]) -> Study:
@@ -118,26 +43,7 @@ def make_study(target: str, config: Mapping[str, Any]) -> Study:
         config: Its settings, as in a config file.
     """
     study_class = find_study(target)
-    try:
-        checked = study_class.Config.model_validate(dict(config))
-    except ValidationError as error:
-        raise ConfigError(explain(error, study_class.Config)) from None
-    return study_class(checked)
-
-
-_BRIEF = reprlib.Repr()
-_BRIEF.maxstring = _BRIEF.maxother = 80
-
-
-def explain(error: ValidationError, schema: type[BaseModel]) -> str:
-    """Pydantic's first error as one line."""
-    first = error.errors()[0]
-    key = ".".join(map(str, first["loc"]))
-    if first["type"] == "extra_forbidden":
-        return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
-    if first["type"] == "missing" and key in schema.model_fields:
-        return f"{key} is missing: {schema.model_fields[key].description or 'it has no default'}"
-    return f"{key}: {first['msg']}, not {_BRIEF.repr(first['input'])}"
+    return study_class(validated(study_class.Config, config))
 
 
 def default_path(study: Study, size: Size) -> Path:

@@ -21,7 +21,8 @@ from parley.base.tasks import run_to_end
 from parley.judging import Outcome, Unit, UsageEstimate, Verdict
 from parley.runs.engine import Result
 from parley.runs.executor import Executor, InProcess
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 from parley.runs.plan import measure, refuse_empty
 from parley.runs.store import RunFile
 

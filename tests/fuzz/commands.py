@@ -23,7 +23,7 @@ from parley.analysis.reporting import figures, render
 from parley.analysis.reporting.figures import save
 from parley.cli import COMMANDS, add_commands, main
 from parley.cli.run import parser_of
-from parley.runs.job import Options
+from parley.runs.options import Options
 from parley.runs.studies import STUDIES, find_study
 from tests.fuzz.checking import Rejected, Target
 from tests.fuzz.strategies import NUMBERS, ODD, choose, edited_text, often

@@ -33,7 +33,8 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.reports.label_rows import LabelFileError, read_label_file
 from parley.runs import measure
-from parley.runs.job import Options, make_study
+from parley.runs.job import make_study
+from parley.runs.options import Options, validated
 from parley.scenarios import check_ballot_wordings, load_attempts, load_ballot_wordings, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.checks import check_suite
@@ -94,20 +95,8 @@ def config(path: Path) -> None:
     table = read_config(path)
     table.pop("study", None)
     study, options = split_config(table, _MALIBU, Options, path.name)
-    check_options(options)
+    validated(Options, options)
     measure(make_study("malibu", study))
-
-
-def check_options(options: dict[str, Any]) -> None:
-    from pydantic import ValidationError
-
-    from parley.agents import ConfigError
-    from parley.runs.job import explain
-
-    try:
-        Options.model_validate(options)
-    except ValidationError as error:
-        raise ConfigError(explain(error, Options)) from None
 
 
 def flags(arguments: list[str]) -> None:
@@ -117,7 +106,7 @@ def flags(arguments: list[str]) -> None:
             parsed = _PARSER.parse_args(arguments)
     except SystemExit as end:
         raise Rejected(errors.getvalue() or f"status {end.code}") from None
-    check_options(given(parsed, Options))
+    validated(Options, given(parsed, Options))
     measure(make_study("malibu", given(parsed, _MALIBU)))
 
 

@@ -14,7 +14,7 @@ import parley as package
 from parley.agents import ConfigError
 from parley.judging import overcorrection
 from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
-from parley.runs.job import Options
+from parley.runs.options import Options
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
 COUNTING = """

@@ -15,7 +15,8 @@ import pytest
 from parley.runs import Result
 from parley.runs.executors import auto
 from parley.runs.executors.processes import ProcessHandle, ProcessPool
-from parley.runs.job import Job, Options
+from parley.runs.job import Job
+from parley.runs.options import Options
 from tests.panels import ONE_CELL
 
 MANY = {"suite": "tiny", "phases": [1], "model": "sim/judge", **ONE_CELL}

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.runs.job import Options
+from parley.runs.options import Options
 from parley.runs.studies import STUDIES, find_study
 from tests.panels import ONE_CELL, RUN_PANEL, TINY_PANEL, panel_study
 

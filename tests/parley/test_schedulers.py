@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from parley.runs.job import to_seconds
+from parley.runs.options import to_seconds
 from tests.panels import ONE_CELL, RUN_PANEL
 
 RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "3", "--concurrency", "4")

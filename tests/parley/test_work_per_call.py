@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import parley
-from parley.runs.job import Options
+from parley.runs.options import Options
 from tests.panels import ONE_CELL
 
 STUDIES: dict[str, tuple[dict[str, Any], int]] = {

@@ -1,0 +1,114 @@
+"""How a run is executed: the options of `parley run` that are not the study's, and how wrong values are explained."""
+
+from __future__ import annotations
+
+import re
+import reprlib
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from parley.base.errors import ConfigError
+from parley.judging import Advanced
+
+M = TypeVar("M", bound=BaseModel)
+_UNITS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_CLOCK = re.compile(r"(\d+):(\d\d):(\d\d)")
+_DAYS = re.compile(r"(\d+)-(\d+)(?::(\d\d))?(?::(\d\d))?")
+
+
+def to_seconds(text: str) -> int:
+    """The seconds of a length of time; raises `ValueError` if it is not one, or 0.
+
+    A number without a unit is refused: SLURM reads it as minutes, and most programs as seconds.
+    """
+    text = text.strip().lower()
+    if match := _CLOCK.fullmatch(text):
+        parts = ("0", *match.groups())
+    elif match := _DAYS.fullmatch(text) or _UNITS.fullmatch(text):
+        parts = tuple(part or "0" for part in match.groups())
+    else:
+        raise ValueError(text)
+    days, hours, minutes, seconds = map(int, parts)
+    total = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    if not total:
+        raise ValueError(text)
+    return total
+
+
+class Options(BaseModel, extra="forbid", frozen=True):
+    """How a run is executed. Nothing here changes its results, so all of it may differ when a run is resumed.
+
+    The descriptions of the fields are the help texts of the flags of `parley run`.
+    """
+
+    out: str | None = Field(
+        None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
+    )
+    concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
+    cache: bool = Field(True, description="keep model replies for later runs; otherwise only until their unit is done")
+    executor: Literal["auto", "asyncio", "processes", "ray", "batch"] = Field(
+        "auto",
+        description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
+        "in this process, and starts worker processes if one core is too slow",
+    )
+    workers: Advanced[int | None] = Field(
+        None, ge=1, description="worker processes or Ray actors (default: one per core, or per free core of a cluster)"
+    )
+    ray_address: Advanced[str | None] = Field(
+        None, description="address of a Ray cluster (default: Ray on this machine)"
+    )
+    budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
+    budget_tokens: Advanced[int | None] = Field(None, ge=0, description="stop after this many tokens in total")
+    budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
+    pack: Advanced[bool] = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
+    grace: Advanced[float] = Field(
+        60.0, gt=0, description="seconds that a run may take to end after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
+    )
+    wall_time: Advanced[str | None] = Field(
+        None, description="stop before this much time has passed: 90m, 2h30m, 02:00:00 or 1-12:00:00"
+    )
+    trace: Advanced[bool] = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
+
+    @field_validator("wall_time")
+    @classmethod
+    def _is_a_time(cls, text: str | None, info: ValidationInfo) -> str | None:
+        if text is None:
+            return None
+        try:
+            seconds = to_seconds(text)
+        except ValueError:
+            raise PydanticCustomError("time", "write it as 90m, 2h30m, 02:00:00 or 1-12:00:00") from None
+        if seconds <= info.data.get("grace", 0.0):
+            raise PydanticCustomError("time", "it must be longer than the grace of {grace} s", info.data)
+        return text
+
+
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 80
+
+
+def validated(schema: type[M], values: Mapping[str, Any]) -> M:
+    """The values as a model; raises `ConfigError` that names a wrong key or value.
+
+    Args:
+        schema: The model.
+        values: Its fields, as typed or as in a config file.
+    """
+    try:
+        return schema.model_validate(dict(values))
+    except ValidationError as error:
+        raise ConfigError(explain(error, schema)) from None
+
+
+def explain(error: ValidationError, schema: type[BaseModel]) -> str:
+    """Pydantic's first error as one line."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
+    if first["type"] == "missing" and key in schema.model_fields:
+        return f"{key} is missing: {schema.model_fields[key].description or 'it has no default'}"
+    return f"{key}: {first['msg']}, not {_BRIEF.repr(first['input'])}"
