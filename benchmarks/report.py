@@ -66,9 +66,7 @@ def write_run(path: Path, rows: int, identities: int, seed: int) -> None:
         for start in range(0, len(units), 500):
             batch = units[start : start + 500]
             outcomes = ((unit, Outcome(Transcript(()), _verdicts(unit, study, rng))) for unit in batch)
-            file.write(
-                [Record(unit=unit, started_at=0.0, finished_at=0.0, outcome=outcome) for unit, outcome in outcomes]
-            )
+            file.write([Record(unit=unit, outcome=outcome) for unit, outcome in outcomes])
 
 
 def _size(unit: Unit, study: Malibu) -> int:

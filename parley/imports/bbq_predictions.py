@@ -69,4 +69,4 @@ def _record(row: BbqRow, prediction: Any, model: str, method: str) -> Record:
     facets = {**row_facets(task), "method": method, "model": model, "repeat": 0, "source": SOURCE}
     unit = Unit(f"{row.category}/{row.example_id}/{method}/r0/@{model}", facets)
     outcome = Outcome(Transcript((opening, turn), "answered"), (verdict,))
-    return Record(unit=unit, started_at=0.0, finished_at=0.0, outcome=outcome)
+    return Record(unit=unit, outcome=outcome)

@@ -118,12 +118,7 @@ def _bbq_records(path: Path, runs: Sequence[tuple[Log, str]], rows: Sequence[Bbq
         printed = dict(zip(map(int, pieces[1::2]), pieces[::2], strict=False))
         for number, row in enumerate(rows[: max(printed)], 1):
             if number not in printed:
-                yield Record(
-                    unit=_bbq_unit(Task(row, AS_PUBLISHED), method, model),
-                    started_at=0.0,
-                    finished_at=0.0,
-                    error=CUT_OFF,
-                )
+                yield Record(unit=_bbq_unit(Task(row, AS_PUBLISHED), method, model), error=CUT_OFF)
                 continue
             try:
                 yield _bbq_record(printed[number], row, method, model)
@@ -209,7 +204,7 @@ def _bbq_record(text: str, row: BbqRow, method: str, model: str) -> Record:
     turns.append(Turn("Terminator", "chair", end, f"Answer: {last}"))
     verdicts.append(_answer(turns[-1], last, task, "answer"))
     outcome = Outcome(Transcript(tuple(turns), f"{len(read.passes)} passes"), tuple(verdicts))
-    return Record(unit=_bbq_unit(task, method, model), started_at=0.0, finished_at=0.0, outcome=outcome)
+    return Record(unit=_bbq_unit(task, method, model), outcome=outcome)
 
 
 def _ended(text: str) -> int:
@@ -275,18 +270,14 @@ def _squad_records(path: Path, log: Log, model: str, questions: Mapping[str, Any
         facets = {**question_facets(question, arm, model, paragraph_shown=True), "repeat": 0, "source": SOURCE}
         unit = Unit(f"{question.id}/{arm}/r0", facets)
         answered = _ANSWER.split(text, maxsplit=1)[1:]
-        if not answered:
-            # Not a failed unit: the notebook scores it, as an empty answer, and the report says what that changes.
-            turns = (Turn("user", "narrator", 0, question.question), Turn("Solver", "debater", 1, ""))
-            nothing = Verdict.from_turn(turns[1], "answer", value=None, status="unscored")
-            failed = Outcome(Transcript(turns, "the call failed"), (nothing,))
-            yield Record(unit=unit, started_at=0.0, finished_at=0.0, outcome=failed)
-            continue
-        reply = _AFTER.sub("", answered[0]).strip()
-        # The notebooks score what follows a last heading, without marks and sources.
-        scored = _MARKDOWN.sub("", reply.rpartition("**Conclusion:**")[2]).strip()
+        reply = _AFTER.sub("", answered[0]).strip() if answered else ""
         turns = (Turn("user", "narrator", 0, question.question), Turn("Solver", "debater", 1, reply))
-        verdict = Verdict.from_turn(turns[1], "answer", value=float(bool(scored)), text=scored, status="ok")
-        yield Record(
-            unit=unit, started_at=0.0, finished_at=0.0, outcome=Outcome(Transcript(turns, "answered"), (verdict,))
-        )
+        if answered:
+            # The notebooks score what follows a last heading, without marks and sources.
+            scored = _MARKDOWN.sub("", reply.rpartition("**Conclusion:**")[2]).strip()
+            verdict = Verdict.from_turn(turns[1], "answer", value=float(bool(scored)), text=scored, status="ok")
+        else:
+            # Not a failed unit: the notebook scores it, as an empty answer, and the report says what that changes.
+            verdict = Verdict.from_turn(turns[1], "answer", value=None, status="unscored")
+        transcript = Transcript(turns, "answered" if answered else "the call failed")
+        yield Record(unit=unit, outcome=Outcome(transcript, (verdict,)))

@@ -66,8 +66,9 @@ class Record:
     """A finished unit: its outcome, or the error that it failed with."""
 
     unit: Unit
-    started_at: float
-    finished_at: float
+    started_at: float = 0.0
+    """Seconds since 1970; 0 if the time is not known, as in another's log."""
+    finished_at: float = 0.0
     outcome: Outcome | None = None
     error: str | None = None
 

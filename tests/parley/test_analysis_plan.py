@@ -22,11 +22,19 @@ from parley.runs import RunFile, stored_plan
 from parley.runs.plan import describe_plan
 from parley.scenarios import aligned_directions, load_suite
 from tests.own_study import STUDY
-from tests.panels import RUN_PANEL
+from tests.panels import TINY_PANEL
 
-RUN = (*RUN_PANEL, "--suite", "tiny", "--yardstick", "off", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
+RUN = (*TINY_PANEL, "--model", "sim/judge", "--out", "a.sqlite")
 
 Parley = Callable[..., Any]
+
+
+@pytest.fixture
+def done(place: Path, finished: bytes) -> Path:
+    """The file of RUN, done."""
+    path = place / "a.sqlite"
+    path.write_bytes(finished)
+    return path
 
 
 def execute(path: Path | str, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -68,8 +76,7 @@ def test_the_plan_is_stored_before_the_first_unit(parley: Parley, place: Path) -
     assert set(plan["directions"]) == {"fitness", "engineering", "childcare"}, "the bases of this run only"
 
 
-def test_the_hash_can_be_computed_without_parley(parley: Parley, place: Path) -> None:
-    parley(*RUN)
+def test_the_hash_can_be_computed_without_parley(parley: Parley, done: Path) -> None:
     stored = info("a.sqlite")
     text = json.dumps(stored["analysis_plan"], sort_keys=True, separators=(",", ":"))
     assert stored["analysis_plan_sha256"] == hashlib.sha256(text.encode()).hexdigest()
@@ -144,8 +151,7 @@ def test_a_run_begun_without_a_plan_resumes_and_gets_none(parley: Parley, place:
     assert (result.status, result.out) == (1, "no analysis plan was stored when this run began\n")
 
 
-def test_the_margin_is_in_the_plan_and_in_the_config(parley: Parley, place: Path) -> None:
-    parley(*RUN)
+def test_the_margin_is_in_the_plan_and_in_the_config(parley: Parley, done: Path) -> None:
     assert info("a.sqlite")["analysis_plan"]["margin"] == info("a.sqlite")["config"]["margin"] == 0.1
 
     refused = parley(*RUN, "--margin", "0.3")
@@ -158,8 +164,7 @@ def test_the_margin_is_in_the_plan_and_in_the_config(parley: Parley, place: Path
     assert parley(*RUN, "--margin", "0").status == 2
 
 
-def test_salvage_keeps_the_plan(parley: Parley, place: Path) -> None:
-    parley(*RUN)
+def test_salvage_keeps_the_plan(parley: Parley, done: Path) -> None:
     parley("salvage", "a.sqlite", "--to", "b.sqlite")
     assert info("b.sqlite")["analysis_plan_sha256"] == info("a.sqlite")["analysis_plan_sha256"]
     assert stored_plan(info("b.sqlite")).intact  # type: ignore[union-attr]
@@ -168,8 +173,7 @@ def test_salvage_keeps_the_plan(parley: Parley, place: Path) -> None:
 # The report
 
 
-def test_the_report_says_what_was_planned(parley: Parley, place: Path) -> None:
-    parley(*RUN)
+def test_the_report_says_what_was_planned(parley: Parley, done: Path) -> None:
     sha256 = info("a.sqlite")["analysis_plan_sha256"]
 
     report = make_report([Path("a.sqlite")], draws=20)
@@ -192,8 +196,7 @@ def test_the_report_says_what_was_planned(parley: Parley, place: Path) -> None:
     assert sha256 in Path("page/report.html").read_text()
 
 
-def test_a_plan_that_was_changed_is_noticed_and_not_used(parley: Parley, place: Path) -> None:
-    parley(*RUN)
+def test_a_plan_that_was_changed_is_noticed_and_not_used(parley: Parley, done: Path) -> None:
     plan = info("a.sqlite")["analysis_plan"]
     execute("a.sqlite", "UPDATE run SET value = ? WHERE key = 'analysis_plan'", json.dumps({**plan, "margin": 0.5}))
 
@@ -207,9 +210,8 @@ def test_a_plan_that_was_changed_is_noticed_and_not_used(parley: Parley, place: 
     assert "not the hash of this plan, which was changed" in result.out
 
 
-def test_a_plan_of_any_shape_does_not_stop_a_report(parley: Parley, place: Path) -> None:
+def test_a_plan_of_any_shape_does_not_stop_a_report(parley: Parley, done: Path) -> None:
     """A run file may come from anyone, with a hash that fits."""
-    parley(*RUN)
     tables = {"tables": {"means": {"x": {}}}, "margin": True, "directions": [1]}
     for value in (7, {"tables": []}, {**tables, "a": [[{}]]}, json.loads("[" * 90 + "]" * 90)):
         replace_plan("a.sqlite", value)
@@ -217,8 +219,7 @@ def test_a_plan_of_any_shape_does_not_stop_a_report(parley: Parley, place: Path)
         assert parley("show", "a.sqlite", "--plan").status == (0 if isinstance(value, dict) else 1)
 
 
-def test_runs_with_and_without_a_plan_in_one_report(parley: Parley, place: Path) -> None:
-    parley(*RUN)
+def test_runs_with_and_without_a_plan_in_one_report(parley: Parley, done: Path) -> None:
     parley(*RUN[:-1], "without.sqlite", "--seed", "1")
     forget_plan("without.sqlite")
     words = make_report([Path("a.sqlite"), Path("without.sqlite")], draws=20).words
@@ -258,16 +259,14 @@ def test_a_report_gets_the_planned_margin_and_directions(parley: Parley, own: st
     assert not any("was made with a margin" in line for line in report.cautions)
 
 
-def test_another_margin_than_planned_is_said(parley: Parley, own: str) -> None:
-    parley(*RUN)
+def test_another_margin_than_planned_is_said(parley: Parley, own: str, done: Path) -> None:
     result = parley("report", "a.sqlite", "--no-files", "--study", own, "--margin", "0.4")
     assert "made with a margin of ±0.4, and ±0.1 was planned" in " ".join(result.out.split())
     for wrong in ("0", "-1", "nan"):
         assert "--margin must be a number above 0" in parley("report", "a.sqlite", "--margin", wrong).err
 
 
-def test_runs_whose_plans_differ_on_a_base_leave_it_out(parley: Parley, own: str) -> None:
-    parley(*RUN)
+def test_runs_whose_plans_differ_on_a_base_leave_it_out(parley: Parley, own: str, done: Path) -> None:
     parley(*RUN[:-1], "b.sqlite", "--seed", "1")
     plan = info("b.sqlite")["analysis_plan"]
     plan["directions"]["fitness"]["gender"] = {"favoured": ["female"], "others": ["male"]}
