@@ -32,13 +32,13 @@ class RayCluster:
         os.environ["PARLEY_HOME"] = str(self.home)
         try:
             head = {"num_cpus": CPUS, "include_dashboard": False, "temp_dir": str(self._folder / "ray")}
-            self._cluster = Cluster(initialize_head=True, head_node_args=head)
+            self.nodes = Cluster(initialize_head=True, head_node_args=head)
         finally:
             if before is None:
                 del os.environ["PARLEY_HOME"]
             else:
                 os.environ["PARLEY_HOME"] = before
-        self.address = str(self._cluster.address)
+        self.address = str(self.nodes.address)
 
     def workers(self) -> list[psutil.Process]:
         """The processes of workers."""
@@ -58,5 +58,5 @@ class RayCluster:
             time.sleep(0.1)
 
     def close(self) -> None:
-        self._cluster.shutdown()
+        self.nodes.shutdown()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -19,6 +19,7 @@ import pytest
 
 from parley.runs.executors import ray_pool
 from parley.runs.executors.ray_pool import import_ray
+from tests.chaos.ray_cluster import RayCluster
 from tests.panels import RUN_PANEL
 
 pytest.importorskip("ray")
@@ -59,24 +60,16 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def nodes(folder: Path) -> Iterator[Any]:
+def nodes() -> Iterator[Any]:
     """A running cluster of one node with two CPUs, and no keys; this process is connected to it."""
     os.environ.pop("PARLEY_SERVER_KEY", None)
     os.environ.pop("OPENAI_API_KEY", None)
     ray = import_ray()
-    from ray._common.utils import get_default_ray_temp_dir
-    from ray.cluster_utils import Cluster
-
-    # The cluster's address is written there, and only clusters without a folder of their own make it.
-    Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 2, "include_dashboard": False, "temp_dir": str(folder / "c")},
-    )
+    cluster = RayCluster()
     ray.init(cluster.address, log_to_driver=False)
-    yield cluster
+    yield cluster.nodes
     ray.shutdown()
-    cluster.shutdown()
+    cluster.close()
 
 
 @pytest.fixture
