@@ -1,4 +1,4 @@
-"""A full MALIBU report on a million verdicts: time, memory, and what forty identities cost beside ten.
+"""A full MALIBU report on a million verdicts: time, memory, and what forty identities cost compared with ten.
 
     python -m benchmarks.report                            # 1,000,000 rows; 10 and 40 identities
     python -m benchmarks.report --rows 20000 --draws 200   # to try it out
@@ -160,7 +160,7 @@ def show(figures: dict[str, Any]) -> None:
     for part in others:
         ratio = part["report"]["cpu"] / first["report"]["cpu"]
         print(
-            f"CPU of the report beside the first: {ratio:.2f} (target {TARGET_RATIO:g}: {_met(ratio <= TARGET_RATIO)})"
+            f"CPU, relative to the first report: {ratio:.2f} (target {TARGET_RATIO:g}: {_met(ratio <= TARGET_RATIO)})"
         )
 
 

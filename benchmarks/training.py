@@ -1,5 +1,5 @@
-"""Speed and memory of training on one GPU, beside plain TRL: tokens/s of SFT, pairs/s of the reward model, samples/s of
-RL.
+"""Speed and memory of training on one GPU, compared with plain TRL: tokens/s of SFT, pairs/s of the reward model,
+samples/s of RL.
 
     python -m benchmarks.training --base local/smollm2
 
