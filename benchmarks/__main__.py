@@ -4,9 +4,8 @@
     python -m benchmarks                  # all figures, then benchmarks/RESULTS.md
     python -m benchmarks --quick          # a few of them, to try it out
 
-Run from the repository's root. Every figure is measured in its own process and saved (`--work`); the same command
-resumes an interrupted benchmark, and `--fresh` starts over. Peers that are not installed are "not run". They are in
-.benchmarks/peers, unless `peers install DIR` and `--peers DIR` name another folder.
+Run from the repository's root. Every figure is measured in its own process. Peers that are not installed are "not
+run". They are in .benchmarks/peers, unless `peers install DIR` and `--peers DIR` name another folder.
 """
 
 from __future__ import annotations
@@ -14,16 +13,15 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import shutil
 import sys
+import time
 from datetime import date
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks import page
 from benchmarks.measure import QUICK, Bench, Sizes
-from benchmarks.others import OTHERS
 from benchmarks.peers.systems import install
 from benchmarks.server import server
 
@@ -51,10 +49,50 @@ NOTES = {
 }
 
 
+class Other(NamedTuple):
+    """A benchmark without peers; what it prints is put on the page as it is."""
+
+    title: str
+    module: str
+    full: str
+    """Its arguments."""
+    quick: str
+    """Its arguments with `--quick`."""
+
+
+OTHERS = (
+    Other(
+        "The report, with ten identities and with forty",
+        "report",
+        "--rows 300000 --draws 1000",
+        "--rows 20000 --draws 200",
+    ),
+    Other("A long run: its first tenth and its last", "long_run", "--calls 40000", "--calls 8000"),
+    Other(
+        "Streaming: AutoGen's team and a debate, every token an event",
+        "streaming",
+        "--conversations 16 --repeats 3",
+        "--conversations 8 --repeats 1",
+    ),
+    Other(
+        "Executors: this process, two worker processes, Ray", "executors", "--rounds 2", "--rounds 1 --conversations 64"
+    ),
+    Other("RLDF: debates against a server that answers after 100 ms", "rldf", "--topics 320", "--topics 64"),
+    Other(
+        "Silent ballots on the embedded model, by the type of its weights",
+        "ballots",
+        "--situations 1",
+        "--situations 1 --types f32",
+    ),
+    Other("The viewer", "viewer", "--messages 20000 --times 5", "--messages 5000 --times 3"),
+)
+
+
 def about(command: str) -> dict[str, Any]:
     """The command, the date and the machine."""
     machine = f"{_cores()} {platform.machine()} cores, {platform.system()}, Python {platform.python_version()}"
-    return {"command": command, "date": date.today().isoformat(), "machine": machine, "load": _load()}
+    began = {"at": time.time(), "date": date.today().isoformat(), "load": _load()}
+    return {"command": command, "machine": machine, **began}
 
 
 def _busy() -> bool:
@@ -70,19 +108,17 @@ def _load() -> str:
 
 
 def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> str:
-    """Measures what is still missing, and returns the page as Markdown."""
+    """Measures everything, and returns the page as Markdown."""
     cpu, grid, resume = list(bench.cpu(url)), list(bench.grid(url)), list(bench.resume())
-    others = [
-        (other, bench.output(other.module, other.module, other.quick if quick else other.full)) for other in OTHERS
-    ]
+    others = [(other, bench.output(other.module, (other.quick if quick else other.full).split())) for other in OTHERS]
     sizes = bench.sizes
     facts = start | {
-        "minutes": bench.minutes(),
+        "minutes": (time.time() - start["at"]) / 60,
         "versions": page.versions(cpu, grid, resume),
         "repeats": "each is measured once"
         if sizes.repeats == 1
         else f"medians of {sizes.repeats} are shown (cells that took over {sizes.once_over:g} s are measured once)",
-        "load": f"{start['load']}, {bench.saved('ended', lambda: {'load': _load()})['load']}",
+        "load": f"{start['load']}, {_load()}",
         "busy": "; more than there are cores, so CPU and ratios are more reliable than wall time" * _busy(),
     }
     notes = {
@@ -105,8 +141,8 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
     if failed := page.failures(cpu, grid, resume):
         lines += ["## What failed", "", *failed, ""]
     for other, result in others:
-        options = " ".join(other.quick if quick else other.full)
-        lines += [f"## {other.title}", "", f"`python -m benchmarks.{other.module} {options}".rstrip() + "`", ""]
+        options = other.quick if quick else other.full
+        lines += [f"## {other.title}", "", f"`python -m benchmarks.{other.module} {options}`", ""]
         lines += ["```text", result["text"], "```", ""] if "text" in result else [f"Failed: `{result['error']}`", ""]
     return "\n".join(lines)
 
@@ -121,23 +157,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few figures, in under three minutes")
     parser.add_argument("--peers", type=Path, default=PEERS, metavar="DIR", help="folder of the peers' environments")
     parser.add_argument("--page", type=Path, default=Path("benchmarks/RESULTS.md"), help="default: %(default)s")
-    parser.add_argument("--work", type=Path, default=Path(".benchmarks"), help="folder for the figures")
-    parser.add_argument("--fresh", action="store_true", help="discard the figures of an interrupted benchmark")
     arguments = parser.parse_args()
-    folder = arguments.work / ("quick" if arguments.quick else "full")
-    if arguments.fresh:
-        shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
-    command = "python -m benchmarks" + " --quick" * arguments.quick
     sizes = QUICK if arguments.quick else Sizes()
-    bench = Bench(folder, sizes, arguments.peers, lambda line: print(line, file=sys.stderr, flush=True))
-    start = bench.saved("about", lambda: about(command))
+    bench = Bench(sizes, arguments.peers, lambda line: print(line, file=sys.stderr, flush=True))
+    start = about("python -m benchmarks" + " --quick" * arguments.quick)
     with server() as url:
         text = write_page(bench, start, url, arguments.quick)
     arguments.page.write_text(text, "utf-8")
-    last = folder.with_name(f"{folder.name}-last")
-    shutil.rmtree(last, ignore_errors=True)
-    folder.rename(last)
     print(f"written: {arguments.page}")
 
 

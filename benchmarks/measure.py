@@ -1,4 +1,4 @@
-"""Measures every figure in its own process and saves it as JSON, so that an interrupted benchmark can resume.
+"""Measures every figure in its own process.
 
 Nothing here prints results: `benchmarks.page` does. A system that is not installed is "not run", one that fails or
 takes too long has its error; neither is ever a number.
@@ -11,7 +11,6 @@ import math
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,88 +48,82 @@ QUICK = Sizes(
 
 @dataclass
 class Bench:
-    """One benchmark: where its figures are saved, and how they are measured."""
+    """One benchmark: how much is measured, with which peers, and where progress is logged."""
 
-    folder: Path
     sizes: Sizes
     peers: Path | None = None
     log: Callable[[str], None] = field(default=lambda line: None)
-
-    def saved(self, name: str, measure: Callable[[], Figure]) -> Figure:
-        """The saved figure of that name, or a new one. Files are written atomically; "not run" is not saved."""
-        file = self.folder / f"{name}.json"
-        if file.exists():
-            figure: Figure = json.loads(file.read_text("utf-8"))
-            return figure
-        self.log(name)
-        started = time.perf_counter()
-        figure = measure()
-        if "not_run" in figure:
-            return figure
-        figure["took"] = time.perf_counter() - started
-        part = file.with_suffix(".part")
-        part.write_text(json.dumps(figure, indent=1), "utf-8")
-        part.replace(file)
-        return figure
-
-    def minutes(self) -> float:
-        """The time all saved figures took, over all interruptions."""
-        return sum(json.loads(file.read_text("utf-8")).get("took", 0.0) for file in self.folder.glob("*.json")) / 60
 
     def cell(self, system: System, *arguments: object, url: str | None = None) -> Figure:
         """One measurement of one system, with the requests that the server counted meanwhile."""
         python = system.python(self.peers)
         if python is None:
             return {"not_run": "not installed"}
-        command = [python, "-m", f"benchmarks.peers.{system.name}", *map(str, arguments)]
         before = counted(url) if url else None
-        try:
-            done = subprocess.run(
-                command + (["--url", url] if url else []), env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT,
-                capture_output=True, text=True, timeout=self.sizes.limit, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return {"error": f"not done after {self.sizes.limit:.0f} s"}
-        if done.returncode:
-            return {"error": (done.stderr.strip().splitlines() or ["it exited without an error message"])[-1][:200]}
-        figure: Figure = json.loads(done.stdout.strip().splitlines()[-1])
+        command = [python, "-m", f"benchmarks.peers.{system.name}", *map(str, arguments)]
+        done = self._run(command + (["--url", url] if url else []), self.sizes.limit)
+        if "error" in done:
+            return done
+        figure: Figure = json.loads(done["text"].splitlines()[-1])
         if url and before:
             after = counted(url)
             requests = after["requests"] - before["requests"]
             figure |= {"requests": requests, "request_bytes": (after["bytes"] - before["bytes"]) / max(requests, 1)}
         return figure
 
+    def output(self, module: str, arguments: list[str]) -> Figure:
+        """What a benchmark without peers prints."""
+        return self._run([sys.executable, "-m", f"benchmarks.{module}", *arguments], 600.0)
+
+    def _run(self, command: list[str], seconds: float) -> Figure:
+        """What a command prints, or why it printed nothing."""
+        self.log(" ".join(command[2:]))
+        try:
+            done = subprocess.run(
+                command, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True, text=True,
+                timeout=seconds, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return {"error": f"not done after {seconds:.0f} s"}
+        if done.returncode:
+            return {"error": (done.stderr.strip().splitlines() or ["it exited without an error message"])[-1][:200]}
+        return {"text": done.stdout.rstrip()}
+
     def cpu(self, url: str) -> Iterator[Figure]:
         """CPU per message, on the instant model and over HTTP; every repeat goes through all systems in turn."""
         size = ("--conversations", self.sizes.cpu_conversations, "--rounds", ROUNDS)
-        for repeat in range(self.sizes.repeats):
+        once: set[tuple[str, str]] = set()
+        for _ in range(self.sizes.repeats):
             for system in SYSTEMS:
                 for way, more, address in (("instant", (), None), ("http", ("--latency", 50), url)):
-                    if self._measures_again(f"cpu-{system.name}-{way}", repeat):
-                        name = f"cpu-{system.name}-{way}-{repeat}"
-                        figure = self.saved(name, lambda s=system, m=more, a=address: self.cell(s, *size, *m, url=a))  # type: ignore[misc]
+                    if (system.name, way) not in once:
+                        figure = self.cell(system, *size, *more, url=address)
+                        if not self._is_repeated(figure):
+                            once.add((system.name, way))
                         yield {"system": system.name, "way": way, **figure}
 
     def grid(self, url: str) -> Iterator[Figure]:
         """Every latency with every number of conversations, one round each."""
         saturated: set[tuple[str, int]] = set()
+        once: set[tuple[str, int, int]] = set()
         for repeat in range(self.sizes.repeats):
             for latency in self.sizes.latencies:
                 for conversations in self.sizes.conversations:
                     for system in filter(lambda system: system.grid, SYSTEMS):
                         cell = {"system": system.name, "latency": latency, "conversations": conversations}
-                        stem = f"grid-{system.name}-{latency}-{conversations}"
+                        key = (system.name, latency, conversations)
                         if (system.name, latency) in saturated and repeat == 0:
+                            once.add(key)
                             yield {**cell, "not_run": "saturated"}
-                        elif self._measures_again(stem, repeat):
+                        elif key not in once:
                             size = ("--conversations", conversations, "--latency", latency, "--rounds", 1)
-                            figure = self.saved(f"{stem}-{repeat}", lambda s=system, a=size: self.cell(s, *a, url=url))  # type: ignore[misc]
+                            figure = self.cell(system, *size, url=url)
                             if "wall" in figure:
                                 figure["efficiency"] = len(NAMES) * latency / 1000 / figure["wall"]
-                            if repeat == 0 and (
-                                "error" in figure or figure.get("efficiency", math.inf) < self.sizes.saturated
-                            ):
+                            if "error" in figure or figure.get("efficiency", math.inf) < self.sizes.saturated:
                                 saturated.add((system.name, latency))
+                            if not self._is_repeated(figure):
+                                once.add(key)
                             yield {**cell, **figure}
 
     def resume(self) -> Iterator[Figure]:
@@ -138,30 +131,8 @@ class Bench:
         size = ("--conversations", self.sizes.resume_conversations, "--at-once", 32, "--rounds", 1, "--resume")
         for system in SYSTEMS:
             if system.resumes:
-                yield {
-                    "system": system.name,
-                    **self.saved(f"resume-{system.name}", lambda s=system: self.cell(s, *size)),  # type: ignore[misc]
-                }
+                yield {"system": system.name, **self.cell(system, *size)}
 
-    def output(self, name: str, module: str, arguments: list[str]) -> Figure:
-        """What a benchmark without peers prints."""
-
-        def measure() -> Figure:
-            command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
-            try:
-                done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
-            except subprocess.TimeoutExpired:
-                return {"error": "not done after 600 s"}
-            if done.returncode:
-                return {"error": (done.stderr.strip().splitlines() or ["it exited without an error message"])[-1][:200]}
-            return {"text": done.stdout.rstrip()}
-
-        return self.saved(f"other-{name}", measure)
-
-    def _measures_again(self, stem: str, repeat: int) -> bool:
-        """Whether a cell is repeated: not if it was slow, and not if it gave no figure."""
-        if repeat == 0:
-            return True
-        file = self.folder / f"{stem}-0.json"
-        first = json.loads(file.read_text("utf-8")) if file.exists() else {}
-        return "wall" in first and first["wall"] <= self.sizes.once_over
+    def _is_repeated(self, figure: Figure) -> bool:
+        """Whether a cell is measured again: not if it was slow, and not if it gave no figure."""
+        return "wall" in figure and figure["wall"] <= self.sizes.once_over

@@ -78,31 +78,11 @@ def test_a_saturated_system_is_shown_as_not_measured() -> None:
     assert row(page.grid_section(figures), "AG2")[1:] == ["0.050", "·"]
 
 
-def test_an_interrupted_benchmark_resumes_with_its_saved_figures(tmp_path: Path) -> None:
-    measured: list[str] = []
-
-    def measure(name: str) -> dict[str, Any]:
-        measured.append(name)
-        if name == "second" and len(measured) == 2:
-            raise KeyboardInterrupt
-        return {"wall": 1.0}
-
-    for _ in range(2):
-        bench = Bench(tmp_path, QUICK)
-        try:
-            for name in ("first", "second"):
-                bench.saved(name, lambda name=name: measure(name))  # type: ignore[misc]
-        except KeyboardInterrupt:
-            continue
-
-    assert measured == ["first", "second", "second"]
-
-
 def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
     peers = [system for system in SYSTEMS if system.environment]
     assert len(peers) == 5
     for system in peers:
-        assert Bench(tmp_path, QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
+        assert Bench(QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
 
 
 @pytest.mark.nightly
@@ -111,7 +91,7 @@ def test_quick_cells_are_repeated_and_a_saturated_system_is_not_measured_further
     sizes = Sizes(latencies=(1,), conversations=(2, 4), repeats=2, once_over=60, saturated=2.0)
 
     with server() as url:
-        figures = list(Bench(tmp_path, sizes).grid(url))
+        figures = list(Bench(sizes).grid(url))
 
     floor = [figure for figure in figures if figure["system"] == "raw"]
     assert [(figure["conversations"], figure.get("not_run")) for figure in floor] == [
@@ -128,7 +108,7 @@ def test_quick_cells_are_repeated_and_a_saturated_system_is_not_measured_further
 )
 def test_raw_aiohttp_and_parley_run_the_same_conversations_on_the_same_server(system: Any, tmp_path: Path) -> None:
     with server() as url:
-        figure = Bench(tmp_path, QUICK).cell(system, "--conversations", 6, "--rounds", 1, "--latency", 1, url=url)
+        figure = Bench(QUICK).cell(system, "--conversations", 6, "--rounds", 1, "--latency", 1, url=url)
 
     assert figure["messages"] == 24
     assert figure["requests"] == 24 + 16, "including the four warm-up conversations"
@@ -141,7 +121,7 @@ def test_raw_aiohttp_and_parley_run_the_same_conversations_on_the_same_server(sy
 def test_parley_resumes_after_its_model_failed(tmp_path: Path) -> None:
     parley = next(system for system in SYSTEMS if system.name == "parley")
 
-    figure = Bench(tmp_path, QUICK).cell(parley, "--conversations", 40, "--at-once", 4, "--rounds", 1, "--resume")
+    figure = Bench(QUICK).cell(parley, "--conversations", 40, "--at-once", 4, "--rounds", 1, "--resume")
 
     assert 0 < figure["first_call_after"] < figure["wall"]
 
