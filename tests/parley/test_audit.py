@@ -86,7 +86,7 @@ def test_the_terminal_says_it_in_words_and_files_are_written(parley: Callable[..
 @pytest.mark.parametrize(
     ("row", "complaint"),
     [
-        ({"prompt": "x", "completion": "y", "label": True}, "have no pairs"),
+        ({"prompt": "x", "completion": "y", "label": True}, "is not a pair"),
         ({"prompt": "x", "chosen": "y"}, "row 1: not a row of chosen and rejected"),
         ([1], "not a row of chosen and rejected"),
         ({"chosen": [message("user", "a")], "rejected": [{"role": "user"}]}, "not a row of chosen and rejected"),
