@@ -21,10 +21,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from benchmarks.panel import run_panels
 from benchmarks.server import server
 from benchmarks.workload import MESSAGES, median, verdict
-from parley.runs.job import Job
-from parley.runs.options import Options
 
 TARGET = 0.9
 """The least ratio of an executor's throughput to asyncio's."""
@@ -33,21 +32,11 @@ TARGET = 0.9
 def run_once(executor: str, url: str, conversations: int, waves: int, workers: int) -> dict[str, float]:
     """One run: its messages per second, and the seconds until its first unit started."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "run.sqlite"
-        options = Options.model_validate(
-            {
-                "out": str(path),
-                "concurrency": conversations,
-                "cache": False,
-                "executor": executor,
-                "workers": None if executor == "asyncio" else workers,
-            }
-        )
-        config = {"conversations": conversations * waves, "model": f"server/bench?base_url={url}&max_connections=4096"}
+        model = f"server/bench?base_url={url}&max_connections=4096"
+        more = {"executor": executor, "workers": None if executor == "asyncio" else workers}
         requested = time.time()
-        result = asyncio.run(Job.make("benchmarks.panel:Panel", config, options).execute())
-        assert result.complete, result
-        with closing(sqlite3.connect(path)) as db:
+        asyncio.run(run_panels(folder, conversations * waves, conversations, model, **more))
+        with closing(sqlite3.connect(Path(folder) / "run.sqlite")) as db:
             first, last = db.execute("SELECT min(started_at), max(finished_at) FROM units").fetchone()
     return {"messages_a_second": conversations * waves * MESSAGES / (last - first), "start_seconds": first - requested}
 

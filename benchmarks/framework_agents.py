@@ -10,7 +10,6 @@ group chat, which is measured where agent-framework-orchestrations is installed.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import importlib.util
 import itertools
@@ -33,8 +32,8 @@ from benchmarks.panel import PERSONAS
 from benchmarks.panel import InstantClient as ParleyInstant
 from benchmarks.peers.autogen import InstantClient as AutoGenInstant
 from benchmarks.peers.common import Instant
-from benchmarks.streaming import cpu_ms
-from benchmarks.workload import ABOUT, MESSAGES, NAMES, ROUNDS, TASK, median, reply
+from benchmarks.streaming import Case, measure
+from benchmarks.workload import ABOUT, MESSAGES, NAMES, ROUNDS, TASK, reply
 from parley.agents import Debate, FrameworkAgent
 
 
@@ -91,29 +90,13 @@ if importlib.util.find_spec("agent_framework_orchestrations"):
     CASES["Agent Framework's group chat"] = group_chat
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--conversations", type=int, default=32, help="concurrent conversations (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=5, help="measurements of each case (default: %(default)s)")
-    arguments = parser.parse_args()
+def many(converse: Callable[[], Any]) -> Case:
+    async def run(count: int, folder: str) -> None:
+        await asyncio.gather(*(converse() for _ in range(count)))
 
-    def measured(name: str, conversations: int) -> float:
-        async def run(count: int, folder: str) -> None:
-            await asyncio.gather(*(CASES[name]() for _ in range(count)))
-
-        return cpu_ms(run, conversations)
-
-    logging.disable(logging.WARNING)  # a group chat warns that it ends after its last round
-    for name in CASES:
-        measured(name, 2)  # what is loaded on first use
-    figures: dict[str, list[float]] = {name: [] for name in CASES}
-    for _ in range(arguments.repeats):
-        for name in CASES:
-            figures[name].append(measured(name, arguments.conversations))
-    for name, values in figures.items():
-        low, high = min(values), max(values)
-        print(f"{name:32} {median(values):6.3f} ms CPU per message ({low:.3f} to {high:.3f})")
+    return run
 
 
 if __name__ == "__main__":
-    main()
+    logging.disable(logging.WARNING)  # a group chat warns that it ends after its last round
+    measure({name: many(converse) for name, converse in CASES.items()}, __doc__)

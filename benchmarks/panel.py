@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from autogen_core.models import RequestUsage
 from pydantic import BaseModel, ConfigDict
@@ -73,10 +73,16 @@ class Panel:
 
 
 async def run_panels(
-    folder: str, conversations: int, concurrency: int, model: str = "instant/bench", rounds: int = ROUNDS
+    folder: str,
+    conversations: int,
+    concurrency: int,
+    model: str = "instant/bench",
+    rounds: int = ROUNDS,
+    **more: Any,
 ) -> Result:
     """A complete run, as by `parley run`: plan, create the file, converse, record. The reply cache is off."""
-    options = Options(out=str(Path(folder) / "run.sqlite"), concurrency=concurrency, cache=False)
+    out = str(Path(folder) / "run.sqlite")
+    options = Options.model_validate({"out": out, "concurrency": concurrency, "cache": False, **more})
     config = {"conversations": conversations, "model": model, "rounds": rounds}
     result = await Job.make("benchmarks.panel:Panel", config, options).execute()
     assert result.complete, result

@@ -15,7 +15,7 @@ import asyncio
 import gc
 import tempfile
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -149,20 +149,25 @@ def cpu_ms(case: Case, conversations: int) -> float:
         return (time.process_time() - started) / (conversations * MESSAGES) * 1000
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def measure(cases: Mapping[str, Case], about: str | None) -> dict[str, float]:
+    """The median CPU per message of each case, as the command line asks for; every repeat goes through all of them."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--conversations", type=int, default=32, help="concurrent conversations (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=5, help="measurements of each case (default: %(default)s)")
     arguments = parser.parse_args()
-    for case in CASES.values():
+    for case in cases.values():
         cpu_ms(case, 2)  # what is loaded on first use
-    figures: dict[str, list[float]] = {name: [] for name in CASES}
+    figures: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(arguments.repeats):
-        for name, case in CASES.items():
+        for name, case in cases.items():
             figures[name].append(cpu_ms(case, arguments.conversations))
-    middle = {name: median(values) for name, values in figures.items()}
     for name, values in figures.items():
-        print(f"{name:18} {middle[name]:6.3f} ms CPU per message ({min(values):.3f} to {max(values):.3f})")
+        print(f"{name:32} {median(values):6.3f} ms CPU per message ({min(values):.3f} to {max(values):.3f})")
+    return {name: median(values) for name, values in figures.items()}
+
+
+def main() -> None:
+    middle = measure(CASES, __doc__)
     for way, target in (("off", OFF_TARGET), ("streamed", STREAMED_TARGET)):
         share = middle[f"Parley, {way}"] / middle[f"AutoGen, {way}"]
         print(verdict(f"Parley's share, {way}", share, target, at_least=False))
