@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.base.redaction import HiddenAddresses, hide_in_error
@@ -180,7 +180,6 @@ def test_a_search_servers_host_is_hidden_where_it_speaks() -> None:
 NAMES = st.from_regex(r"[a-z]{1,8}(\.[a-z]{2,6}){1,2}", fullmatch=True)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(NAMES, min_size=1, max_size=4, unique=True), st.text(max_size=20), st.integers(1, 65535))
 def test_no_host_of_a_run_survives_and_models_stay_apart(hosts: list[str], text: str, port: int) -> None:
     names = [f"server/M?base_url=http://{host}.corp:{port}/V1&RETRIES=0" for host in hosts]

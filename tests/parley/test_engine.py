@@ -223,10 +223,10 @@ def test_its_fields_are_flags(parley: Callable[..., Any], place: Path, run_file:
     assert run_file("panel.sqlite").done() == {"cider", "mead"}
 
 
-def test_its_file_may_have_any_name(start: Callable[..., Any], place: Path) -> None:
+def test_its_file_may_have_any_name(parley: Callable[..., Any], place: Path) -> None:
     (place / "analysis.py").write_text("from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu): ...\n")
 
-    result = start("run", "analysis.py:Own", *QUICK[2:], "--model", "sim/judge", "--report").end()
+    result = parley("run", "analysis.py:Own", *QUICK[2:], "--model", "sim/judge", "--report")
 
     assert result.status == 0, result.err
     assert "Do scores depend on the identity?" in result.out

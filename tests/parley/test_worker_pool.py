@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from parley.agents import Budget, BudgetSpent
 from parley.runs import Tally
+from parley.runs.executors import pool
 from parley.runs.executors.worker import CHUNK, SharedBudget
 from parley.runs.job import make_study
 from parley.runs.plan import StudySpec
@@ -161,16 +162,20 @@ def runs(pid: int) -> bool:
     return True
 
 
-def test_a_study_that_kills_every_worker_ends_the_run(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
+def test_a_study_that_kills_every_worker_ends_the_run(
+    parley: Callable[..., Any], place: Path, run_file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "MAX_DEATHS_IN_A_ROW", 2)
     (place / "poison.py").write_text(
         "import os, signal\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Poison(Malibu):\n"
         "    async def run(self, unit, models):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
 
-    result = parley("run", "poison.py:Poison", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *TWO)
+    one = ("--executor", "processes", "--workers", "1")
+    result = parley("run", "poison.py:Poison", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *one)
 
     assert result.status == 1
-    assert "parley: stopped: 5 workers died in a row, the last with: worker process" in result.err
+    assert "parley: stopped: 2 workers died in a row, the last with: worker process" in result.err
     assert run_file("a.sqlite").count("planned") == UNITS
 
 
