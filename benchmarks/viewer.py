@@ -22,6 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -139,20 +140,11 @@ RAW = {
 }
 
 
-def processor_ms(work: Callable[[], Any]) -> float:
-    """CPU of server and client, which are one process: it depends less on what else the machine does."""
-    start = time.process_time()
+def timed(work: Callable[[], Any]) -> tuple[float, float]:
+    """Milliseconds of wall time, and of CPU: server and client are one process. CPU depends less on other work."""
+    wall, cpu = time.perf_counter(), time.process_time()
     work()
-    return 1000 * (time.process_time() - start)
-
-
-def timed(work: Callable[[], Any], times: int) -> list[float]:
-    milliseconds = []
-    for _ in range(times):
-        start = time.perf_counter()
-        work()
-        milliseconds.append(1000 * (time.perf_counter() - start))
-    return milliseconds
+    return 1000 * (time.perf_counter() - wall), 1000 * (time.process_time() - cpu)
 
 
 def serving(path: Path) -> tuple[str, Callable[[], None]]:
@@ -182,7 +174,7 @@ def measure(path: Path, times: int) -> dict[str, Any]:
             page: dict[str, Any] = json.load(answer)
             return page
 
-    first_page = timed(lambda: ask(""), 1)[0]
+    first_page = timed(lambda: ask(""))[0]
     start = time.perf_counter()
     slowest_meanwhile, table_after = 0.0, None
     while True:
@@ -197,14 +189,8 @@ def measure(path: Path, times: int) -> dict[str, Any]:
     built = time.perf_counter() - start
     answers = {}
     for name, query in QUERIES.items():
-        cpu = 0.0
-
-        def first(query: str = query) -> None:
-            nonlocal cpu
-            cpu = processor_ms(lambda: ask(query))
-
-        cold = timed(first, 1)[0]
-        warm = timed(lambda query=query: ask(query), times)
+        cold, cpu = timed(partial(ask, query))
+        warm = [timed(partial(ask, query))[0] for _ in range(times)]
         answers[name] = {
             "first": cold,
             "first_cpu": cpu,
@@ -216,9 +202,8 @@ def measure(path: Path, times: int) -> dict[str, Any]:
     raw = {}
     for name, statements in RAW.items():
         with RunFile.open(path) as file:
-            raw[name] = statistics.median(
-                timed(lambda s=statements: [file.rows(statement) for statement in s], max(1, times // 3))
-            )
+            read = partial(lambda file, statements: [file.rows(sql) for sql in statements], file, statements)
+            raw[name] = statistics.median(timed(read)[0] for _ in range(max(1, times // 3)))
     index = next((Path(os.environ["PARLEY_HOME"]) / "viewer").glob("*.sqlite"))
     return {
         "first_page_ms": first_page,
