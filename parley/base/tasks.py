@@ -1,28 +1,38 @@
-"""Coroutines: run to the end by a caller that has no event loop; run together and ended together."""
+"""Coroutines: as functions for callers without an event loop; run together; the last item of a stream."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from parley.base.errors import BudgetSpent, ConfigError, CutShort
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def run_to_end(work: Callable[[], Coroutine[Any, Any, T]], instead: str) -> T:
-    """Run a coroutine; raises `ConfigError` where an event loop is already running.
+def blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The same function for callers without an event loop; it raises `ConfigError` where one is already running.
 
     Args:
-        work: Makes the coroutine.
-        instead: What to await there: "parley.run_async".
+        work: A coroutine function that `parley` has under this name with `_async` at its end.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work())
-    raise ConfigError(f"an event loop is already running, as in a notebook: use await {instead}(...) instead")
+    name = work.__name__.removesuffix("_async")
+
+    @wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(work(*args, **kwargs))
+        raise ConfigError(
+            f"an event loop is already running, as in a notebook: use await parley.{name}_async(...) instead"
+        )
+
+    run.__name__ = run.__qualname__ = name
+    return run
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -11,12 +11,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from parley.agents import Models
 from parley.base.errors import ConfigError
-from parley.base.tasks import run_to_end
-from parley.judging.stardtox import Detoxed
+from parley.base.tasks import blocking
 from parley.judging.stardtox import detox as detox_async
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.reports import cautions
@@ -93,11 +91,4 @@ async def _column(
     return ScorerColumn(scorer.name, scorer.version, tuple(results), caution)
 
 
-def detox(text: str, **settings: Any) -> Detoxed:
-    """Judge a text and revise it until all criteria are met.
-
-    Args:
-        text: The text.
-        settings: Those of `detox_async`, such as `model`, `judge`, `scorer`, `criteria` and `max_iterations`.
-    """
-    return run_to_end(lambda: detox_async(text, **settings), "parley.detox_async")
+detox = blocking(detox_async)

@@ -19,7 +19,7 @@ from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.request import BATCH_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
-from parley.base.tasks import run_to_end
+from parley.base.tasks import blocking
 from parley.judging import Accepted, Checked, HasNotes, Staged, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
@@ -359,28 +359,18 @@ async def _prepare(client: Client, progress: Progress, on_progress: Callable[[Pr
         task.cancel()
 
 
-def run(target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any) -> Result:
+async def run_async(
+    target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any
+) -> Result:
     """Run a study, or resume it, and return how the run ended; the results are in the run file.
+
+    Where an event loop is already running, as in a notebook, await `run_async`; elsewhere call `run`.
 
     Args:
         target: The study's name, or file.py:Class.
         options: How to execute it: concurrency, budget, executor, … Default: as `parley run` without flags.
         out: The run file; the same as `Options(out=…)`. Default: a name under runs/ that follows from the config.
         config: The study's settings, as in a config file: `model="sim/judge"`, `suite="quick"`, …
-    """
-    return run_to_end(lambda: run_async(target, options=options, out=out, **config), "parley.run_async")
-
-
-async def run_async(
-    target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any
-) -> Result:
-    """Like `run`, for use where an event loop is already running, as in a notebook.
-
-    Args:
-        target: The study's name, or file.py:Class.
-        options: How to execute it.
-        out: The run file; the same as `Options(out=…)`.
-        config: The study's settings.
     """
     chosen = options or Options()
     if out is not None:
@@ -399,3 +389,6 @@ async def run_async(
             return result
         job = job.read_check()
     return await job.execute()
+
+
+run = blocking(run_async)

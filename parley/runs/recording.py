@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from parley.agents import Client, Models, RecordedTeam, Transcript
 from parley.base.errors import ConfigError
-from parley.base.tasks import run_to_end
+from parley.base.tasks import blocking
 from parley.judging import Outcome, Unit, UsageEstimate, Verdict
 from parley.runs.engine import Result
 from parley.runs.executor import Executor, InProcess
@@ -143,16 +143,20 @@ async def record_async(
     score: Score | None = None,
     options: Options | None = None,
 ) -> Result:
-    """Like `record`, for use where an event loop is already running, as in a notebook.
+    """Run an AutoGen team on tasks, or resume that, and write every turn and call to a run file.
+
+    Where an event loop is already running, as in a notebook, await `record_async`; elsewhere call `record`.
 
     Args:
-        team: The team, or a function that makes one.
-        tasks: What it is run on.
-        out: The run file.
-        repeats: How often it is run on each task.
-        seed: For the seeds of the calls.
-        score: Turns a transcript into verdicts.
-        options: How to execute the run.
+        team: Any AutoGen team or agent, or a conversation of Parley's; one conversation after the other. Or a function
+            without arguments that makes one: then conversations run concurrently, each with a team of its own.
+        tasks: Texts, or mappings with the key `task`; their other keys become facets of the unit ("identity", …). The
+            task itself may be a conversation so far, as pairs of source and text.
+        out: The run file. The same call resumes it; a team or tasks that have changed are refused.
+        repeats: How often the team is run on each task.
+        seed: Which seeds the calls get, where the model takes them, and which replies of the cache are theirs.
+        score: Turns a transcript into verdicts; by default the numbers in typed replies (`output_content_type`).
+        options: How to execute it: budget, concurrency, cache.
     """
     listed = [{"task": task} if isinstance(task, str) else dict(task) for task in tasks]
     if any("task" not in task for task in listed):
@@ -185,28 +189,4 @@ def _plain(key: str, value: Any) -> Any:
         raise ConfigError("a task is a text, or a list of pairs of source and text") from None
 
 
-def record(
-    team: Any,
-    tasks: Sequence[Task],
-    *,
-    out: str,
-    repeats: int = 1,
-    seed: int = 0,
-    score: Score | None = None,
-    options: Options | None = None,
-) -> Result:
-    """Run an AutoGen team on tasks, or resume that, and write every turn and call to a run file.
-
-    Args:
-        team: Any AutoGen team or agent, or a conversation of Parley's; one conversation after the other. Or a function
-            without arguments that makes one: then conversations run concurrently, each with a team of its own.
-        tasks: Texts, or mappings with the key `task`; their other keys become facets of the unit ("identity", …). The
-            task itself may be a conversation so far, as pairs of source and text.
-        out: The run file. The same call resumes it; a team or tasks that have changed are refused.
-        repeats: How often the team is run on each task.
-        seed: Which seeds the calls get, where the model takes them, and which replies of the cache are theirs.
-        score: Turns a transcript into verdicts; by default the numbers in typed replies (`output_content_type`).
-        options: How to execute it: budget, concurrency, cache.
-    """
-    settings: dict[str, Any] = {"repeats": repeats, "seed": seed, "score": score, "options": options}
-    return run_to_end(lambda: record_async(team, tasks, out=out, **settings), "parley.record_async")
+record = blocking(record_async)
