@@ -150,8 +150,8 @@ def own_study(folder: Path) -> None:
     (folder / "own.py").write_text(OWN)
 
 
-def all_trials(units: int) -> list[Trial]:
-    """Every study that Parley ships, and a user's own: about `units` units in total, few of them long conversations."""
+def trials(units: int) -> list[Trial]:
+    """Most studies, about `units` units in total: many of one call, few of long conversations."""
     few, some, many = max(2, units // 400), max(4, units // 80), max(4, units // 16)
     toxic = ("--data", "prompts.jsonl", "--sets", "moderate", "--completions", "1", "--scorer", "scorer.py:Steady")
     bbq = ("bbq", "--data", "bbq")
@@ -173,6 +173,14 @@ def all_trials(units: int) -> list[Trial]:
         Trial("framing", ("framing", "--topics-from", "topics.txt", "--topics", str(some)), topics(some)),
         Trial("rubric", ("rubric", "--file", "texts.jsonl", "--by", "method", "--rubrics", "bs"), texts_to_score(some)),
         Trial("a user's own", ("own.py:Own", "--size", str(3 * many)), own_study),
+    ]
+
+
+def all_trials(units: int) -> list[Trial]:
+    """Every study that Parley ships, and a user's own."""
+    some, many = max(4, units // 80), max(4, units // 16)
+    return [
+        *trials(units),
         Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(some)),
         Trial("topics", ("topics", "--bias", "age", "--count", str(some), "--tries", "2")),
         Trial("malibu-derive", ("malibu-derive", "--limit", str(some), "--count", "2", "--tries", "2")),
