@@ -252,6 +252,7 @@ def pair_row(name: str, prompt: str, chosen: str, rejected: str, topic: str, **m
 
 
 def message(role: str, content: str) -> dict[str, str]:
+    """One message of a conversation, as TRL and chat templates read it."""
     return {"role": role, "content": content}
 
 
