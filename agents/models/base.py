@@ -26,7 +26,7 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
 from parley.agents.models.prices import Price, price_of
-from parley.agents.models.reply import Reply, redact_reply
+from parley.agents.models.reply import Reply, redact_reply, stored_reply
 from parley.agents.models.request import (
     SHARED,
     THINK_TOKENS,
@@ -313,7 +313,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
             request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
-        cached = current.stored_reply(address) if self.cacheable else None
+        cached = current.read(address, stored_reply) if self.cacheable else None
         if cached is not None:
             report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
         return request, address, cached
@@ -322,7 +322,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         # A reply that was cut before it said anything is asked for again when there is more room. One token may be a
         # space, but then its log-probabilities were asked for.
         if self.cacheable and not (reply.cut and reply.empty and not reply.logprobs):
-            current.store_reply(address, self.name, reply)
+            current.put(address, self.name, reply)
 
     async def _send_by_session(
         self, request: Request, prompt: tuple[PromptMessage, ...], current: Session, address: bytes

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from parley.agents.models.reply import Reply, stored_reply
 from parley.base.errors import ParleyError
 from parley.base.home import say, set_aside
 
@@ -158,8 +157,11 @@ class TextCache:
         raise ParleyError(f"the {self.label} {self.path} cannot be {what}: {self._reason(error)}") from None
 
     def put_text(self, address: bytes, model: str, text: str) -> None:
-        """Committed immediately, unless the last commit was just now: a slow model's replies are all on disk, while a
-        fast model's do not lock the file all the time."""
+        """Store a text; `model` is the name of what made it, for inspecting the file.
+
+        It is committed immediately, unless the last commit was just now: a slow model's replies are all on disk, while
+        a fast model's do not lock the file all the time.
+        """
         self._pending.append((address, model, text, time.time()))
         if time.monotonic() >= self._next_commit:
             self.commit()
@@ -195,18 +197,10 @@ class TextCache:
 
 
 class ReplyCache(TextCache):
-    """The reply cache: model replies by the hash of their request, in one SQLite file.
+    """The reply cache: model replies and search results, by the hash of their request, in one SQLite file.
 
     Args:
         path: the file; it and its folder are created if they do not exist.
     """
 
     label = "reply cache"
-
-    def get(self, address: bytes) -> Reply | None:
-        """The stored reply, marked as `cached`; None if there is none."""
-        return self.read(address, stored_reply)
-
-    def put(self, address: bytes, model: str, reply: Reply) -> None:
-        """Store a reply; `model` is the client's name, for inspecting the file."""
-        self.put_text(address, model, reply.model_dump_json())

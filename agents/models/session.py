@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from parley.agents.models.cache import ReplyCache
-from parley.agents.models.reply import Reply, stored_reply
+from parley.agents.models.reply import Reply
 from parley.agents.transcripts import Call, Turn, record_call
 from parley.base.errors import BudgetSpent, ParleyError
 from parley.base.text import plural
@@ -83,10 +83,6 @@ class PendingReplies:
         self._earlier = earlier
         self._new: list[tuple[bytes, Reply | str]] = []
 
-    def get(self, address: bytes) -> Reply | None:
-        """The reply of an earlier attempt, marked as `cached`; None if there is none."""
-        return self.read(address, stored_reply)
-
     def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
         """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed."""
         text = self._earlier.get(address)
@@ -145,15 +141,17 @@ class Session:
         self.occurrences[request_key] = earlier + 1
         return earlier
 
-    def stored_reply(self, address: bytes) -> Reply | None:
-        """The reply of an earlier attempt at this unit, or from the cache."""
-        reply = self.pending.get(address) if self.pending is not None else None
-        return self.cache.get(address) if reply is None and self.cache is not None else reply
+    def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        """What was stored by an earlier attempt at this unit, or in the cache; None if there is nothing."""
+        for place in (self.pending, self.cache):
+            if place is not None and (found := place.read(address, parse)) is not None:
+                return found
+        return None
 
-    def store_reply(self, address: bytes, model: str, reply: Reply) -> None:
-        """Store a reply in the cache, or else until the unit is done."""
+    def put(self, address: bytes, model: str, reply: Reply | str) -> None:
+        """Store a reply, or a text, in the cache, or else until the unit is done."""
         if self.cache is not None:
-            self.cache.put(address, model, reply)
+            self.cache.put_text(address, model, reply if isinstance(reply, str) else reply.model_dump_json())
         elif self.pending is not None:
             self.pending.put(address, reply)
 

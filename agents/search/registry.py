@@ -76,18 +76,13 @@ class SearchClient:
         return list(await asyncio.shield(search))
 
     async def _search_cached(self, query: str, limit: int) -> list[SearchResult]:
-        session = SESSION.get()
-        cache = session.cache if session is not None and self._cacheable else None
-        pending = session.pending if session is not None and self._cacheable else None
+        session = SESSION.get() if self._cacheable else None
         address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
-        for stored in (pending, cache):
-            if stored is not None and (cached := stored.read(address, read_results)) is not None:
-                return cached
+        if session is not None and (cached := session.read(address, read_results)) is not None:
+            return cached
         results = await self._search_with_retries(query, limit)
-        if cache is not None:
-            cache.put_text(address, self.name, json.dumps(results))
-        elif pending is not None:
-            pending.put(address, json.dumps(results))
+        if session is not None:
+            session.put(address, self.name, json.dumps(results))
         return results
 
     async def _search_with_retries(self, query: str, limit: int) -> list[SearchResult]:

@@ -12,16 +12,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from autogen_core.models import UserMessage
 from autogen_core.tools import FunctionTool
 
 from parley.agents import Client, model
+from tests.agents.common import ASK, KEY
 from tests.agents.conftest import Server
 from tests.vendors.base import StrictServer
 
-KEY = "sk-a-secret-that-must-not-show"
 PROMPT_TOKENS, COMPLETION_TOKENS = 11, 5
-ASK = [UserMessage(content="How many?", source="user")]
 
 
 def count(letters: str) -> int:

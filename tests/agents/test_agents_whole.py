@@ -16,7 +16,6 @@ from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
 from autogen_core.model_context import BufferedChatCompletionContext
 from autogen_core.models import UserMessage
 from PIL import Image as Picture
-from pydantic import BaseModel
 
 from parley.agents import (
     BadRequest,
@@ -24,30 +23,16 @@ from parley.agents import (
     Critique,
     Debate,
     Evaluator,
-    Persona,
     PersonaAgent,
     ReplyCache,
     Session,
     model,
     record_calls,
-    scale,
     session,
 )
 from parley.agents.models.request import Request
 from parley.agents.structured import create
-
-ADA = Persona("Ada", "You are Ada, an auditor.")
-BEN = Persona("Ben", "You are Ben, a baker.")
-TASK = "Should buses be free?"
-SIM = "sim/judge"
-
-
-class Opinion(BaseModel):
-    score: scale(0, 10)  # type: ignore[valid-type]
-
-
-def tool_call(name: str, **arguments: Any) -> list[dict[str, Any]]:
-    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]
+from tests.agents.common import ADA, BEN, SIM, TASK, Opinion, tool_call
 
 
 def count(what: str) -> int:

@@ -31,7 +31,8 @@ from parley.agents.models import Request
 from parley.agents.models.anthropic_messages import rules_for
 from parley.agents.models.batches import Batched
 from parley.base.errors import QuotaSpent
-from tests.agents.providers import ANTHROPIC, ASK, COUNT, AnthropicFormat, ProviderServer, asked, serving, streamed
+from tests.agents.common import ASK
+from tests.agents.providers import ANTHROPIC, COUNT, AnthropicFormat, ProviderServer, asked, serving, streamed
 from tests.vendors.anthropic import Standin
 
 # The SDK warns about models near their end of life; which ones depends on its version.

@@ -22,17 +22,11 @@ from parley.agents import (
     ask,
     model,
     record_calls,
-    scale,
     session,
 )
+from tests.agents.common import ADA, SIM, Opinion
 
-ADA = Persona("Ada", "You are Ada, an auditor.")
 PROMPT = "Should buses be free?"
-SIM = "sim/judge"
-
-
-class Opinion(BaseModel):
-    score: scale(0, 10)  # type: ignore[valid-type]
 
 
 async def test_plain_text() -> None:

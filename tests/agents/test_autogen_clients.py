@@ -10,7 +10,7 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent, SocietyOfMindAgent
 from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
 from autogen_agentchat.tools import AgentTool
-from autogen_core.models import ModelFamily, UserMessage
+from autogen_core.models import ModelFamily
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
@@ -23,7 +23,6 @@ from parley.agents import (
     ConfigError,
     Critique,
     Debate,
-    Persona,
     PersonaAgent,
     RateLimited,
     ReplyCache,
@@ -37,12 +36,7 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.guests import wrap_clients
-
-ADA = Persona("Ada", "You are Ada, an auditor.")
-BEN = Persona("Ben", "You are Ben, a baker.")
-TASK = "Should buses be free?"
-KEY = "sk-a-secret-that-must-not-show"
-ASK = [UserMessage(content="How many?", source="user")]
+from tests.agents.common import ADA, ASK, BEN, KEY, TASK
 
 
 class Score(BaseModel):

@@ -14,12 +14,11 @@ from autogen_core import CancellationToken
 
 from parley.agents import Budget, ConfigError, Debate, Persona, Session, Turn, model, record_calls, session, shuffled
 from parley.base.errors import BudgetSpent
+from tests.agents.common import SIM, TASK
 
 PANEL = [Persona(name, f"You are {name}, a councillor.") for name in ("Ada", "Ben", "Cy", "Dee")]
 NAMES = [persona.name for persona in PANEL]
 RAY, EVE = Persona("Ray", "You are Ray, the referee."), Persona("Eve", "You are Eve, the chair.")
-TASK = "Should buses be free?"
-SIM = "sim/judge"
 
 
 def sources(turn: Turn) -> list[str]:

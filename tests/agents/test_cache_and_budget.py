@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from autogen_core.models import RequestUsage, UserMessage
+from autogen_core.models import UserMessage
 from autogen_core.tools import FunctionTool
 from pydantic import BaseModel
 
@@ -25,9 +25,7 @@ from parley.agents import (
     record_calls,
     session,
 )
-from parley.agents.models import Reply
-
-ASK = [UserMessage(content="How many?", source="user")]
+from tests.agents.common import ASK
 
 
 class Score(BaseModel):
@@ -212,7 +210,6 @@ async def test_budgets_in_tokens_and_money_stop_the_next_call(server: Any, budge
 def test_a_slow_models_reply_is_on_disk_immediately(tmp_path: Path) -> None:
     """A run that is killed while it waits for the next reply does not pay for this one again."""
     cache = ReplyCache(tmp_path / "replies.sqlite")
-    reply = Reply(finish_reason="stop", content="slow", usage=RequestUsage(1, 1), cached=False)
-    cache.put(b"1", "a/slow", reply)
+    cache.put_text(b"1", "a/slow", "{}")
     with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
         assert db.execute("SELECT count(*) FROM replies").fetchone() == (1,)

@@ -19,9 +19,7 @@ from autogen_core.tools import FunctionTool
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, RateLimited, model, record_calls
-
-KEY = "sk-a-secret-that-must-not-show"
-ASK = [UserMessage(content="How many?", source="user")]
+from tests.agents.common import ASK, KEY
 
 
 class Score(BaseModel):

@@ -34,13 +34,10 @@ from parley.agents import (
     shuffled,
     simultaneous,
 )
+from tests.agents.common import ADA, BEN, KEY, TASK
 
-ADA = Persona("Ada", "You are Ada, an auditor.")
-BEN = Persona("Ben", "You are Ben, a baker.")
 REF = Persona("Ref", "You are the referee.")
 SIM = "sim/judge?base=6&noise=0"
-TASK = "Should buses be free?"
-KEY = "sk-a-secret-that-must-not-show"
 
 
 class Opinion(BaseModel):

@@ -25,17 +25,8 @@ from autogen_core.models import ModelFamily, UserMessage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents import ConfigError, Critique, Cue, Debate, Persona, PersonaAgent, model, scale, simultaneous
-
-ADA = Persona("Ada", "You are Ada, an auditor.")
-BEN = Persona("Ben", "You are Ben, a baker.")
-CY = Persona("Cy", "You are Cy, a cyclist.")
-TASK = "Should buses be free?"
-SIM = "sim/judge"
-
-
-class Opinion(BaseModel):
-    score: scale(0, 10)  # type: ignore[valid-type]
+from parley.agents import ConfigError, Critique, Cue, Debate, Persona, PersonaAgent, model, simultaneous
+from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
 
 
 def replay(*replies: str) -> ReplayChatCompletionClient:

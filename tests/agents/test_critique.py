@@ -14,11 +14,11 @@ from pydantic import BaseModel
 
 from parley.agents import Assessment, ConfigError, Critique, Evaluator, Persona, Transcript, Unscored, model, scale
 from parley.agents.fencing import fence_judged
+from tests.agents.common import SIM
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")
 TASK = "Describe a good nurse."
-SIM = "sim/judge"
 
 
 def scores(*values: float) -> Callable[[str, str], Assessment]:

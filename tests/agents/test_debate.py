@@ -16,7 +16,6 @@ from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermi
 from autogen_agentchat.messages import TextMessage
 from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
-from pydantic import BaseModel
 
 from parley.agents import (
     ConfigError,
@@ -29,21 +28,12 @@ from parley.agents import (
     Usage,
     load_personas,
     model,
-    scale,
     shuffled,
     simultaneous,
 )
+from tests.agents.common import ADA, BEN, CY, SIM, TASK, Opinion
 
-ADA = Persona("Ada", "You are Ada, an auditor.")
-BEN = Persona("Ben", "You are Ben, a baker.")
-CY = Persona("Cy", "You are Cy, a cyclist.")
 RAY = Persona("Ray", "You are Ray, the referee.")
-TASK = "Should buses be free?"
-SIM = "sim/judge"
-
-
-class Opinion(BaseModel):
-    score: scale(0, 10)  # type: ignore[valid-type]
 
 
 def speakers(turns: Sequence[Turn]) -> list[str]:

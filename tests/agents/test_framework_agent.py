@@ -23,17 +23,14 @@ from parley.agents import (
     ConfigError,
     Critique,
     Debate,
-    Persona,
     ReplyCache,
     Session,
     Usage,
     session,
 )
 from parley.agents.framework_agent import FrameworkAgent
+from tests.agents.common import BEN, KEY, TASK
 
-BEN = Persona("Ben", "You are Ben, a baker.")
-TASK = "Should buses be free?"
-KEY = "sk-a-secret-that-must-not-show"
 Make = Callable[..., FrameworkAgent]
 CALL = {"id": "c1", "type": "function", "function": {"name": "fare", "arguments": '{"city": "Ghent"}'}}
 

@@ -29,7 +29,8 @@ from parley.agents import (
     session,
 )
 from parley.agents.models.google_messages import efforts_of
-from tests.agents.providers import ASK, COUNT, GOOGLE, KEY, GoogleFormat, ProviderServer, asked, serving, streamed
+from tests.agents.common import ASK, KEY
+from tests.agents.providers import COUNT, GOOGLE, GoogleFormat, ProviderServer, asked, serving, streamed
 from tests.vendors.google import Standin
 
 WIRE = GoogleFormat()

@@ -29,18 +29,7 @@ from PIL import Image as Picture
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, Critique, Debate, Persona, PersonaAgent
-
-ADA = Persona("Ada", "You are Ada, an auditor.")
-BEN = Persona("Ben", "You are Ben, a baker.")
-TASK = "Should buses be free?"
-SIM = "sim/judge"
-
-
-def chunk(text: str | None = None, finish: str | None = None, **delta: Any) -> dict[str, Any]:
-    return {"choices": [{"delta": {"content": text, **delta}, "finish_reason": finish}]}
-
-
-USAGE = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}}
+from tests.agents.common import ADA, BEN, SIM, TASK, USAGE, chunk, tool_call
 
 
 def openai(server: Any) -> OpenAIChatCompletionClient:
@@ -120,10 +109,6 @@ async def test_external_termination_works_between_turns(server: Any) -> None:
             sources.append(item.source)
             ends.set()
         assert sources[:2] == ["user", "Xi"]
-
-
-def tool_call(name: str, **arguments: Any) -> list[dict[str, Any]]:
-    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]
 
 
 async def test_tool_calls_and_results_are_streamed_and_conditions_see_them(server: Any) -> None:

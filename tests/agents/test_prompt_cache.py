@@ -11,7 +11,6 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from autogen_agentchat.messages import TextMessage
 from autogen_core import CancellationToken
-from autogen_core.models import UserMessage
 from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +20,11 @@ from parley.agents.models.google_messages import read_answer
 from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.prices import Price, price_of
 from parley.agents.models.servers import DeepSeekClient
+from tests.agents.common import ASK
 
 # The SDK warns about models near their end of life; which ones depends on its version.
 pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")
 
-ASK = [UserMessage(content="How many?", source="user")]
 TASK = "A very long task about buses, and who should pay for them. " * 60
 PANEL = [Persona(name, f"You are {name}, a councillor.") for name in ("Ada", "Ben", "Cy")]
 LOOKBACK = 20

@@ -38,12 +38,11 @@ from parley.agents import (
     session,
 )
 from parley.base.errors import Unreachable
+from tests.agents.common import ASK, KEY
 from tests.agents.providers import (
     ANTHROPIC,
-    ASK,
     COMPLETION_TOKENS,
     GOOGLE,
-    KEY,
     OPENAI,
     PROMPT_TOKENS,
     PROVIDERS,

@@ -10,16 +10,13 @@ import pytest
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from parley.agents import Assessment, StructuredReply, scale, structured_reply
+from parley.agents import Assessment, StructuredReply, structured_reply
 from parley.agents.models.compatible import ServerClient
 from parley.agents.readout import values
+from tests.agents.common import Opinion
 
 ASK = [UserMessage(content="Score it.", source="user")]
 Token = str | tuple[str, Mapping[str, float]]
-
-
-class Opinion(BaseModel):
-    score: scale(0, 10)  # type: ignore[valid-type]
 
 
 class Continuing(ServerClient):

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from autogen_core.models import UserMessage
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, model, register
 from parley.agents.models import PROVIDERS, split_name
-
-ASK = [UserMessage(content="How many?", source="user")]
+from tests.agents.common import ASK
 
 ACME = """
 from typing import ClassVar

@@ -16,8 +16,7 @@ from autogen_core.models import AssistantMessage, UserMessage
 from pydantic import BaseModel, Field
 
 from parley.agents import AuthError, BadRequest, Client, ConfigError, model, record_calls
-
-ASK = [UserMessage(content="How many?", source="user")]
+from tests.agents.common import ASK
 
 
 class Score(BaseModel):

@@ -15,16 +15,7 @@ from autogen_agentchat.teams import SelectorGroupChat, Swarm
 from parley.agents import ConfigError, Debate, Persona, PersonaAgent, by_function, by_handoff, by_model, model
 from parley.agents.messages import Event
 from parley.agents.speaking_order import SELECTOR_PROMPT
-
-ADA = Persona("Ada", "You are Ada, an auditor.")
-BEN = Persona("Ben", "You are Ben, a baker.")
-CY = Persona("Cy", "You are Cy, a cyclist.")
-TASK = "Should buses be free?"
-SIM = "sim/judge"
-
-
-def tool_call(name: str) -> list[dict[str, Any]]:
-    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}]
+from tests.agents.common import ADA, BEN, CY, SIM, TASK, tool_call
 
 
 async def test_a_model_chooses_as_in_a_selector_group_chat(server: Any) -> None:

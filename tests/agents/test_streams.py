@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from autogen_core import FunctionCall
-from autogen_core.models import UserMessage
 from autogen_core.tools import FunctionTool
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,16 +14,7 @@ from hypothesis import strategies as st
 from parley.agents import BadRequest, Budget, ServerFault, Session, record_calls, session
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.reply import StreamRedactor, redact
-
-KEY = "sk-a-secret-that-must-not-show"
-ASK = [UserMessage(content="How many?", source="user")]
-
-
-def chunk(text: str | None = None, finish: str | None = None, **delta: Any) -> dict[str, Any]:
-    return {"choices": [{"delta": {"content": text, **delta}, "finish_reason": finish}]}
-
-
-USAGE = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}
+from tests.agents.common import ASK, KEY, USAGE, chunk
 
 
 async def test_streaming_gives_text_as_it_arrives_and_then_the_usage(server: Any) -> None:

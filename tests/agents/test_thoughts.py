@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent
-from autogen_core.models import CreateResult, RequestUsage, UserMessage
+from autogen_core.models import CreateResult, RequestUsage
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
@@ -39,8 +39,8 @@ from parley.agents.models.thoughts import (
     split_thought,
 )
 from parley.base.errors import CutShort
+from tests.agents.common import ASK, chunk
 
-ASK = [UserMessage(content="How many?", source="user")]
 INLINE = '<think>Perhaps {"score": 1} or not.</think>\n\n{"score": 9}'
 
 
@@ -51,10 +51,6 @@ class Score(BaseModel):
 def completion(message: dict[str, Any], finish: str = "stop", **usage: Any) -> str:
     counts = {"prompt_tokens": 12, "completion_tokens": 30, **usage}
     return json.dumps({"choices": [{"finish_reason": finish, "message": message}], "usage": counts})
-
-
-def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
-    return {"choices": [{"delta": delta, "finish_reason": finish}]}
 
 
 SPLIT = [
@@ -166,7 +162,7 @@ async def test_a_reply_has_its_thought_apart(server: Any, message: dict[str, Any
     ],
 )
 async def test_a_streamed_reply_shows_only_its_answer(server: Any, deltas: list[dict[str, Any]]) -> None:
-    server.streams(*(chunk(**delta) for delta in deltas), chunk("stop"))
+    server.streams(*({"choices": [{"delta": delta}]} for delta in deltas), chunk(finish="stop"))
     *texts, reply = [part async for part in server.client().create_stream(ASK)]
     assert "".join(texts) == "Seven."
     assert (reply.content, reply.thought) == ("Seven.", "Six? No.")

@@ -11,6 +11,7 @@ from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from parley.agents import Debate, Persona, Session, session
+from tests.agents.common import TASK
 
 trace = pytest.importorskip("opentelemetry.trace")
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
@@ -19,7 +20,6 @@ memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_expo
 
 ADA, BEN = Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")
 SIM = "sim/judge?latency=0.01"
-TASK = "Should buses be free?"
 
 
 @pytest.fixture

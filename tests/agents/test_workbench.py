@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_core.tools import FunctionTool, StaticWorkbench
 
-from parley.agents import ConfigError, Debate, Persona, PersonaAgent, model
+from parley.agents import ConfigError, Debate, PersonaAgent, model
+from tests.agents.common import ADA, tool_call
 
-ADA = Persona("Ada", "You are Ada, an auditor.")
 SERVER = '''
 from mcp.server.fastmcp import FastMCP
 
@@ -39,10 +38,6 @@ def count(what: str) -> int:
 
 def workbench() -> StaticWorkbench:
     return StaticWorkbench([FunctionTool(count, description="Count the letters.")])
-
-
-def tool_call(name: str, **arguments: Any) -> list[dict[str, Any]]:
-    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]
 
 
 async def test_a_persona_uses_a_workbench_as_an_assistant_does(server: Any) -> None:

@@ -19,6 +19,7 @@ from autogen_core.models import RequestUsage
 from parley.agents import ParleyError, ReplyCache
 from parley.agents.models import Reply
 from parley.agents.models.cache import TextCache
+from parley.agents.models.reply import stored_reply
 from parley.judging.toxicity.registry import CachedScorer, ScoreCache
 from parley.judging.toxicity.scorer import Toxicity
 from tests.panels import TINY_PANEL
@@ -161,11 +162,11 @@ def test_a_cache_that_another_process_has_replaced_is_not_set_aside(
     overwritten_pages(path)
     caches = [ReplyCache(path), ReplyCache(path)]
     for number, cache in enumerate(caches):
-        assert cache.get(bytes([number]) * 20) is None
-        cache.put(bytes([number]) * 20, "m", reply(f"fresh {number}"))
+        assert cache.read(bytes([number]) * 20, stored_reply) is None
+        cache.put_text(bytes([number]) * 20, "m", reply(f"fresh {number}"))
         cache.commit()
     for cache in caches:
-        assert [cache.get(bytes([number]) * 20).content for number in range(2)] == ["fresh 0", "fresh 1"]  # type: ignore[union-attr]
+        assert [cache.read(bytes([number]) * 20, stored_reply).content for number in range(2)] == ["fresh 0", "fresh 1"]  # type: ignore[union-attr]
         cache.close()
     assert sorted(file.name for file in tmp_path.glob("*.damaged*") if file.suffix == ".damaged") == [
         "replies.sqlite.damaged"
@@ -173,14 +174,14 @@ def test_a_cache_that_another_process_has_replaced_is_not_set_aside(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-def reply(text: str) -> Reply:
-    return Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False)
+def reply(text: str) -> str:
+    return Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False).model_dump_json()
 
 
 def fill(path: Path, count: int = 400) -> None:
     cache = ReplyCache(path)
     for number in range(count):
-        cache.put(number.to_bytes(20, "big"), "m", reply("word " * 50))
+        cache.put_text(number.to_bytes(20, "big"), "m", reply("word " * 50))
     cache.close()
 
 
@@ -194,13 +195,13 @@ def test_a_damaged_entry_is_a_miss_and_is_replaced(
         db.execute("INSERT INTO replies VALUES (?, 'm', ?, 0)", (ADDRESS, stored))
         db.commit()
     cache = ReplyCache(path)
-    assert cache.get(ADDRESS) is None
+    assert cache.read(ADDRESS, stored_reply) is None
     assert capsys.readouterr().err == (
         f"parley: the reply cache {path} has an entry that cannot be read; such entries are made again\n"
     )
-    cache.put(ADDRESS, "m", reply("fresh"))
+    cache.put_text(ADDRESS, "m", reply("fresh"))
     cache.commit()
-    assert (found := cache.get(ADDRESS)) is not None
+    assert (found := cache.read(ADDRESS, stored_reply)) is not None
     assert found.content == "fresh"
     cache.close()
 
@@ -267,7 +268,7 @@ def test_too_many_open_files_leave_the_cache_alone(tmp_path: Path) -> None:
     )
     assert [file.name for file in tmp_path.iterdir()] == ["replies.sqlite"]
     cache = ReplyCache(path)
-    assert cache.get((1).to_bytes(20, "big")) is not None
+    assert cache.read((1).to_bytes(20, "big"), stored_reply) is not None
     cache.close()
 
 

@@ -1,0 +1,37 @@
+"""The people, the questions and the servers' messages that many of these tests use."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from autogen_core.models import UserMessage
+from pydantic import BaseModel
+
+from parley.agents import Persona, scale
+
+ADA = Persona("Ada", "You are Ada, an auditor.")
+BEN = Persona("Ben", "You are Ben, a baker.")
+CY = Persona("Cy", "You are Cy, a cyclist.")
+TASK = "Should buses be free?"
+SIM = "sim/judge"
+ASK = [UserMessage(content="How many?", source="user")]
+KEY = "sk-a-secret-that-must-not-show"
+
+
+class Opinion(BaseModel):
+    score: scale(0, 10)  # type: ignore[valid-type]
+
+
+def tool_call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+    """A call of a tool, as chat completions have it."""
+    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]
+
+
+def chunk(text: str | None = None, finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    """One event of a streamed chat completion."""
+    return {"choices": [{"delta": {"content": text, **delta}, "finish_reason": finish}]}
+
+
+USAGE = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}}
+"""The last event of a stream."""
