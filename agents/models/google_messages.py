@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
+import ssl
 import uuid
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import aiohttp
+import certifi
 from autogen_core import FunctionCall
 from autogen_core.models import FinishReasons, RequestUsage
 from google.genai import Client as GenaiClient
@@ -71,6 +75,14 @@ class LimitedResponse(aiohttp.ClientResponse):
         return self._body
 
 
+@lru_cache(maxsize=1)
+def _certificates() -> ssl.SSLContext:
+    """Those that the SDK trusts. It would load them three times for every client, at 50 ms of CPU each."""
+    return ssl.create_default_context(
+        cafile=os.environ.get("SSL_CERT_FILE", certifi.where()), capath=os.environ.get("SSL_CERT_DIR")
+    )
+
+
 def open_sdk(
     base_url: str, key: str, response_class: type[LimitedResponse]
 ) -> tuple[aiohttp.ClientSession, GenaiClient]:
@@ -87,7 +99,7 @@ def open_sdk(
         # is not set because it is sent as the server's deadline, and Google rejects deadlines below ten seconds.
         retry_options=types.HttpRetryOptions(attempts=1),
         # A redirect would send the key to another server: aiohttp forwards the header that contains it.
-        async_client_args={"allow_redirects": False},
+        async_client_args={"allow_redirects": False, "ssl": _certificates(), "verify": _certificates()},
         aiohttp_client=session,
     )
     return session, GenaiClient(vertexai=False, api_key=key, http_options=http)

@@ -2,7 +2,6 @@
 
     python -m tests.vendors --to benchmarks/VENDORS.md
     python -m tests.vendors --only bbq,openai
-    python -m tests.vendors --part forms
 
 Ends with status 1 if anything ended otherwise than it should; the faults are listed below the table.
 """
@@ -15,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.chaos.studies import Trial
 from tests.vendors.base import KINDS, standins
 from tests.vendors.table import Cell, set_keys, studies, try_forms, try_out
 
@@ -42,20 +42,23 @@ answers, for every study. The answers of a run take the forms in turn, so that e
 before texts of every study that has them."""
 
 
-def fill_table(only: list[str], report: bool) -> dict[tuple[str, str, str], Cell]:
+def chosen(only: list[str]) -> Iterator[tuple[Trial, str]]:
+    """Every study with every vendor, or those that are named."""
+    names = sorted({name for name in standins() if name in only} or standins())
+    for trial in [trial for trial in studies() if any(word in trial.name for word in only)] or studies():
+        for name in names:
+            print(f"{trial.name}, {name}", file=sys.stderr)
+            yield trial, name
+
+
+def fill_table(only: list[str]) -> dict[tuple[str, str, str], Cell]:
     """All cells, by study, kind and vendor."""
-    vendors, trials = standins(), studies()
-    chosen = {name for name in vendors if name in only} or set(vendors)
-    wanted = [trial for trial in trials if any(word in trial.name for word in only)] or trials
     cells: dict[tuple[str, str, str], Cell] = {}
-    for trial in wanted:
-        for name in sorted(chosen):
-            plain = None
-            for kind in KINDS:
-                cell = cells[trial.name, kind, name] = try_out(trial, vendors[name], kind, plain)
-                plain = plain or cell.ending
-            if report:
-                print(f"\r{trial.name:<20}{name:<20}", end="", file=sys.stderr, flush=True)
+    for trial, name in chosen(only):
+        plain = None
+        for kind in KINDS:
+            cell = cells[trial.name, kind, name] = try_out(trial, standins()[name], kind, plain)
+            plain = plain or cell.ending
     return cells
 
 
@@ -71,18 +74,13 @@ def lines(cells: Cells) -> Iterator[str]:
             yield f"| {study} | {kind} | {' | '.join(words)} |"
 
 
-def fill_forms(only: list[str], report: bool) -> dict[tuple[str, str, str], Cell]:
+def fill_forms(only: list[str]) -> dict[tuple[str, str, str], Cell]:
     """Cells by form, vendor and study."""
-    vendors, trials = standins(), studies()
-    names = sorted({name for name in vendors if name in only} or set(vendors))
-    wanted = [trial for trial in trials if any(word in trial.name for word in only)] or trials
-    cells: dict[tuple[str, str, str], Cell] = {}
-    for trial in wanted:
-        for name in names:
-            cells |= {(form, name, trial.name): cell for form, cell in try_forms(trial, vendors[name]).items()}
-            if report:
-                print(f"\r{trial.name:<20}{name:<20}", end="", file=sys.stderr, flush=True)
-    return cells
+    return {
+        (form, name, trial.name): cell
+        for trial, name in chosen(only)
+        for form, cell in try_forms(trial, standins()[name]).items()
+    }
 
 
 def form_lines(cells: Cells) -> Iterator[str]:
@@ -101,18 +99,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.vendors", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="only these studies and vendors: A,B")
     parser.add_argument("--to", type=Path, help="write the table to this file")
-    parser.add_argument("--part", choices=("kinds", "forms"), help="only the table of kinds of replies, or of thoughts")
     parsed = parser.parse_args()
     set_keys()
     began = time.monotonic()
     only = [word for word in parsed.only.split(",") if word]
-    report = sys.stderr.isatty()
-    cells = fill_table(only, report) if parsed.part != "forms" else {}
-    forms = fill_forms(only, report) if parsed.part != "kinds" else {}
+    cells, forms = fill_table(only), fill_forms(only)
     faults = [(key, fault) for key, cell in [*cells.items(), *forms.items()] for fault in cell.faults]
-    parts = ["# Studies and vendors", "", LEGEND, "", *(lines(cells) if cells else ()), ""]
-    if forms:
-        parts += [FORMS_LEGEND, "", *form_lines(forms), ""]
+    parts = ["# Studies and vendors", "", LEGEND, "", *lines(cells), "", FORMS_LEGEND, "", *form_lines(forms), ""]
     runs = f"{len(cells):,} runs and {len(forms):,} cells of form, vendor and study, {len(faults)} faults"
     text = "\n".join([*parts, f"{runs} (`python -m tests.vendors`)."])
     print(text)
