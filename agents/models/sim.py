@@ -4,7 +4,7 @@ Replies depend on the seed only, and contain effects of a known size, so that an
 truth. A simulated model fills in any of our schemas, and finds the labels in the prompt ("Candidate A (female)"). Every
 report on one says that it is simulated.
 
-`sim_options` has the options, of which effects by label are the most important. Where a prompt says a label in other
+`sim_options` has the options; the most important ones are effects by label. Where a prompt says a label in other
 words ("a woman"), the study tells which label they stand for (`label_words`). `sim_judge` defines how judges of a panel
 react to what they hear. Points are those of the scale in the reply's schema, else in the prompt ("from 0 to 100").
 """

