@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import aiohttp
 
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.models.http import MAX_BYTES, open_session, read_body, retry_seconds, server_message
+from parley.agents.models.http import MAX_BYTES, open_session, read_body, retry_seconds, server_message, status_error
 from parley.agents.models.reply import redact
 from parley.agents.models.retries import MAX_WAIT_SECONDS, backoff
 from parley.agents.models.throttle import Throttle
@@ -114,7 +114,13 @@ class Remote(ABC):
             ) as response:
                 raw = await read_body(response, MAX_BYTES)
                 if response.status != 200:
-                    raise self.error(response.status, response.headers, raw)
+                    raise status_error(
+                        f"{self.name}: {self.base_url}",
+                        response.status,
+                        server_message(raw, self.key),
+                        key_variable=self.key_variable,
+                        retry_after=retry_seconds(response.headers),
+                    )
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {TIMEOUT:g} s") from None
         except aiohttp.ClientError as error:
@@ -129,19 +135,6 @@ class Remote(ABC):
         """The error for a reply that is not as documented."""
         start = redact(raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw), self.key)[:60]
         return ServerFault(f"{self.name}: {self.base_url} sent an unexpected reply: {start!r}")
-
-    def error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
-        """The error for a status other than 200."""
-        where = f"{self.name}: {self.base_url} answered {status}"
-        if status in (401, 403):
-            return AuthError(f"{where}, the key was refused; check {self.key_variable}")
-        after = retry_seconds(headers)
-        if status == 429:
-            return RateLimited(f"{where}, too many requests", retry_after=after)
-        message = server_message(raw, self.key)
-        if status >= 500 or status == 408:
-            return ServerFault(f"{where}{message}", retry_after=after)
-        return BadRequest(f"{where}{message}")
 
     async def close(self) -> None:
         if self._session is not None:
