@@ -71,7 +71,7 @@ def write_run(path: Path, rows: int, identities: int, seed: int) -> None:
 
 def _size(unit: Unit, study: Malibu) -> int:
     metrics = len(study.rubric.names)
-    return len(study.judges) * study.config.rounds * (metrics if unit.facets["phase"] == 1 else 2 * metrics + 1)
+    return len(study.panel.judges) * study.config.rounds * (metrics if unit.facets["phase"] == 1 else 2 * metrics + 1)
 
 
 def _verdicts(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verdict, ...]:
@@ -81,7 +81,7 @@ def _verdicts(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verd
     shared = rng.normal(0, 0.8)
     verdicts = []
     for round in range(1, study.config.rounds + 1):
-        for judge in study.judges:
+        for judge in study.panel.judges:
             totals = {}
             origin: dict[str, Any] = {"judge": judge.name, "role": "debater", "round": round}
             for side, label in sides.items():

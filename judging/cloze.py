@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, seed_from
-from parley.judging.config import NameList, call_options
+from parley.judging.config import NameList, call_options, limit_field, require_each_once
 from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.cloze import BLANK, KINDS, load, sample
 
@@ -35,8 +35,8 @@ class ClozeConfig(BaseModel, extra="forbid", frozen=True):
     model: NameList = Field(
         [DEFAULT_MODEL], description="model under test, as provider/model; several models get the same sentences"
     )
-    limit: int | None = Field(None, ge=1, description="number of sentences to sample, evenly over bias types (all)")
-    repeats: int = Field(1, ge=1, description="number of times each sentence is asked, each in an order of its own")
+    limit: int | None = limit_field("number of sentences to sample, evenly over bias types")
+    repeats: int = Field(1, ge=1, description="number of times each sentence is asked, with its words in a new order")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(100, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample, the orders and every call")
@@ -57,8 +57,7 @@ class ClozeStudy:
         self.config = config
         if not config.data:
             raise ConfigError("cloze needs data: --data FILE, a .csv file with sentences and three words for each")
-        if not config.model or len(set(config.model)) < len(config.model):
-            raise ConfigError("at least one model is needed, and none may be given twice")
+        require_each_once(model=config.model)
         self.cloze = load(config.data)
         chosen = sample(self.cloze.items, config.limit, config.seed) if config.limit else self.cloze.items
         self._items = {item.id: item for item in chosen}

@@ -1,4 +1,4 @@
-"""What the configs of studies share: fields, named designs, options of model calls, shipped data, and methods by name.
+"""What the configs of studies share: fields, options of model calls, shipped data, and methods by name.
 
 Data (rubrics, bias types, personas) comes by a shipped name, or from the user's TOML file. A study that compares
 methods has one `Methods`; each method is a small class with `name`, `Settings` and what else the study's protocol
@@ -40,18 +40,18 @@ def limit_field(what: str) -> Any:
     return Field(None, ge=1, description=f"{what} (default: all)")
 
 
-def with_design(config: C, designs: Mapping[Any, Mapping[str, Any]], name: str) -> C:
-    """A config with the values of a named design; keys that were given win.
-
-    The study stores what this returns, so that a run file has every value, whatever its design means later.
+def require_each_once(**lists: Sequence[str]) -> None:
+    """Refuse a list that is empty, or that names something twice.
 
     Args:
-        config: The config, with a key `design`.
-        designs: The values of keys, by design.
-        name: The design.
+        lists: The lists by their keys in the config.
     """
-    values = {key: value for key, value in designs[name].items() if key not in config.model_fields_set}
-    return config.model_copy(update={"design": name, **values})
+    for key, names in lists.items():
+        flag = f"--{key.replace('_', '-')}"
+        if not names:
+            raise ConfigError(f"{flag} is empty: give at least one")
+        if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+            raise ConfigError(f"{flag}: '{twice}' is given twice")
 
 
 def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
@@ -102,11 +102,6 @@ class NoSettings(BaseModel, extra="forbid", frozen=True):
 
 class Methods(Registry, Generic[M]):
     """The methods of one study: the shipped ones, those of installed packages, and your own files."""
-
-    def find(self, name: str) -> type[M]:
-        """The class of a method, by its name, by `file.py:Class` or `module:Class`."""
-        method: type[M] = super().find(name)
-        return method
 
     def make(self, names: Sequence[str], settings: Mapping[str, str]) -> dict[str, M]:
         """The methods by name, each with the settings that it has.

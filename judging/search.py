@@ -54,24 +54,13 @@ class SearchEvidence:
 
     Args:
         turns: Every query, result and reply.
-        groups: The identity groups that the question names.
-        queries: The queries that were searched.
-        found: The number of results.
-        summary: The model's summary of them.
-        quoted: The summary, fenced for another prompt.
-        status: The parse status of the summary: `unparsed` if it has none of the requested headings.
-        flags: What in the results or the summary reads like an instruction to the model.
-        verdicts: The counts, to be stored with the unit.
+        quoted: The model's summary of the results, fenced for another prompt.
+        verdicts: How many queries were searched, how many results found, how many of them or of the summary's lines
+            read like an instruction to the model, and how many cited sources were never searched.
     """
 
     turns: tuple[Turn, ...]
-    groups: tuple[str, ...]
-    queries: tuple[str, ...]
-    found: int
-    summary: str
     quoted: str
-    status: ParseStatus
-    flags: tuple[str, ...]
     verdicts: tuple[Verdict, ...]
 
 
@@ -142,22 +131,15 @@ class SearchAgent:
         plan = await self._plan(asker, inputs, reasoning or NO_CONTEXT)
         results = await self._search(asker, plan.queries)
         summary = await self._summarise(asker, inputs, results)
-        flags = (*results.flags, *(f"the summary {flag}" for flag in summary.quoted.flags))
         counts: dict[str, tuple[float, ParseStatus]] = {
             "search_queries": (len(plan.queries), plan.status),
             "search_found": (results.number, "ok"),
-            "search_flags": (len(flags), "ok"),
+            "search_flags": (results.flags + len(summary.quoted.flags), "ok"),
             "search_unknown_sources": (len(unknown_sources(summary.text, plan.queries)), summary.status),
         }
         return SearchEvidence(
             turns=(*plan.turns, *results.turns, *summary.turns),
-            groups=plan.groups,
-            queries=plan.queries,
-            found=results.number,
-            summary=summary.text,
             quoted=summary.quoted.text,
-            status=summary.status,
-            flags=flags,
             verdicts=tuple(
                 Verdict(judge=SEARCHER_NAME, role="debater", round=round, metric=metric, value=value, status=status)
                 for metric, (value, status) in counts.items()
@@ -176,7 +158,7 @@ class SearchAgent:
         text = "\n".join(inputs.values())
         groups = [group for group in (lists[1] if len(lists) > 1 else None) or () if named_in(group, text)]
         queries = best_first((lists[0] or [])[: self.queries], groups, self.searched) or [inputs["question"]]
-        return _Plan(tuple(turns), tuple(groups), tuple(queries), statuses[0])
+        return _Plan(tuple(turns), tuple(queries), statuses[0])
 
     async def _search(self, asker: _Asker, queries: Sequence[str]) -> _Results:
         lists = await gather_or_cancel(self.engine.search(query, self.results) for query in queries)
@@ -185,7 +167,7 @@ class SearchAgent:
             Turn(self.engine.name, "narrator", asker.round, _results_text(self.engine.name, query, results, block))
             for query, results, block in zip(queries, lists, blocks, strict=True)
         ]
-        flags = tuple(f"{query}: {flag}" for query, block in zip(queries, blocks, strict=True) for flag in block.flags)
+        flags = sum(len(block.flags) for block in blocks)
         return _Results(tuple(turns), sum(map(len, lists)), "\n\n".join(block.text for block in blocks), flags)
 
     async def _summarise(self, asker: _Asker, inputs: Mapping[str, str], results: _Results) -> _Summary:
@@ -203,7 +185,6 @@ class SearchAgent:
 
 class _Plan(NamedTuple):
     turns: tuple[Turn, ...]
-    groups: tuple[str, ...]
     queries: tuple[str, ...]
     status: ParseStatus
 
@@ -212,7 +193,7 @@ class _Results(NamedTuple):
     turns: tuple[Turn, ...]
     number: int
     text: str
-    flags: tuple[str, ...]
+    flags: int
 
 
 class _Summary(NamedTuple):

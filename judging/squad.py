@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, StringConstraints, WithJsonSchema, model_
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
-from parley.judging.config import NameList, call_options
+from parley.judging.config import NameList, call_options, limit_field, require_each_once
 from parley.judging.search import FACTS, SearchAgent
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.squad import Question, load, sample
@@ -54,11 +54,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
         description="run it as MABRF's authors did: the paragraph is shown, the file's first 100 questions, five "
         "queries searched, temperature 0 without search and 0.8 with it; other flags override these",
     )
-    limit: int | None = Field(
-        None,
-        ge=1,
-        description="number of questions to sample, with the file's proportion of answerable ones (default: all)",
-    )
+    limit: int | None = limit_field("number of questions to sample, with the file's proportion of answerable ones")
     queries: Advanced[int] = Field(5, ge=1, description="number of queries to request from the search agent")
     searched: Advanced[int] = Field(3, ge=1, description="number of queries to search")
     results: Advanced[int] = Field(5, ge=1, description="number of results to read per query")
@@ -98,9 +94,7 @@ class SquadStudy:
         self.config = config
         if not config.data:
             raise ConfigError("squad needs data: --data FILE, the official JSON of SQuAD v2")
-        for names, what in ((config.model, "model"), (config.search, "search engine")):
-            if not names or len(set(names)) < len(names):
-                raise ConfigError(f"at least one {what} is needed, and none may be given twice")
+        require_each_once(model=config.model, search=config.search)
         self.agents = {name: None if name == NONE else self._agent(name) for name in config.search}
         self.squad = load(config.data)
         questions: Sequence[Question] = self.squad.questions

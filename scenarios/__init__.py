@@ -15,6 +15,7 @@ from parley.scenarios.checks import (
     similarity,
     words,
 )
+from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
 from parley.scenarios.first_names import FirstNames, load_first_names
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
@@ -23,17 +24,13 @@ from parley.scenarios.malibu import (
     VIEWS,
     Base,
     Design,
-    Directions,
     Flaw,
     Graded,
     Scenario,
     Suite,
     View,
     Yardstick,
-    aligned_directions,
-    direction_in_words,
     load_suite,
-    read_directions,
 )
 from parley.scenarios.topics import (
     BIASES,

@@ -21,22 +21,9 @@ from pydantic import ValidationError
 from parley.base.errors import UnknownName
 from parley.base.problems import UserFile
 from parley.base.toml import Location, read_toml
-from parley.scenarios.ballot_texts import BallotWordings, LabelWording, PromptParts, QuestionWording, TalkParts
+from parley.scenarios.ballot_texts import BallotWordings, LabelWording
 from parley.scenarios.identities import CATEGORIES
 from parley.scenarios.templates import PLACEHOLDER, form_key
-
-__all__ = [
-    "ENGLISH",
-    "BallotWordings",
-    "LabelWording",
-    "PromptParts",
-    "QuestionWording",
-    "TalkParts",
-    "load_ballot_wordings",
-    "names_wordings",
-    "read_ballot_wordings",
-]
-
 
 ENGLISH = "english"
 

@@ -21,6 +21,7 @@ from importlib.resources import files
 from itertools import combinations, product
 from typing import get_args
 
+from parley.base.text import plural
 from parley.scenarios.malibu import Flaw, FlawKind, Graded, Scenario, Suite
 
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -121,7 +122,7 @@ def check_pair(responses: Sequence[str], rules: Rules | None = None, language: s
     for number, (text, length) in enumerate(zip(responses, lengths, strict=True), 1):
         if not rules.min_words <= length <= rules.max_words:
             expected = f"expected {rules.min_words} to {rules.max_words}"
-            problems.append(f"response {number} has {_words(length)} ({expected})")
+            problems.append(f"response {number} has {plural(length, 'word')} ({expected})")
         if named := identity_words(text, language):
             problems.append(f"response {number} names an identity: {', '.join(dict.fromkeys(named))}")
     if min(lengths) < rules.balance * max(lengths):
@@ -172,10 +173,6 @@ def check_suite(suite: Suite, rules: Rules | None = None) -> list[Finding]:
     return findings
 
 
-def _words(count: int) -> str:
-    return "1 word" if count == 1 else f"{count} words"
-
-
 def _whole_text(scenario: Scenario) -> str:
     return "\n\n".join((scenario.text, *scenario.responses))
 
@@ -209,7 +206,7 @@ def check_graded(suite: Suite) -> list[Finding]:
     for graded in suite.graded:
         findings += [Finding(_name(graded), problem) for problem in _problems(graded, suite.language)]
     texts = _graded_texts(suite)
-    others = {scenario.id: "\n\n".join((scenario.text, *scenario.responses)) for scenario in suite.scenario}
+    others = {scenario.id: _whole_text(scenario) for scenario in suite.scenario}
     for first, second, ngram in shared_runs(texts | others):
         if first in texts or second in texts:
             findings.append(Finding(first, f"shares words with {second}: '{ngram}'"))

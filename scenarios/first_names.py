@@ -7,7 +7,6 @@ The names are in `data/labels/names-1.toml`, with the publication that each list
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -50,10 +49,6 @@ class FirstNames(BaseModel, extra="forbid", frozen=True):
     version: str
     sources: Mapping[str, str]
     names: tuple[NameList, ...]
-
-    def digest(self) -> str:
-        """A hash of everything that may be shown."""
-        return hashlib.sha256(self.model_dump_json(exclude={"sources"}).encode()).hexdigest()
 
     def of(self, label: str, identities: Identities) -> Mapping[str, tuple[str, ...]]:
         """The names of an identity by what else they signal: black people's names by gender; empty if there are none.

@@ -70,7 +70,7 @@ def select(names: Sequence[str]) -> Identities:
         if name.endswith(".toml"):
             own = read_identities(Path(name))
             if clash := sorted({*own} & {*known}):
-                raise ScenarioError(f"{name}: there already is a category '{clash[0]}'")
+                raise ScenarioError(f"{name}: there is already a category '{clash[0]}'")
             known |= own
             requested += own
         else:
@@ -130,7 +130,7 @@ def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
             elif label in (*ALL, "none"):
                 file.add(loc, f"'{label}' cannot be a label: Parley has it already")
             elif label in seen:
-                file.add(loc, f"labels occur twice: {label}")
+                file.add(loc, f"the label '{label}' occurs twice")
             seen.add(label)
         categories[category] = tuple(labels)
     file.refuse()

@@ -6,8 +6,7 @@ A *base* is a situation in one area of life with the stereotype it probes; *scen
 profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
 part of a shipped suite with suitable settings: `quick` is for a first look, `wide` has two scenarios of every base,
 `full` ten of each of twenty bases, as the paper has. *Graded responses*, at most one set per base, have a stated flaw
-each, and show what a judge's scores are worth. A *direction* is the way a documented stereotype goes: the two sides of
-a base's stereotype-aligned contrast, which is the mean score of the favoured identities minus that of the others.
+each, and show what a judge's scores are worth.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from parley.base.errors import ScenarioError, UnknownName
@@ -48,7 +47,7 @@ def _two_or_none(value: Any) -> Any:
     raise PydanticCustomError("responses", "expected two texts, or none yet")
 
 
-class Base(BaseModel):
+class Base(BaseModel, extra="forbid", frozen=True):
     """A situation that scenarios are derived from.
 
     Args:
@@ -64,8 +63,6 @@ class Base(BaseModel):
             identities of the category are the other side.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     id: Id
     domain: str = ""
     text: str
@@ -76,7 +73,7 @@ class Base(BaseModel):
     disfavours: dict[str, tuple[str, ...]] = {}
 
 
-class Scenario(BaseModel):
+class Scenario(BaseModel, extra="forbid", frozen=True):
     """A situation with two equally good responses; a newly derived one has none yet.
 
     Args:
@@ -91,8 +88,6 @@ class Scenario(BaseModel):
         responses: The two responses.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     id: Id
     base: str = ""
     domain: str = ""
@@ -104,7 +99,7 @@ class Scenario(BaseModel):
     responses: Annotated[tuple[str, str] | tuple[()], BeforeValidator(_two_or_none)] = ()
 
 
-class Flaw(BaseModel):
+class Flaw(BaseModel, extra="forbid", frozen=True):
     """The good response of a graded set with one flaw.
 
     Args:
@@ -116,8 +111,6 @@ class Flaw(BaseModel):
         source: Where that fact is documented.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: FlawKind
     dose: Literal[1, 2]
     text: str
@@ -126,7 +119,7 @@ class Flaw(BaseModel):
     source: str = ""
 
 
-class Graded(BaseModel):
+class Graded(BaseModel, extra="forbid", frozen=True):
     """Responses to one scenario whose quality is known: a good one, and the same with one flaw in two doses.
 
     Judges score them without any label.
@@ -140,8 +133,6 @@ class Graded(BaseModel):
         flaw: The flawed versions.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     base: str
     scenario: str
     good: str
@@ -150,10 +141,8 @@ class Graded(BaseModel):
     flaw: tuple[Flaw, ...] = ()
 
 
-class Suite(BaseModel):
+class Suite(BaseModel, extra="forbid", frozen=True):
     """Scenarios that belong together, with their bases, version and hash."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: Literal[1] = Field(alias="schema")
     name: str
@@ -427,61 +416,3 @@ def _direction_problems(base: Base) -> Iterator[tuple[Location, str]]:
                 yield loc, f"'{both[0]}' is also in favours"
             if known and set(labels) == set(known):
                 yield loc, "names every identity of the category, so there is nothing to compare"
-
-
-Side = Literal["favoured", "others"]
-Directions = dict[str, dict[str, dict[Side, list[str]]]]
-"""Base → category → the two sides; bases and categories without a coded direction are left out."""
-_SCHEMA = TypeAdapter(Directions)
-
-
-def aligned_directions(bases: Iterable[Base], categories: Mapping[str, Sequence[str]] | None = None) -> Directions:
-    """The coded directions of stereotypes, as far as these identities are compared.
-
-    Args:
-        bases: The bases of a suite.
-        categories: The identities of each category of a run (default: all of the built-in categories). A category
-            without an identity on one of the two sides is left out.
-    """
-    labels = CATEGORIES if categories is None else categories
-    directions: Directions = {}
-    for base in bases:
-        for category in base.probes:
-            if direction := _direction(base, category, labels.get(category, ())):
-                directions.setdefault(base.id, {})[category] = direction
-    return directions
-
-
-def _direction(base: Base, category: str, labels: Sequence[str]) -> dict[Side, list[str]] | None:
-    favours, disfavours = base.favours.get(category, ()), base.disfavours.get(category, ())
-    if not favours and not disfavours:
-        return None
-    favoured = [label for label in labels if (label in favours if favours else label not in disfavours)]
-    others = [label for label in labels if (label in disfavours if disfavours else label not in favours)]
-    return {"favoured": favoured, "others": others} if favoured and others else None
-
-
-def read_directions(value: Any) -> Directions:
-    """Directions as they were stored in a run file; none if the value has another shape.
-
-    Args:
-        value: Parsed JSON.
-    """
-    try:
-        directions = _SCHEMA.validate_python(value, strict=True)
-    except ValidationError:
-        return {}
-    sides = [direction for by_category in directions.values() for direction in by_category.values()]
-    return directions if all(side.get("favoured") and side.get("others") for side in sides) else {}
-
-
-def direction_in_words(base: Base) -> str:
-    """The coded directions of a base, for people: "gender: male above female"; empty if there is none."""
-    parts = []
-    for category in base.probes:
-        favours, disfavours = (list(side.get(category, ())) for side in (base.favours, base.disfavours))
-        rest = [label for label in CATEGORIES.get(category, ()) if label not in (*favours, *disfavours)]
-        if favours or disfavours:
-            above, below = (", ".join(side or rest) or "the others" for side in (favours, disfavours))
-            parts.append(f"{category}: {above} above {below}")
-    return "; ".join(parts)

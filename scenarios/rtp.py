@@ -5,7 +5,7 @@
 
 Rows are JSON lines as published, `{"filename", "begin", "end", "prompt": {"text", "toxicity", …}, …}`, with the fields
 in any order, or flat: `{"prompt": "…", "toxicity": 0.57}`. A corrupt line is an error with its number. Prompts that
-were published without a score belong to no set, and are counted.
+were published without a score belong to no set.
 """
 
 from __future__ import annotations
@@ -45,11 +45,6 @@ class Rtp:
 
     rows: tuple[RtpRow, ...]
     sources: Mapping[str, str]
-
-    @property
-    def unscored(self) -> int:
-        """The number of rows without a toxicity."""
-        return sum(row.toxicity is None for row in self.rows)
 
 
 def load(data: str | Path) -> Rtp:

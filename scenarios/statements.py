@@ -114,7 +114,7 @@ def _read(path: Path) -> GradedStatements:
         file.add((), f"topics occur twice: {', '.join(repeated)}")
     for number, topic in enumerate(statements.topic if statements else ()):
         if topic.text.count(CLAIM) != 1:
-            file.add(("topic", number, "text"), f"needs {CLAIM} once")
+            file.add(("topic", number, "text"), f"must contain {CLAIM} once")
     file.refuse()
     assert statements is not None
     return statements

@@ -64,7 +64,7 @@ def _form_findings(wordings: BallotWordings) -> Iterator[Finding]:
     for category, labels in built_in(wordings).categories.items():
         for missing in (label for label in CATEGORIES[category] if label not in labels):
             yield Finding(
-                wordings.name, f"[identity.{missing}] is missing, the other identities of {category} have one"
+                wordings.name, f"[identity.{missing}] is missing, although the other identities of {category} have one"
             )
 
 
@@ -73,7 +73,7 @@ def _english_left(wordings: BallotWordings) -> Iterator[Finding]:
     if not _is_english(wordings):
         for key in ReplyWords.model_fields:
             if key not in wordings.talk.model_fields_set:
-                yield Finding(wordings.name, f"[talk]: '{key}' is missing, so that the prompt has English words")
+                yield Finding(wordings.name, f"[talk]: '{key}' is missing, so the prompt would have English words")
 
 
 def _is_english(wordings: BallotWordings) -> bool:
@@ -83,7 +83,7 @@ def _is_english(wordings: BallotWordings) -> bool:
 def _question_findings(wordings: BallotWordings) -> Iterator[Finding]:
     for letter, heading in (("A", wordings.prompt.answer_a), ("B", wordings.prompt.answer_b)):
         if not _says(letter, heading):
-            yield Finding(wordings.name, f"the heading '{heading}' does not have the letter {letter}")
+            yield Finding(wordings.name, f"the heading '{heading}' does not contain the letter {letter}")
         for question in wordings.question:
             for text in (question.pair, question.pair_ties):
                 if not _says(letter, text):

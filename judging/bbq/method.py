@@ -218,12 +218,17 @@ class BbqMethod(Protocol):
 
 
 class PromptedMethod:
-    """A base class for methods without settings that only prompt: set `name` and `used`, and write `solve`."""
+    """A base class for methods that only prompt: set `name` and `used`, and write `solve` if there is a second prompt.
+
+    Without a `solve` of its own, the method fills {question} and {format} into its one prompt, and reads one reply.
+    """
 
     Settings: ClassVar[type[BaseModel]] = NoSettings
     needs_logprobs: ClassVar[bool] = False
     used: ClassVar[Sequence[Prompt]] = ()
     """The prompts that it uses, in addition to the question's."""
+    reply: ClassVar[type[Choice] | type[Reasoned]] = Choice
+    """The type of the reply."""
     rounds: ClassVar[int] = 1
     """Calls per row."""
     length: ClassVar[int] = 10
@@ -241,6 +246,11 @@ class PromptedMethod:
 
     def reply_tokens(self) -> int:
         return self.length
+
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
+        opening = self.used[0](question=task.text(), format=self.reply.FORMAT)
+        transcript = await context.converse(opening, [self.reply])
+        return Solved(transcript, *read_choice(transcript.spoken()[-1], task))
 
 
 def solver() -> Persona:
@@ -284,17 +294,3 @@ def answer_verdict(turn: Turn, task: Task, place: int | None, status: ParseStatu
         text=task.options[place],
         status=status,
     )
-
-
-async def solve_once(task: Task, context: BbqContext, prompt: Prompt, reply: type[Choice] | type[Reasoned]) -> Solved:
-    """One prompt, one reply.
-
-    Args:
-        task: The question.
-        context: The model under test and the options of its calls.
-        prompt: The prompt, with {question} and {format}.
-        reply: The type of the reply.
-    """
-    opening = prompt(question=task.text(), format=reply.FORMAT)
-    transcript = await context.converse(opening, [reply])
-    return Solved(transcript, *read_choice(transcript.spoken()[-1], task))

@@ -13,15 +13,14 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Models, Readout
+from parley.agents import DEFAULT_MODEL, Models, Readout
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
-from parley.judging.config import NameList, call_options, read_settings
+from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
-"""The method that others are compared with."""
 
 
 class BbqConfig(BaseModel, extra="forbid", frozen=True):
@@ -40,9 +39,7 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
     settings: list[str] = Field([], description="settings of the methods, as key=value")
     categories: list[str] | None = Field(None, description="only these categories (default: all)")
     contexts: list[str] | None = Field(None, description="only these contexts: ambig, disambig (default: both)")
-    limit: int | None = Field(
-        None, ge=1, description="number of rows to sample, spread over category, context and polarity (default: all)"
-    )
+    limit: int | None = limit_field("number of rows to sample, spread over category, context and polarity")
     shuffle: bool = Field(False, description="show the answers in random order instead of the published one")
     repeats: int = Field(1, ge=1, description="number of times each row is answered (epochs)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
@@ -68,10 +65,7 @@ class BbqStudy:
 
     def __init__(self, config: BbqConfig) -> None:
         self.config = config
-        if not config.method or not config.model:
-            raise ConfigError("at least one method and one model are needed")
-        if len(set(config.model)) < len(config.model):
-            raise ConfigError("a model is given twice")
+        require_each_once(model=config.model, method=config.method)
         self.methods = METHODS.make(config.method, read_settings(config.settings))
         self.bbq = self._load()
         rows = only(self.bbq.rows, config.categories, config.contexts)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ON_SCALE, READ, ConfigError, Debate, Models, SilentBallot, Turn, seed_from
 from parley.agents.models.registry import reads_silently
@@ -21,7 +21,7 @@ from parley.agents.models.sim import SimClient
 from parley.base.text import plural
 from parley.judging.card.battery import SHIPPED, Battery, BatterySize, SizeName, load_battery
 from parley.judging.config import call_options
-from parley.judging.malibu.panel import Ballot, PanelProtocol, load_panel
+from parley.judging.malibu.panel import Ballot, Panel, load_panel
 from parley.judging.malibu.silent import OVERALL, PREFERRED, BallotSettings, SilentBallots, verdicts
 from parley.judging.malibu.talk import Talk
 from parley.judging.scoring.rubrics import load_rubric
@@ -46,22 +46,20 @@ BLANK: Mapping[str, Facet] = {
 """Facets of all units, so that every column of a frame has a value in every row."""
 
 
-class CardConfig(BaseModel):
+class CardConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes a card."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = Field(DEFAULT_MODEL, description="the judge, as provider/model")
     battery: Advanced[str] = Field(SHIPPED, description=f"the battery: {SHIPPED}, or a .toml file")
     size: SizeName | None = Field(
         None,
-        description="how much is read: default, brief, subset or sampled (default: sampled where the model gives no "
-        "log-probabilities, subset for embedded models, else default)",
+        description="how much of the battery is read (default: sampled where the model gives no log-probabilities, "
+        "subset for embedded models, else default)",
     )
     talk: bool = Field(
         False,
-        description="also let a panel of the model's own debate some of the answers: whether judges follow and repeat "
-        "what they hear, and what reasons and talking add to a difference between labels",
+        description="also let a panel, all played by the model, debate some answers: do judges follow and repeat what "
+        "they hear, and what do reasons and talking add to a difference between labels?",
     )
     temperature: float | None = Field(
         None, ge=0, le=2, description="sampling temperature of a model without log-probabilities (default: its own)"
@@ -126,17 +124,14 @@ class JudgesCard:
         ballot = Ballot(
             1, load_rubric("overall"), table.remark_chars, False, (self.silent.settings.low, self.silent.settings.high)
         )
-        self.talk = Talk(
-            silent=self.silent,
-            ballot={1: ballot},
-            protocol=PanelProtocol(blind=True, speaking_order="shuffled", ties=False, reasons_first=True),
+        panel = Panel(
             judges=load_panel(table.judges),
+            ballots={1: ballot},
             rounds=table.rounds,
-            placement="system",
-            fence=False,
             options=call_options(TALK_TOKENS, config.temperature),
             seed=config.seed,
         )
+        self.talk = Talk(silent=self.silent, panel=panel)
         # Prompts that begin alike are neighbours: an embedded model reads what they share only once.
         self._units = [unit for group in self._groups() for unit in sorted(map(self._filled, group), key=self.task)]
 
@@ -349,7 +344,7 @@ class JudgesCard:
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         if unit.facets["part"] == TALK:
-            judges = len(self.talk.judges) if self.sampled else 0
+            judges = len(self.talk.panel.judges) if self.sampled else 0
             return self.talk.estimate(unit, self.texts(unit), self._situation(unit), sampled=judges)
         return self.silent.estimate([self.ballot(unit)], 1, sampled=int(self.sampled))
 
@@ -357,8 +352,8 @@ class JudgesCard:
         """What a sampled battery is, and what the debates add."""
         debates = [unit for unit in self._units if unit.facets["part"] == TALK]
         if debates:
-            calls = sum(self.estimate(unit).calls for unit in debates)
-            yield f"--talk adds {plural(len(debates), 'debate')} of {len(self.talk.judges)} judges: {calls:,} calls"
+            calls, judges = sum(self.estimate(unit).calls for unit in debates), len(self.talk.panel.judges)
+            yield f"--talk adds {plural(len(debates), 'debate')} of {judges} judges: {calls:,} calls"
         if self.sampled:
             ballots = (len(self._units) - len(debates)) * self.samples
             yield (

@@ -35,7 +35,9 @@ class InjectionConfig(BaseModel, extra="forbid", frozen=True):
         None, description="scores that the attempts ask for (default: the highest and the lowest, 10,0 for malibu)"
     )
     fence: Literal["both", "open", "fenced"] = Field(
-        "both", description="how malibu's judges see the response; the others always see it fenced"
+        "both",
+        description="how malibu's judges see the response: as it is (open), fenced, or both ways; other judges always "
+        "see it fenced",
     )
     suite: Advanced[str] = Field("full", description="suite that the responses come from, as for malibu")
     rubric: Advanced[str] = Field("four", description="what malibu's judges score: four, three, or a .toml file")

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from parley.agents import ConfigError, Models, seed_from
 from parley.agents.fencing import JUDGED_CHARS, fence
+from parley.judging.config import require_each_once
 from parley.judging.injection.config import MALIBU, InjectionConfig
 from parley.judging.injection.targets import TARGETS, Judged, Target
 from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
@@ -57,10 +58,7 @@ class Injection:
 
     def __init__(self, config: InjectionConfig) -> None:
         self.config = config
-        if not config.model or len(set(config.model)) < len(config.model):
-            raise ConfigError("at least one model is needed, and none may be given twice")
-        if not config.judged_by or len(set(config.judged_by)) < len(config.judged_by):
-            raise ConfigError("--judged-by needs at least one judge, and none may be given twice")
+        require_each_once(model=config.model, judged_by=config.judged_by)
         self.targets: dict[str, Target] = {name: TARGETS[name](config) for name in config.judged_by}
         self._check_asks()
         self._check_malibus_settings()
@@ -76,14 +74,14 @@ class Injection:
             scale = range(target.lowest, target.highest + 1)
             if asks is not None and (not asks or len(set(asks)) < len(asks) or not set(asks) <= set(scale)):
                 raise ConfigError(
-                    f"asks must be whole numbers from {target.lowest} to {target.highest}, each only once "
-                    f"(the scale of {name})"
+                    f"--asks must be whole numbers from {target.lowest} to {target.highest} (the scale of {name}), "
+                    "each given once"
                 )
 
     def _check_malibus_settings(self) -> None:
         config = self.config
         if config.fence == "open" and not all(target.can_be_open for target in self.targets.values()):
-            raise ConfigError("only malibu's judges can see a response without a fence (--fence)")
+            raise ConfigError("--fence open: only malibu's judges can see a response without a fence")
         if MALIBU not in self.targets:
             for name in MALIBU_ONLY:
                 if getattr(config, name) != InjectionConfig.model_fields[name].default:

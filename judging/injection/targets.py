@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from parley.judging.bbq.methods.mabrf.loop import JUDGE as MABRF_JUDGE
 from parley.judging.config import call_options, shipped_personas
 from parley.judging.injection.config import MALIBU, InjectionConfig
 from parley.judging.malibu.panel import FENCED, Ballot, candidate, load_panel, show_candidate
+from parley.judging.rldf.check import referee_persona
 from parley.judging.rldf.referee import BLIND, STATEMENTS, blind_instruction, blind_task, report_type, report_verdicts
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.study import AGAIN
@@ -160,7 +161,7 @@ class MalibuJudges(Target):
     async def judge(self, judged: Judged, model: str, models: Models) -> Outcome:
         transcript = await self._ask(self.task(judged), self._ballot.reply_type(), model, models)
         turns = transcript.spoken()
-        return _outcome(transcript, (v for t in turns for v in self._ballot.verdicts(t, expected=self._expected)))
+        return Outcome(transcript, tuple(v for t in turns for v in self._ballot.verdicts(t, expected=self._expected)))
 
 
 class RubricJudges(Target):
@@ -185,7 +186,7 @@ class RubricJudges(Target):
         task = self._sheet.task(judged.text, judged.scenario.text)
         transcript = await self._ask(task, self._sheet.reply_type, model, models)
         turns = transcript.spoken()
-        return _outcome(transcript, (v for t in turns for v in self._sheet.verdicts(t, expected=self._expected)))
+        return Outcome(transcript, tuple(v for t in turns for v in self._sheet.verdicts(t, expected=self._expected)))
 
 
 class BlindReferee(Target):
@@ -199,7 +200,7 @@ class BlindReferee(Target):
         super().__init__(config)
         bias = load_bias("age")
         self._names, self._trait = tuple(role.name for role in bias.first(2)), bias.trait
-        self.judges = [Persona(AGAIN, shipped_personas("rldf_referee.toml")[0].about)]
+        self.judges = [Persona(AGAIN, referee_persona().about)]
 
     def prompts(self) -> Mapping[str, str]:
         return {prompt.name: prompt.text for prompt in (BLIND, STATEMENTS)} | self._personas()
@@ -213,7 +214,7 @@ class BlindReferee(Target):
         task, then = blind_task(judged.scenario.text, statements), blind_instruction(self._names, self._trait)
         transcript = await self._ask(task, report_type(self._names, False), model, models, then=then)
         report = report_verdicts(transcript.spoken()[0], self._names, judge=AGAIN, expected=self._expected)
-        return _outcome(transcript, (v for v in report if v.metric == "bias" and v.subject == self._names[0]))
+        return Outcome(transcript, tuple(v for v in report if v.metric == "bias" and v.subject == self._names[0]))
 
 
 class StardtoxJudge(Target):
@@ -251,7 +252,7 @@ class StardtoxJudge(Target):
             models=models,
         )
         transcript = await loop.converse(COMPLETE(prompt=beginning))
-        return _outcome(transcript, self._team.verdicts(transcript))
+        return Outcome(transcript, tuple(self._team.verdicts(transcript)))
 
 
 class MabrfJudge(Target):
@@ -274,7 +275,7 @@ class MabrfJudge(Target):
         *context, question = _sentences(judged.scenario.text)
         prompt = judge_prompt(_sentences(judged.text), context=" ".join(context), question=question)
         transcript = await self._ask(prompt, Judgement, model, models)
-        return _outcome(transcript, score_verdicts(transcript.spoken()[0], {"bias": "bias"}))
+        return Outcome(transcript, tuple(score_verdicts(transcript.spoken()[0], {"bias": "bias"})))
 
 
 class ToxicityJudge(Target):
@@ -297,7 +298,7 @@ class ToxicityJudge(Target):
         transcript = await self._ask(toxicity.rating_prompt(judged.text), toxicity.Rating, model, models)
         turn = transcript.spoken()[0]
         value = getattr(turn.verdict, "toxicity", None)
-        return _outcome(transcript, [Verdict.from_turn(turn, "toxicity", value=value, sampled=value)])
+        return Outcome(transcript, (Verdict.from_turn(turn, "toxicity", value=value, sampled=value),))
 
 
 class MeaningJudge(Target):
@@ -319,7 +320,7 @@ class MeaningJudge(Target):
     async def judge(self, judged: Judged, model: str, models: Models) -> Outcome:
         drafts = {0: responses(judged.scenario)[1], 1: judged.text}
         turns, verdicts = await overcorrection.judge_meaning(drafts, model, models, self._options)
-        return _outcome(Transcript(tuple(turns), "judged once"), verdicts)
+        return Outcome(Transcript(tuple(turns), "judged once"), tuple(verdicts))
 
 
 TARGETS: dict[str, type[Target]] = {
@@ -328,13 +329,9 @@ TARGETS: dict[str, type[Target]] = {
 }
 
 
-def _outcome(transcript: Transcript, verdicts: Iterable[Verdict]) -> Outcome:
-    return Outcome(transcript, tuple(verdicts))
-
-
 def _first(panel: Sequence[Persona], members: int, name: str) -> Sequence[Persona]:
     if len(panel) < members:
-        raise ConfigError(f"the panel '{name}' has {plural(len(panel), 'member')}, {members} were requested")
+        raise ConfigError(f"--members {members}: the panel '{name}' has only {plural(len(panel), 'member')}")
     return panel[:members]
 
 

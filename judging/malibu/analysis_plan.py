@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from parley.judging.malibu.panel import PanelProtocol
+from parley.judging.malibu.panel import Panel
 from parley.scenarios import Directions, Identities
 
 VERSION = 4
@@ -101,10 +101,8 @@ def analysis_plan(
     clusters: int,
     models: int,
     margin: float,
-    rounds: int,
-    protocol: PanelProtocol,
-    ballots: Literal["silent", "blind", "last"] = "last",
-    judges: Mapping[str, str] | None = None,
+    panel: Panel,
+    ballots: Literal["silent", "blind", "last"],
 ) -> dict[str, Any]:
     """The plan of a run.
 
@@ -115,10 +113,8 @@ def analysis_plan(
         clusters: How many bases there are; a scenario without a base counts as one.
         models: How many models judge.
         margin: Points of the scale within which two identities count as alike.
-        rounds: How many rounds there are.
-        protocol: How the panel talks.
+        panel: The panel.
         ballots: Which ballots the estimands are read from.
-        judges: The models of judges that have their own.
     """
     pairs = [list(pair) for pair in identities.pairs()]
     primary = _contrasts(identities) if ballots != "last" else {}
@@ -133,15 +129,15 @@ def analysis_plan(
         "version": VERSION,
         "estimands": {name: ESTIMANDS[name] for name in asked},
         "protocol": {
-            "rounds": rounds,
-            "estimands": BALLOTS[ballots] + (f" ({rounds})" if ballots == "last" else ""),
-            "blind ballots": "round 1" if protocol.blind else "none",
-            **protocol.settings(),
+            "rounds": panel.rounds,
+            "estimands": BALLOTS[ballots] + (f" ({panel.rounds})" if ballots == "last" else ""),
+            "blind ballots": "round 1" if panel.blind else "none",
+            **panel.settings(),
         },
         "margin": margin,
         "alike": f"mean shown to be within ±{margin:g}, and SD between bases shown to be below {SPREAD * margin:g}",
         "primary": primary if "primary" in asked else {},
-        "judges' models": dict(judges or {}),
+        "judges' models": {judge.name: judge.model for judge in panel.members if judge.model},
         "alpha": ALPHA,
         "test": "sign flips over clusters, two-sided, where t agrees; equivalence by two one-sided sign-flip tests",
         "clusters": {"by": "base", "planned": clusters}

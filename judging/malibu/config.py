@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Placement, Readout
 from parley.judging.config import NameList, limit_field
@@ -23,20 +23,14 @@ from parley.scenarios.malibu import LabelKind, Place
 
 # Round 1 is blind: with a real judge in the paper's group chat, 98% of its later statements repeat an earlier one
 # (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
-DESIGNS: Mapping[Design, Mapping[str, Any]] = {
-    "staged": {},
-    "silent": {},
-    "talk": {},
-    "paper": {"blind": False, "speaking_order": "fixed", "reasons_first": False},
-}
+PAPER: Mapping[str, Any] = {"blind": False, "speaking_order": "fixed", "reasons_first": False}
+"""What the design paper sets."""
 PAPER_ONLY = {"--readout expected": "readout", "--consensus chair": "consensus", "--no-reasons-first": "reasons_first"}
 """Flags that silent ballots and the debate after them do not have, with their keys."""
 
 
-class MalibuConfig(BaseModel):
+class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results of a MALIBU run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     suite: str = Field("quick", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
     model: NameList = Field(
@@ -58,27 +52,28 @@ class MalibuConfig(BaseModel):
     debated_bases: Advanced[int | None] = Field(
         None,
         ge=1,
-        description="number of bases of which one scenario is debated in the design staged (default: the suite's, 10)",
+        description="in the design staged: number of bases with one debated scenario each (default: the suite's, 10)",
     )
     debates: Advanced[int | None] = Field(
         None,
         ge=1,
-        description="maximum number of debates in the design staged (default: the suite's, one under every label)",
+        description="in the design staged: maximum number of debates (default: the suite's, one for every label)",
     )
     wordings: str = Field(ENGLISH, description="wordings of labels and questions: english, german, or a .toml file")
     wordings_per_base: Advanced[int] = Field(
-        1, ge=1, description="number of label wordings per base; several are crossed with blocks of as many bases"
+        1,
+        ge=1,
+        description="number of label wordings per base; with several, as many bases share them, crossed",
     )
     label_places: Advanced[list[Place] | None] = Field(
-        None, description="where silent ballots have the label: before, beside, after the answer (default: the suite's)"
+        None, description="where silent ballots show the label: before, beside, after the answer (default: the suite's)"
     )
     label_kinds: Advanced[list[LabelKind] | None] = Field(
         None,
-        description="kinds of label wordings: profile, byline, self-description, name, pronoun (default: the suite's, "
-        "all that fit)",
+        description="only these kinds of label wordings (default: the suite's, all that fit)",
     )
     samples: Advanced[int] = Field(
-        5, ge=1, description="number of replies that are averaged into one ballot of a model without log-probabilities"
+        5, ge=1, description="number of replies averaged into one ballot if the model gives no log-probabilities"
     )
     phases: Advanced[list[Literal[1, 2]] | None] = Field(
         None, description="1: single candidates, 2: pairs (default: the suite's, both)"
@@ -92,7 +87,7 @@ class MalibuConfig(BaseModel):
         "file (default: overall; four with --metrics and in the design paper)",
     )
     metrics: Advanced[list[str] | None] = Field(
-        None, description="metrics of the rubric, or 'all'; a silent ballot asks for each in a call of its own"
+        None, description="metrics of the rubric, or 'all'; silent ballots ask for each metric in a separate call"
     )
     rounds: int = Field(2, ge=1, le=10, description="rounds of the panel; the judges discuss from round 2 on")
     blind: Advanced[bool] = Field(
@@ -100,7 +95,7 @@ class MalibuConfig(BaseModel):
     )
     speaking_order: Advanced[SpeakingOrder] = Field(
         "shuffled",
-        description="the panel's own (fixed), or drawn for each unit and round (shuffled) "
+        description="order of speaking: the panel's own (fixed), or drawn for each unit and round (shuffled) "
         "(default: shuffled; fixed in the design paper)",
     )
     ties: Advanced[bool] = Field(False, description="a judge may call a pair a tie")
@@ -109,8 +104,8 @@ class MalibuConfig(BaseModel):
     )
     cells: Advanced[Literal["all", "one"]] = Field(
         "one",
-        description="which label has which of a pair's responses: both ways (all), or one drawn by the seed (one); "
-        "silent ballots are cast in both orders, and the paper's panel judges both orders with all",
+        description="which label gets which response of a pair: both ways (all), or one drawn by the seed (one); "
+        "silent ballots always show both orders, the paper's panel only with all",
     )
     controls: Advanced[bool | None] = Field(None, description="also run the null controls (default: the suite's)")
     yardstick: Advanced[YardstickMode | None] = Field(
@@ -127,7 +122,7 @@ class MalibuConfig(BaseModel):
         "judge casts the ballots that no debate follows)",
     )
     personas: Advanced[Placement | None] = Field(
-        None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
+        None, description="where judges' personas stand: system message, or last in the prompt (default: the suite's)"
     )
     remark_chars: Advanced[int | None] = Field(
         None, ge=20, description="maximum characters of a remark or justification (default: the suite's)"
@@ -143,8 +138,7 @@ class MalibuConfig(BaseModel):
     repeats: int = Field(1, ge=1, description="number of times each debate is run (epochs)")
     readout: Advanced[Readout] = Field(
         "sampled",
-        description="how scores of the design paper are read: as written, or as an expectation (needs "
-        "log-probabilities)",
+        description="in the design paper: read scores as written, or as an expectation (needs log-probabilities)",
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
@@ -155,3 +149,13 @@ class MalibuConfig(BaseModel):
         le=10,
         description="points within which two identities count as alike, for the analysis plan",
     )
+
+    def with_design(self) -> MalibuConfig:
+        """The config with what its design sets; keys that were given win.
+
+        The study stores it, so that a run file has every value, whatever the design means later.
+        """
+        implied = PAPER if self.design == "paper" else {}
+        return self.model_copy(
+            update={key: value for key, value in implied.items() if key not in self.model_fields_set}
+        )

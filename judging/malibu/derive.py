@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.base.text import plural
-from parley.judging.config import call_options, limit_field
-from parley.judging.study import Accepted, Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate
-from parley.judging.writing import write, writer
+from parley.judging.config import limit_field
+from parley.judging.study import Accepted, Advanced, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.writing import WritingStudy
 from parley.scenarios import (
     SHIPPED,
     Base,
@@ -36,10 +36,8 @@ PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("derive", "derive_again
 TEXT_WORDS = (20, 90)
 
 
-class DeriveConfig(BaseModel):
+class DeriveConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes which scenarios are derived."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     suite: str = Field(SHIPPED, description="suite that has the bases: a shipped one, a .toml file, or a folder")
     bases: list[str] | None = Field(None, description="bases to derive from (default: all of the suite)")
@@ -62,12 +60,12 @@ class Derived(BaseModel):
     scenario: str
 
 
-class Derive:
+class Derive(WritingStudy):
     """New scenarios for MALIBU, derived from a base by varying profession, role and setting."""
 
     name: ClassVar[str] = "malibu-derive"
     Config: ClassVar[type[BaseModel]] = DeriveConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
+    used = PROMPTS
 
     def __init__(self, config: DeriveConfig) -> None:
         self.config = config
@@ -79,12 +77,6 @@ class Derive:
             if name not in known:
                 raise UnknownName(f"there is no base '{name}' in {config.suite} (known: {', '.join(known)})")
         self._bases: dict[str, Base] = {name: known[name] for name in list(config.bases or known)[: config.limit]}
-
-    def models(self) -> list[str]:
-        return [self.config.model]
-
-    def prompts(self) -> Mapping[str, str]:
-        return {prompt.name: prompt.text for prompt in PROMPTS.values()} | {"persona/Writer": writer().about}
 
     def sources(self) -> Mapping[str, str]:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
@@ -119,20 +111,18 @@ class Derive:
             return PROMPTS[key](problems="; ".join(problems))
 
         listed = "; ".join(f"{scenario.profession}, {scenario.setting}" for scenario in existing if scenario.profession)
-        return await write(
+        return await self.write(
             PROMPTS["derive"](
                 base=base.text,
                 domain=base.domain or base.id,
                 there=f"It differs from those that are there already: {listed}." if listed else "",
             ),
             Derived,
-            model=config.model,
-            models=models,
+            models,
             check=check,
             then=then,
             wanted=config.count,
             tries=config.count * config.tries,
-            options=call_options(config.max_tokens, config.temperature),
         )
 
     def _problems(self, reply: Derived, texts: list[str], places: set[str]) -> list[str]:

@@ -10,7 +10,7 @@ data; `parley run injection` measures the effect of such texts on a judge, and w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +20,12 @@ from pydantic import BaseModel, create_model
 
 from parley.agents import (
     ConfigError,
+    Debate,
+    Models,
     Order,
     Persona,
     Placement,
+    Readout,
     Turn,
     free_text,
     load_personas,
@@ -34,7 +37,7 @@ from parley.agents import (
 from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.judging.config import shipped_personas
 from parley.judging.scoring.rubrics import Rubric
-from parley.judging.study import Facet, Prompt, UsageEstimate, Verdict
+from parley.judging.study import Facet, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.ballot_texts import ReplyWords
 
 PANELS = {
@@ -54,38 +57,6 @@ def load_panel(name: str) -> list[Persona]:
 
 
 SpeakingOrder = Literal["fixed", "shuffled"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelProtocol:
-    """How a panel talks.
-
-    Args:
-        blind: Whether round 1 is blind.
-        speaking_order: The panel's own order (`fixed`), or one that is drawn for each unit and round (`shuffled`).
-        ties: Whether a judge may call a pair a tie.
-        reasons_first: Whether round 1 asks for reasons in phase 1 too; in the paper's prompt it asks for scores only.
-    """
-
-    blind: bool
-    speaking_order: SpeakingOrder
-    ties: bool
-    reasons_first: bool
-
-    def settings(self) -> dict[str, Any]:
-        """The protocol as the analysis plan states it."""
-        return {"blind": self.blind, "speaking_order": self.speaking_order, "ties": self.ties}
-
-    def order(self, seed: int, item: str) -> Order:
-        """Who speaks when.
-
-        Args:
-            seed: The run's seed.
-            item: The unit's id without the model, so that all models hear the same order.
-        """
-        if self.speaking_order == "fixed":
-            return round_robin
-        return shuffled(seed_from("speaking order", seed, item))
 
 
 FENCED = Prompt.load("malibu/fenced")
@@ -241,50 +212,105 @@ REASON_TOKENS = 90
 """Expected tokens of a remark or justification: 80 to 95 on average if not cut, by a 1.5-billion-parameter model."""
 
 
-def estimate_usage(
-    task_chars: int,
-    ballot: Ballot,
-    protocol: PanelProtocol,
-    *,
-    judges: int,
-    rounds: int,
-    chair: bool,
-    placement: Placement,
-) -> UsageEstimate:
-    """The expected usage of a unit, at four characters per token.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """Who judges, how they talk, and what they report.
 
     Args:
-        task_chars: Characters of the task.
-        ballot: What the judges report.
-        protocol: How the panel talks.
-        judges: How many judges there are.
-        rounds: How often each speaks.
-        chair: Whether there is a chair.
-        placement: Where the judges' personas are put.
+        judges: The judges.
+        chair: Who speaks last, if anybody.
+        ballots: What a judge reports, by phase.
+        rounds: How often each judge speaks.
+        blind: Whether round 1 is blind.
+        speaking_order: The panel's own order (`fixed`), or one that is drawn for each unit and round (`shuffled`).
+        reasons_first: Whether round 1 asks for reasons in phase 1 too; in the paper's prompt it asks for scores only.
+        placement: Where personas are put in the prompt.
+        fence: Whether responses and remarks are fenced as data.
+        readout: How scores are read from a reply.
+        options: Options of every call.
+        seed: The run's seed.
     """
-    opening = task_chars // 4 + PERSONA_TOKENS
-    scores = ballot.phase * (5 + 6 * len(ballot.rubric.metric))
-    reasons = min(REASON_TOKENS, ballot.remark_chars // 4)
-    calls = judges * rounds + chair
-    bare = judges if ballot.phase == 1 and not protocol.reasons_first else 0  # the first replies, without reasons
-    replies = [scores + (reasons if call >= bare else 0) for call in range(calls)]
-    blind = judges if protocol.blind else 0
-    heard = [0 if call < blind else sum(replies[:call]) for call in range(calls)]
 
-    def shared() -> Iterator[int]:
-        """The prefix of each call that continues an earlier one: the judge's own last, or whichever came before it.
+    judges: Sequence[Persona]
+    chair: Persona | None = None
+    ballots: Mapping[int, Ballot]
+    rounds: int
+    blind: bool = True
+    speaking_order: SpeakingOrder = "shuffled"
+    reasons_first: bool = True
+    placement: Placement = "system"
+    fence: bool = False
+    readout: Readout = "sampled"
+    options: Mapping[str, Any]
+    seed: int
 
-        The calls of a blind round go out at once and share nothing. Providers put the reply's schema before the prompt,
-        so calls with different schemas share nothing either.
+    @property
+    def members(self) -> list[Persona]:
+        """The judges and the chair."""
+        return [*self.judges, *([self.chair] if self.chair else [])]
+
+    def settings(self) -> dict[str, Any]:
+        """How the panel talks, as the analysis plan states it."""
+        return {"blind": self.blind, "speaking_order": self.speaking_order, "ties": self.ballots[1].ties}
+
+    def order(self, unit: Unit) -> Order:
+        """Who speaks when; the same for all models."""
+        if self.speaking_order == "fixed":
+            return round_robin
+        item = unit.id.removesuffix(f"/@{unit.facets['model']}")
+        return shuffled(seed_from("speaking order", self.seed, item))
+
+    def debate(self, unit: Unit, models: Models, **arguments: Any) -> Debate:
+        """The debate on a unit.
+
+        Args:
+            unit: The unit.
+            models: Clients by model name.
+            arguments: Further arguments of `Debate`; they replace the panel's own.
         """
-        for call in range(blind, judges * rounds):
-            earlier = call - (judges if placement == "system" else 1)
-            if earlier >= 0 and (earlier < bare) == (call < bare):
-                yield opening - (PERSONA_TOKENS if placement == "last" else 0) + heard[earlier]
+        own = {
+            "model": models[str(unit.facets["model"])],
+            "rounds": self.rounds,
+            "blind_rounds": 1 if self.blind else 0,
+            "order": self.order(unit),
+            "options": self.options,
+            "models": models,
+            "placement": self.placement,
+            "fence": self.fence,
+        }
+        return Debate(self.judges, **{**own, **arguments})
 
-    return UsageEstimate(
-        calls=calls,
-        prompt_tokens=calls * opening + sum(heard),
-        completion_tokens=sum(replies),
-        shared=tuple(shared()),
-    )
+    def estimate(self, task_chars: int, phase: int) -> UsageEstimate:
+        """The expected usage of a debate, at four characters per token.
+
+        Args:
+            task_chars: Characters of the task.
+            phase: 1 or 2.
+        """
+        ballot, judges = self.ballots[phase], len(self.judges)
+        opening = task_chars // 4 + PERSONA_TOKENS
+        scores = ballot.phase * (5 + 6 * len(ballot.rubric.metric))
+        reasons = min(REASON_TOKENS, ballot.remark_chars // 4)
+        calls = judges * self.rounds + (self.chair is not None)
+        bare = judges if ballot.phase == 1 and not self.reasons_first else 0  # the first replies, without reasons
+        replies = [scores + (reasons if call >= bare else 0) for call in range(calls)]
+        blind = judges if self.blind else 0
+        heard = [0 if call < blind else sum(replies[:call]) for call in range(calls)]
+
+        def shared() -> Iterator[int]:
+            """The prefix of each call that continues an earlier one: the judge's own last, or whichever came before it.
+
+            The calls of a blind round go out at once and share nothing. Providers put the reply's schema before the
+            prompt, so calls with different schemas share nothing either.
+            """
+            for call in range(blind, judges * self.rounds):
+                earlier = call - (judges if self.placement == "system" else 1)
+                if earlier >= 0 and (earlier < bare) == (call < bare):
+                    yield opening - (PERSONA_TOKENS if self.placement == "last" else 0) + heard[earlier]
+
+        return UsageEstimate(
+            calls=calls,
+            prompt_tokens=calls * opening + sum(heard),
+            completion_tokens=sum(replies),
+            shared=tuple(shared()),
+        )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from parley.agents import Cue, Debate, Models, Persona, Placement, Readout, seed_from
-from parley.judging.malibu.panel import Ballot, PanelProtocol, candidate, cell_facets, estimate_usage, show_candidate
+from parley.agents import Cue, Models, seed_from
+from parley.judging.malibu.panel import Panel, candidate, cell_facets, show_candidate
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario
@@ -34,16 +34,7 @@ class PaperPanel:
         cells: Whether a pair is judged in all four cells, or in one drawn by the seed.
         repeats: How often each unit is run.
         yardstick: The graded responses.
-        ballots: What a judge reports, by phase.
-        protocol: How the panel talks.
-        judges: The panel.
-        chair: Who speaks last, if anybody.
-        rounds: How often each judge speaks.
-        placement: Where personas are put in the prompt.
-        fence: Whether responses and remarks are fenced as data.
-        readout: How scores are read from a reply.
-        options: Options of every call.
-        seed: The run's seed.
+        panel: The panel.
     """
 
     identities: Identities
@@ -53,16 +44,7 @@ class PaperPanel:
     cells: Literal["all", "one"]
     repeats: int
     yardstick: Yardstick
-    ballots: Mapping[int, Ballot]
-    protocol: PanelProtocol
-    judges: Sequence[Persona]
-    chair: Persona | None
-    rounds: int
-    placement: Placement
-    fence: bool
-    readout: Readout
-    options: Mapping[str, Any]
-    seed: int
+    panel: Panel
 
     def units(self) -> Iterator[Unit]:
         """The graded responses, then every scenario's singles and pairs."""
@@ -100,7 +82,7 @@ class PaperPanel:
         # With equal labels, swapping them changes nothing: two of the four cells remain.
         cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
         if self.cells == "one":
-            cells = [cells[seed_from(self.seed, scenario.id, x, y, repeat) % len(cells)]]
+            cells = [cells[seed_from(self.panel.seed, scenario.id, x, y, repeat) % len(cells)]]
         for assignment, order in cells:
             yield Unit(
                 f"p2/{scenario.id}/{x or 'none'}-{y or 'none'}/a{assignment}o{order}/r{repeat}",
@@ -122,11 +104,11 @@ class PaperPanel:
         scenario = self.yardstick.scenario(unit) if graded else self.scenarios[str(facets["scenario"])]
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
         phase = 1 if graded else int(facets["phase"])
-        ballot = self.yardstick.ballot(unit) if graded else self.ballots[phase]
+        ballot = self.yardstick.ballot(unit) if graded else self.panel.ballots[phase]
         shared = {
             "scenario": scenario.text,
             "metrics": ballot.rubric.text(),
-            "format": ballot.format(with_remark=self.yardstick.with_remark if graded else self.protocol.reasons_first),
+            "format": ballot.format(with_remark=self.yardstick.with_remark if graded else self.panel.reasons_first),
             "choices": ballot.choices,
         }
         sides = [("", "", responses[0])]
@@ -135,60 +117,43 @@ class PaperPanel:
         shown: dict[str, str] = {}
         for key, side, response in sides:
             name = candidate(side, str(facets[f"identity{key}"]))
-            text = show_candidate(response, name, fenced=self.fence)
+            text = show_candidate(response, name, fenced=self.panel.fence)
             shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
         pair = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
         return PROMPTS["single" if phase == 1 else pair](**shown, **shared)
 
     def _instructions(self, phase: int, cue: Cue) -> str | None:
         if cue.role == "chair":
-            return PROMPTS["chair"](format=self.ballots[phase].format())
+            return PROMPTS["chair"](format=self.panel.ballots[phase].format())
         if cue.round == 1:
             return None
         key = "single_discuss" if phase == 1 else "pair_discuss"
-        return PROMPTS[key](format=self.ballots[phase].format(with_remark=True))
+        return PROMPTS[key](format=self.panel.ballots[phase].format(with_remark=True))
 
     def _with_remark(self, cue: Cue) -> bool:
         """Whether a ballot of phase 1 has reasons; a comparison always has."""
-        return cue.role != "chair" and (cue.round > 1 or self.protocol.reasons_first)
+        return cue.role != "chair" and (cue.round > 1 or self.panel.reasons_first)
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         """The usage of a unit."""
         if is_yardstick(unit):
             return self.yardstick.estimate(len(self.task(unit)))
-        phase = int(unit.facets["phase"])
-        return estimate_usage(
-            len(self.task(unit)),
-            self.ballots[phase],
-            self.protocol,
-            judges=len(self.judges),
-            rounds=self.rounds,
-            chair=self.chair is not None,
-            placement=self.placement,
-        )
+        return self.panel.estimate(len(self.task(unit)), int(unit.facets["phase"]))
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Let the panel talk about one unit."""
         if is_yardstick(unit):
             return await self.yardstick.run(unit, self.task(unit), models)
-        phase = int(unit.facets["phase"])
-        ballot = self.ballots[phase]
-        debate = Debate(
-            self.judges,
-            model=models[str(unit.facets["model"])],
-            rounds=self.rounds,
-            blind_rounds=1 if self.protocol.blind else 0,
-            order=self.protocol.order(self.seed, unit.id.removesuffix(f"/@{unit.facets['model']}")),
-            chair=self.chair,
+        phase, readout = int(unit.facets["phase"]), self.panel.readout
+        ballot = self.panel.ballots[phase]
+        debate = self.panel.debate(
+            unit,
+            models,
+            chair=self.panel.chair,
             instructions=lambda cue: self._instructions(phase, cue),
             reply_type=lambda cue: ballot.reply_type(with_remark=self._with_remark(cue)),
-            readout=self.readout,
-            options=self.options,
-            models=models,
-            placement=self.placement,
-            fence=self.fence,
+            readout=readout,
         )
         transcript = await debate.converse(self.task(unit))
-        expected = self.readout == "expected"
-        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
+        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=readout == "expected")]
         return Outcome(transcript, tuple(verdicts))

@@ -11,22 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
-from parley.judging.config import call_options, limit_field
-from parley.judging.study import Accepted, Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate
-from parley.judging.writing import write, writer
+from parley.judging.config import limit_field
+from parley.judging.study import Accepted, Advanced, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.writing import WritingStudy
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
 PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("respond", "respond_again")}
 _RULES = Rules()
 
 
-class RespondConfig(BaseModel):
+class RespondConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes which responses are written."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     suite: str = Field("full", description="shipped suite (quick, full), a .toml file, or a folder of them")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
@@ -62,12 +60,12 @@ class ResponsePair(BaseModel):
         return self.response_1.strip(), self.response_2.strip()
 
 
-class Respond:
+class Respond(WritingStudy):
     """Response pairs for scenarios: the same procedure in other words, no hint of an identity."""
 
     name: ClassVar[str] = "malibu-respond"
     Config: ClassVar[type[BaseModel]] = RespondConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
+    used = PROMPTS
 
     def __init__(self, config: RespondConfig) -> None:
         self.config = config
@@ -79,12 +77,6 @@ class Respond:
         if not missing:
             raise ConfigError(f"nothing to write: every scenario of {config.suite} has responses; --anew replaces them")
         self._scenarios = {scenario.id: scenario for scenario in missing}
-
-    def models(self) -> list[str]:
-        return [self.config.model]
-
-    def prompts(self) -> Mapping[str, str]:
-        return {prompt.name: prompt.text for prompt in PROMPTS.values()} | {"persona/Writer": writer().about}
 
     def sources(self) -> Mapping[str, str]:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
@@ -99,18 +91,16 @@ class Respond:
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
         scenario = self._scenarios[str(unit.facets["scenario"])]
-        return await write(
+        return await self.write(
             PROMPTS["respond"](scenario=scenario.text, low=config.min_words, high=config.max_words),
             ResponsePair,
-            model=config.model,
-            models=models,
+            models,
             check=lambda reply: (
                 check_pair(reply.texts(), self.rules) if isinstance(reply, ResponsePair) else ["no pair"]
             ),
             then=lambda problems: PROMPTS["respond_again"](problems="; ".join(problems)),
             wanted=1,
             tries=config.tries,
-            options=call_options(config.max_tokens, config.temperature),
         )
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:

@@ -26,7 +26,7 @@ from parley.judging.malibu.panel import cell_facets
 from parley.judging.scoring.rubrics import Metric
 from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
 from parley.scenarios import Graded, Identities, Scenario
-from parley.scenarios.ballot_wordings import BallotWordings, LabelWording, QuestionWording
+from parley.scenarios.ballot_texts import BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.malibu import LabelKind, Place
 
 OVERALL = "Overall"
@@ -111,7 +111,9 @@ class SilentBallots:
             if (not places or label.place in places) and (not kinds or label.kind in kinds)
         ]
         if not labels:
-            raise ConfigError(f"{self.wordings.name} has no such label wording for {category}: see --label-places")
+            raise ConfigError(
+                f"{self.wordings.name} has no label wording for {category} that fits --label-places and --label-kinds"
+            )
         random.Random(seed_from("label wordings", self.settings.seed, category)).shuffle(labels)
         return labels
 
@@ -137,8 +139,8 @@ class SilentBallots:
         for category, labels in self._labels.items():
             if len(labels) < len(self._places):
                 yield (
-                    f"{self.wordings.name} has {plural(len(labels), 'label wording')} for {category} and the run "
-                    f"{plural(len(self._places), 'base')}: wordings repeat, so the report's tests are over wordings"
+                    f"{self.wordings.name} has {plural(len(labels), 'label wording')} for {category}, but the run has "
+                    f"{plural(len(self._places), 'base')}: wordings repeat, so the report tests over wordings"
                 )
 
     @staticmethod

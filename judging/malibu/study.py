@@ -18,27 +18,15 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel
 
-from parley.agents import (
-    ConfigError,
-    Debate,
-    Models,
-    Persona,
-    Placement,
-    seed_from,
-)
+from parley.agents import ConfigError, Debate, Models, Persona, seed_from
 from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.base.text import plural
-from parley.judging.config import call_options, shipped_personas, with_design
+from parley.judging.config import call_options, require_each_once, shipped_personas
 from parley.judging.malibu.analysis_plan import analysis_plan
-from parley.judging.malibu.config import DESIGNS, PAPER_ONLY, MalibuConfig
-from parley.judging.malibu.panel import (
-    FENCED,
-    Ballot,
-    PanelProtocol,
-    load_panel,
-)
+from parley.judging.malibu.config import PAPER_ONLY, MalibuConfig
+from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PROMPTS, PaperPanel
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots, verdicts
@@ -67,16 +55,9 @@ class Malibu:
         self.identities = select(config.identities or view.identities)
         _check_pairs(self.identities)
         # Stored in full: what a design implies may change, what a run has done may not.
-        self.config = config = with_design(config, DESIGNS, config.design)
+        self.config = config = config.with_design()
         worded = config.design != "paper"
-        self.protocol = PanelProtocol(
-            blind=config.blind,
-            speaking_order=config.speaking_order,
-            ties=config.ties,
-            reasons_first=config.reasons_first,
-        )
         self.controls = view.controls if config.controls is None else config.controls
-        self.placement: Placement = config.personas or view.personas
         self.phases: list[Literal[1, 2]] = list(view.phases) if config.phases is None else config.phases
         self.config = config = config.model_copy(
             update={
@@ -87,10 +68,7 @@ class Malibu:
                 "label_kinds": config.label_kinds or list(view.label_kinds) or None,
             }
         )
-        if not self.phases or not config.model:
-            raise ConfigError("at least one phase and one model are needed")
-        if len(set(config.model)) < len(config.model):
-            raise ConfigError("a model is given twice")
+        require_each_once(model=config.model, phases=[str(phase) for phase in self.phases])
         for flag, key in PAPER_ONLY.items() if worded else ():
             if getattr(config, key) != MalibuConfig.model_fields[key].default:
                 raise ConfigError(f"{flag} is for --design paper only")
@@ -101,9 +79,20 @@ class Malibu:
         remark_chars = config.remark_chars or view.remark_chars
         # Each number of 1 to 9 is one token of any model; the paper's prompts ask for 0 to 10.
         scale = (1, 9) if worded else (0, 10)
-        self._ballots = {phase: Ballot(phase, self.rubric, remark_chars, self.protocol.ties, scale) for phase in (1, 2)}
-        self.judges = load_panel(config.judges or "temperaments")
-        self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
+        self.panel = Panel(
+            judges=load_panel(config.judges or "temperaments"),
+            chair=shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None,
+            ballots={phase: Ballot(phase, self.rubric, remark_chars, config.ties, scale) for phase in (1, 2)},
+            rounds=config.rounds,
+            blind=config.blind,
+            speaking_order=config.speaking_order,
+            reasons_first=config.reasons_first,
+            placement=config.personas or view.personas,
+            fence=bool(config.fence),
+            readout=config.readout,
+            options=call_options(config.max_tokens, config.temperature),
+            seed=config.seed,
+        )
         self._scenarios = {
             scenario.id: scenario for scenario in self.suite.scenario if scenario.responses or config.generator
         }
@@ -115,22 +104,14 @@ class Malibu:
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
-        self._options = call_options(config.max_tokens, config.temperature)
         self.yardstick = Yardstick(
             load_suite(view.suite)[0],
             config.yardstick,
             default=view.yardstick,
             bases=config.yardstick_bases or (view.yardstick_bases if config.yardstick is None else None),
             preferred={scenario.base for scenario in self._scenarios.values()},
-            ballot=self._ballots[1],
-            with_remark=self.protocol.reasons_first,
-            judges=self.judges,
-            placement=self.placement,
-            fence=bool(config.fence),
-            readout=config.readout,
-            options=self._options,
+            panel=self.panel,
         )
-
         self._sampled: dict[str, bool] = {}
         self.silent: SilentBallots | None = None
         if worded:
@@ -163,19 +144,8 @@ class Malibu:
                 *(Measure(name, name.lower(), better="higher", scale=scale) for name in self.rubric.names),
                 Measure("preferred", "preferred", kind="choice"),
             )
-            self.talk = Talk(
-                silent=self.silent,
-                ballot=self._ballots,
-                protocol=self.protocol,
-                judges=self.judges,
-                rounds=config.rounds,
-                placement=self.placement,
-                fence=bool(config.fence),
-                options=self._options,
-                seed=config.seed,
-                # With a single debate, hearing another label's ballots could not be compared with anything.
-                controlled=config.debates != 1,
-            )
+            # With a single debate, hearing another label's ballots could not be compared with anything.
+            self.talk = Talk(silent=self.silent, panel=self.panel, controlled=config.debates != 1)
         else:
             self.paper = PaperPanel(
                 identities=self.identities,
@@ -185,37 +155,28 @@ class Malibu:
                 cells=config.cells,
                 repeats=config.repeats,
                 yardstick=self.yardstick,
-                ballots=self._ballots,
-                protocol=self.protocol,
-                judges=self.judges,
-                chair=self.chair,
-                rounds=config.rounds,
-                placement=self.placement,
-                fence=bool(config.fence),
-                readout=config.readout,
-                options=self._options,
-                seed=config.seed,
+                panel=self.panel,
             )
         if not worded and (config.wordings != ENGLISH or config.wordings_per_base > 1):
             raise ConfigError("--wordings is for designs with silent ballots: staged, silent or talk")
 
     def models(self) -> list[str]:
-        judges = [*self._panel(), *(self._silent_judges if self.silent is not None else [])]
+        judges = [*self.panel.members, *(self._silent_judges if self.silent is not None else [])]
         # Where every judge has a model of its own, the study's is never called and need not exist: it is an embedded
         # one by default, with weights to fetch and load.
         shared = [] if all(judge.model for judge in judges) else self.config.model
         return list(dict.fromkeys([*shared, *(judge.model for judge in judges if judge.model)]))
 
     def prompts(self) -> Mapping[str, str]:
-        if self.silent is not None:
-            judges = {judge.name: judge for judge in (*self._silent_judges, *self._panel())}
-            texts = {"rubric": self.rubric.model_dump_json(), **self.silent.prompts()}
-            texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
-            return texts | {f"persona/{name}": judge.about for name, judge in judges.items()}
-        texts = {prompt.name: prompt.text for prompt in PROMPTS.values()}
-        texts |= {"rubric": self.rubric.model_dump_json()}
+        texts = {"rubric": self.rubric.model_dump_json()}
         texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
-        return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
+        judges = self.panel.members
+        if self.silent is None:
+            texts |= {prompt.name: prompt.text for prompt in PROMPTS.values()}
+        else:
+            texts |= self.silent.prompts()
+            judges = [*self._silent_judges, *judges]
+        return texts | {f"persona/{judge.name}": judge.about for judge in judges}
 
     def sources(self) -> Mapping[str, str]:
         suite = {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
@@ -264,30 +225,19 @@ class Malibu:
             clusters=len({scenario.base or scenario.id for scenario in scenarios}),
             models=len(self.config.model),
             margin=self.config.margin,
-            rounds=self.config.rounds,
-            protocol=self.protocol,
+            panel=self.panel,
             ballots="last" if self.silent is None else "blind" if self.config.design == "talk" else "silent",
-            judges={judge.name: judge.model for judge in self._panel() if judge.model},
         )
-
-    def _panel(self) -> list[Persona]:
-        return [*self.judges, self.chair] if self.chair else list(self.judges)
 
     def plan(self) -> Iterator[Unit]:
         """Models are the inner loop, so that an interrupted run has the same units for all of them."""
         several = len(self.config.model) > 1
-        for item in self._items():
+        for item in self._worded_items(self.silent) if self.silent else self.paper.units():
             for model in self.config.model:
                 again = self.silent.again([item], model) if self.silent and item.facets["stage"] == "silent" else ()
                 for unit in (item, *again):
                     name = f"{unit.id}/@{model}" if several else unit.id
                     yield Unit(name, {**unit.facets, "model": model})
-
-    def _items(self) -> Iterator[Unit]:
-        if self.silent is not None:
-            yield from self._worded_items(self.silent)
-            return
-        yield from self.paper.units()
 
     def _worded_items(self, silent: SilentBallots) -> Iterator[Unit]:
         """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
@@ -384,8 +334,8 @@ class Malibu:
         if dry_run and not silent.settings.metrics:
             four = load_rubric("four").metric
             yield (
-                f"silent ballots ask one question on the whole answer; --metrics all asks for {len(four)} metrics, "
-                f"each in a call of its own: {more * (len(four) - 1):,} calls more"
+                f"silent ballots ask one question about the whole answer; --metrics all asks for {len(four)} metrics, "
+                f"one call each: {more * (len(four) - 1):,} more calls"
             )
 
     def _is_sampled(self, model: str) -> bool:
@@ -396,7 +346,7 @@ class Malibu:
 
     def _voters(self, unit: Unit) -> Sequence[Persona]:
         """Who casts the silent ballots of a unit."""
-        return self.judges if unit.facets["stage"] == "talk" else self._silent_judges
+        return self.panel.judges if unit.facets["stage"] == "talk" else self._silent_judges
 
     @property
     def _silent_judges(self) -> list[Persona]:
@@ -405,12 +355,12 @@ class Malibu:
         The judges' temperaments add little: the variance between them was 0.001.
         """
         assert self.silent is not None
-        return [self.silent.judge] if self.config.judges is None else list(self.judges)
+        return [self.silent.judge] if self.config.judges is None else list(self.panel.judges)
 
     async def _run_worded(self, silent: SilentBallots, unit: Unit, models: Models) -> Outcome:
         texts, situation = self._texts(unit)
         client = models[str(unit.facets["model"])]
-        own = (models[judge.model] for judge in self.judges if judge.model)
+        own = (models[judge.model] for judge in self.panel.judges if judge.model)
         for simulated in (client, *own):
             if isinstance(simulated, SimClient):
                 simulated.label_words = silent.label_words
@@ -422,9 +372,9 @@ class Malibu:
             model=client,
             rounds=0,
             ballots=ballots,
-            options=self._options,
+            options=self.panel.options,
             models=models,
-            placement=self.placement,
+            placement=self.panel.placement,
         )
         transcript = await debate.converse(None)
         asked = [ballot.metric for ballot in ballots for _ in judges]

@@ -12,12 +12,12 @@ the scores alone, since reasons could reveal whose they are.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from parley.agents import Debate, Models, Persona, Placement, Transcript, Turn, seed_from
-from parley.judging.malibu.panel import Ballot, PanelProtocol, estimate_usage
+from parley.agents import Debate, Models, Transcript, Turn, seed_from
+from parley.judging.malibu.panel import Panel
 from parley.judging.malibu.silent import SilentBallots, verdicts
 from parley.judging.study import Outcome, Unit, UsageEstimate, Verdict
 from parley.scenarios import Scenario
@@ -32,26 +32,12 @@ class Talk:
 
     Args:
         silent: The ballots that come first, and the words of all prompts.
-        ballot: What a judge reports, by phase.
-        protocol: How the panel talks.
-        judges: The panel.
-        rounds: How often each judge speaks.
-        placement: Where personas are put in the prompt.
-        fence: Whether remarks are fenced as data.
-        options: Options of every call.
-        seed: The run's seed.
+        panel: The judges, and how they talk.
         controlled: Whether in a part of the units the judges hear ballots under another label.
     """
 
     silent: SilentBallots
-    ballot: Mapping[int, Ballot]
-    protocol: PanelProtocol
-    judges: Sequence[Persona]
-    rounds: int
-    placement: Placement
-    fence: bool
-    options: Mapping[str, Any]
-    seed: int
+    panel: Panel
     controlled: bool = True
 
     def units(self, scenario: Scenario, phases: Sequence[int], repeat: int) -> Iterator[Unit]:
@@ -72,10 +58,10 @@ class Talk:
         """The label whose ballots are heard: the unit's own, or another of its category."""
         own = str(unit.facets["identity"])
         others = [x for x in self.silent.identities.categories[str(unit.facets["category"])] if x != own]
-        draw = seed_from("heard", self.seed, name) / 2**31
-        if not self.controlled or self.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
+        draw = seed_from("heard", self.panel.seed, name) / 2**31
+        if not self.controlled or self.panel.rounds < 2 or draw >= OTHER_LABEL_SHARE or not others:
             return own
-        return others[seed_from("heard label", self.seed, name) % len(others)]
+        return others[seed_from("heard label", self.panel.seed, name) % len(others)]
 
     def task(self, unit: Unit, texts: Sequence[str], situation: str) -> str:
         """What opens the debate; the arguments are those of `SilentBallots.ballots`."""
@@ -87,18 +73,11 @@ class Talk:
 
     def estimate(self, unit: Unit, texts: Sequence[str], situation: str, *, sampled: int) -> UsageEstimate:
         """The usage of a unit: the ballots, the debate, and what the judges hear of another label."""
-        opening = self.silent.estimate(self.silent.ballots(unit, texts, situation), len(self.judges), sampled=sampled)
-        panel = estimate_usage(
-            len(self.task(unit, texts, situation)),
-            self.ballot[int(unit.facets["phase"])],
-            self.protocol,
-            judges=len(self.judges),
-            rounds=self.rounds,
-            chair=False,
-            placement=self.placement,
-        )
+        judges = len(self.panel.judges)
+        opening = self.silent.estimate(self.silent.ballots(unit, texts, situation), judges, sampled=sampled)
+        panel = self.panel.estimate(len(self.task(unit, texts, situation)), int(unit.facets["phase"]))
         other = unit.facets["heard"] not in ("", unit.facets["identity"])
-        share = 1 / self.rounds if other else 0.0  # one more first round
+        share = 1 / self.panel.rounds if other else 0.0  # one more first round
         return UsageEstimate(
             calls=opening.calls + panel.calls + round(panel.calls * share),
             prompt_tokens=opening.prompt_tokens + panel.prompt_tokens + round(panel.prompt_tokens * share),
@@ -117,39 +96,31 @@ class Talk:
             before = said.spoken()
         ballots = self.silent.ballots(unit, texts, situation)
         words = {turn.speaker: _scores_alone(turn) for turn in before}
-        debate = self._debate(unit, models, rounds=self.rounds, ballots=ballots, heard=words)
+        debate = self._debate(unit, models, ballots=ballots, heard=words)
         transcript = await debate.converse(self.task(unit, texts, situation))
-        ballot = self.ballot[int(unit.facets["phase"])]
+        ballot = self.panel.ballots[int(unit.facets["phase"])]
         first = transcript.spoken(round=0)
-        asked = [silent.metric for silent in ballots for _ in self.judges]
+        asked = [silent.metric for silent in ballots for _ in self.panel.judges]
         found: list[Verdict] = [v for turn, metric in zip(first, asked, strict=True) for v in verdicts(turn, metric)]
         found += [v for turn in transcript.spoken() if turn.round for v in ballot.verdicts(turn, expected=False)]
         # Recorded with their calls, but they are about another label, so they are no verdict on this one.
         told = tuple(turn._replace(role="narrator", round=0, verdict=None, parse_status=None) for turn in before)
         return Outcome(Transcript((*transcript.turns, *told), transcript.stop_reason), tuple(found))
 
-    def _debate(self, unit: Unit, models: Models, rounds: int, **arguments: Any) -> Debate:
-        ballot = self.ballot[int(unit.facets["phase"])]
-        model = str(unit.facets["model"])
+    def _debate(self, unit: Unit, models: Models, **arguments: Any) -> Debate:
+        ballot = self.panel.ballots[int(unit.facets["phase"])]
         discussion = self._asked(ballot.phase, "discuss" if ballot.phase == 1 else "discuss_pair")
-        return Debate(
-            self.judges,
-            model=models[model],
-            rounds=rounds,
-            blind_rounds=1 if self.protocol.blind else 0,
-            order=self.protocol.order(self.seed, unit.id.removesuffix(f"/@{model}")),
+        return self.panel.debate(
+            unit,
+            models,
             instructions=lambda cue: None if cue.round < 2 else discussion,
             reply_type=ballot.reply_type(with_remark=True),
-            options=self.options,
-            models=models,
-            placement=self.placement,
-            fence=self.fence,
             **arguments,
         )
 
     def _asked(self, phase: int, part: Literal["first", "discuss", "first_pair", "discuss_pair"]) -> str:
         """What the debate asks for."""
-        ballot = self.ballot[phase]
+        ballot = self.panel.ballots[phase]
         low, high = ballot.scale
         metrics = ballot.rubric.text() if len(ballot.rubric.metric) > 1 else ""
         wordings = self.silent.wordings

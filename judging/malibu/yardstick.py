@@ -8,13 +8,12 @@ read from log-probabilities where the model gives them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
 
-from parley.agents import ConfigError, Debate, Models, Persona, Placement, Readout
+from parley.agents import ConfigError, Debate, Models, Readout
 from parley.base.text import plural
-from parley.judging.malibu.panel import Ballot
+from parley.judging.malibu.panel import Ballot, Panel
 from parley.judging.study import Outcome, Unit, UsageEstimate
 from parley.scenarios import Graded, Scenario, Suite
 from parley.scenarios import Yardstick as Mode
@@ -41,13 +40,8 @@ class Yardstick:
         default: How much is read by default, if the suite has graded responses.
         bases: Number of bases (default: those of the run; in `brief` 8, as a small run has too few of its own).
         preferred: The bases to take first: those of the run.
-        ballot: What a judge reports in phase 1.
-        with_remark: Whether the first round of phase 1 asks for reasons; `brief` never does.
-        judges: The panel.
-        placement: Where personas are put in the prompt.
-        fence: Whether responses are fenced as data.
-        readout: How scores are read from a reply; `brief` prefers log-probabilities.
-        options: Options of every call.
+        panel: The judges, and what they report in phase 1. `brief` never asks for reasons, and prefers
+            log-probabilities.
     """
 
     def __init__(
@@ -58,13 +52,7 @@ class Yardstick:
         default: Mode,
         bases: int | None,
         preferred: Collection[str],
-        ballot: Ballot,
-        with_remark: bool,
-        judges: Sequence[Persona],
-        placement: Placement,
-        fence: bool,
-        readout: Readout,
-        options: Mapping[str, Any],
+        panel: Panel,
     ) -> None:
         if mode not in (None, "off") and not suite.graded:
             raise ConfigError(f"--yardstick {mode}: {suite.name} has no graded responses; it needs tables [[graded]]")
@@ -83,10 +71,8 @@ class Yardstick:
         self.texts = {
             (graded.base, flaw, dose): text for graded in self.sets for flaw, dose, text in self._texts_of(graded)
         }
-        self._ballots = {graded.base: self._ballot(ballot, place) for place, graded in enumerate(self.sets)}
-        self.remark_chars, self.with_remark = ballot.remark_chars, with_remark and not self.brief
-        self.judges, self.placement, self.fence = judges, placement, fence
-        self.readout, self.options = readout, options
+        self._ballots = {graded.base: self._ballot(panel.ballots[1], place) for place, graded in enumerate(self.sets)}
+        self.panel, self.with_remark = panel, panel.reasons_first and not self.brief
 
     def _texts_of(self, graded: Graded) -> Iterator[tuple[str, int, str]]:
         """Kind of flaw, dose and text; the good response has none and 0."""
@@ -118,8 +104,8 @@ class Yardstick:
     def units(self) -> Iterator[Unit]:
         """One unit per text and judge; in `brief` all texts of a base have the same judge."""
         for place, graded in enumerate(self.sets):
-            turn = place % len(self.judges)
-            readers = [turn] if self.brief else range(len(self.judges))
+            turn = place % len(self.panel.judges)
+            readers = [turn] if self.brief else range(len(self.panel.judges))
             for flaw, dose, _ in self._texts_of(graded):
                 for reader in readers:
                     yield Unit(
@@ -134,7 +120,7 @@ class Yardstick:
                             "repeat": 0,
                             "flaw": flaw,
                             "dose": dose,
-                            "reader": self.judges[reader].name,
+                            "reader": self.panel.judges[reader].name,
                         },
                     )
 
@@ -150,7 +136,7 @@ class Yardstick:
         Args:
             task_chars: Characters of the task.
         """
-        reasons = self.remark_chars // 4 if self.with_remark else 0
+        reasons = self.panel.ballots[1].remark_chars // 4 if self.with_remark else 0
         return UsageEstimate(
             calls=1, prompt_tokens=task_chars // 4 + PERSONA_TOKENS, completion_tokens=SCORES_TOKENS + reasons
         )
@@ -163,22 +149,21 @@ class Yardstick:
             task: What the judge is asked.
             models: Clients by model name.
         """
-        ballot = self.ballot(unit)
-        judge = next(judge for judge in self.judges if judge.name == unit.facets["reader"])
+        ballot, panel = self.ballot(unit), self.panel
+        judge = next(judge for judge in panel.judges if judge.name == unit.facets["reader"])
         client = models[judge.model or str(unit.facets["model"])]
-        readout: Readout = "expected" if self.brief and client.logprobs else self.readout
+        readout: Readout = "expected" if self.brief and client.logprobs else panel.readout
         reading = Debate(
             [judge],
             model=models[str(unit.facets["model"])],
             rounds=1,
             reply_type=ballot.reply_type(with_remark=self.with_remark),
             readout=readout,
-            options=self.options,
+            options=panel.options,
             models=models,
-            placement=self.placement,
-            fence=self.fence,
+            placement=panel.placement,
+            fence=panel.fence,
         )
         transcript = await reading.converse(task)
-        expected = readout == "expected"
-        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
+        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=readout == "expected")]
         return Outcome(transcript, tuple(verdicts))

@@ -13,8 +13,8 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, simultaneous
-from parley.judging.config import NameList, call_options, limit_field, shipped_personas
+from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, simultaneous
+from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.study import Advanced, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
@@ -48,8 +48,7 @@ class AnswersStudy:
 
     def __init__(self, config: AnswersConfig) -> None:
         self.config = config
-        if len(set(config.model)) < len(config.model) or len(set(config.method)) < len(config.method):
-            raise ConfigError("a model or a method is given twice")
+        require_each_once(model=config.model, method=config.method)
         self._listed = load_topics(config.topics_from)
         self._topics = {topic_id(topic): topic for topic in self._listed[: config.limit]}
         *self._jurors, self._foreperson = shipped_personas("bbq_jury.toml")

@@ -50,13 +50,13 @@ class CheckConfig(BaseModel, extra="forbid", frozen=True):
     bias: NameList = Field(
         list(BIASES), description=f"bias types: {', '.join(BIASES)}, or .toml files of graded statements (default: all)"
     )
-    bbq: str | None = Field(None, description="BBQ's folder: its ambiguous questions are read too")
-    rtp: str | None = Field(None, description="RealToxicityPrompts' .jsonl file: toxic and harmless texts are read too")
+    bbq: str | None = Field(None, description="folder of BBQ's .jsonl files, to read its ambiguous questions too")
+    rtp: str | None = Field(None, description="RealToxicityPrompts' .jsonl file, to read toxic and harmless texts too")
     limit: int | None = limit_field("number of topics of each type: the first ones")
-    questions: Advanced[int] = Field(150, ge=6, description="questions of BBQ, each of another template")
-    texts: Advanced[int] = Field(200, ge=6, description="pairs of a toxic and a harmless text of RealToxicityPrompts")
-    wordings: Advanced[int] = Field(2, ge=1, description="wordings of the question that each topic is asked in")
-    samples: Advanced[int] = Field(3, ge=1, description="replies per ballot of a model without log-probabilities")
+    questions: Advanced[int] = Field(150, ge=6, description="number of questions from BBQ, each with another template")
+    texts: Advanced[int] = Field(200, ge=6, description="number of pairs of a toxic and a harmless prompt")
+    wordings: Advanced[int] = Field(2, ge=1, description="number of wordings in which each topic's question is asked")
+    samples: Advanced[int] = Field(3, ge=1, description="replies per ballot if the model gives no log-probabilities")
     temperature: Advanced[float | None] = Field(
         None, ge=0, le=2, description="sampling temperature of a model without log-probabilities (default: its own)"
     )
@@ -185,15 +185,13 @@ class RefereeCheck:
         facets, texts = unit.facets, self.texts(unit)
         order = self._orders[str(facets["type"]), str(facets["topic"])]
         wording = str(facets["wording"]) or self.questions.wordings(order.kind)[0]
-        reverse = str(facets["part"]).startswith("reverse")
-        ask = self.questions.choice if len(texts) == 2 else self.questions.score
-        return ask(
+        return self.questions.ballot(
             order.kind,
-            *texts,
+            texts,
             wording=wording,
             subject=order.subject,
             context=order.context,
-            reverse=reverse,
+            reverse=str(facets["part"]).startswith("reverse"),
             samples=self.config.samples if self.sampled else 1,
         )
 

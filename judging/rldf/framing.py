@@ -31,7 +31,7 @@ class FramingConfig(TopicSample):
     """Everything that changes the results of a framing run."""
 
     model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
-    author: str | None = Field(None, description="model that writes the answer (default: the same)")
+    author: str | None = Field(None, description="model that writes the answer (default: --model)")
     repeats: int = Field(1, ge=1, description="number of times each topic is asked (epochs)")
     words: Advanced[int] = Field(100, ge=10, description="length of an answer that the prompt asks for, in words")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")

@@ -1,13 +1,13 @@
 """The questions of a silent referee: about one text or about two, in several wordings, each with its reverse.
 
 questions = load_questions()
-questions.score("statement", text, wording=0, subject="people's age")     # a silent ballot
+questions.ballot("statement", [text], wording="biased", subject="people's age")
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +23,6 @@ from parley.scenarios.templates import fill
 BIAS = "bias"
 """The metric of a ballot about one text."""
 TextKindName = Literal["statement", "answer", "text"]
-Side = Literal["A", "B"]
 
 
 class _Table(BaseModel, extra="forbid", frozen=True):
@@ -78,13 +77,10 @@ class RefereeQuestions(_Table):
         """The ids of a kind's wordings."""
         return tuple(wording.id for wording in self.kind[kind].wording)
 
-    def _wording(self, kind: TextKindName, wording: str) -> RefereeWording:
-        return next(row for row in self.kind[kind].wording if row.id == wording)
-
-    def score(
+    def ballot(
         self,
         kind: TextKindName,
-        text: str,
+        texts: Sequence[str],
         *,
         wording: str,
         subject: str = "",
@@ -92,58 +88,34 @@ class RefereeQuestions(_Table):
         reverse: bool = False,
         samples: int = 1,
     ) -> SilentBallot:
-        """The ballot about one text: how biased it is, or with the reverse question how fair.
-
-        Args:
-            kind: What the text is.
-            text: The text.
-            wording: The id of the wording.
-            subject: What the bias is about: "people's age".
-            context: The question, where the text is an answer.
-            reverse: Whether the reverse question is asked.
-            samples: How often a model without log-probabilities is asked.
-        """
-        words = self._wording(kind, wording)
-        ends = {"subject": subject, "low": str(self.low), "high": str(self.high)}
-        question = fill(words.reverse if reverse else words.question, ends)
-        return SilentBallot(
-            question=fill(self.kind[kind].single, {"text": text, "context": context, "question": question}),
-            metric=BIAS,
-            low=self.low,
-            high=self.high,
-            prefill=self.prefill,
-            samples=samples,
-        )
-
-    def choice(
-        self,
-        kind: TextKindName,
-        first: str,
-        second: str,
-        *,
-        wording: str,
-        subject: str = "",
-        context: str = "",
-        reverse: bool = False,
-        samples: int = 1,
-    ) -> SilentBallot:
-        """The ballot about two texts: which is more biased, or with the reverse question which is fairer.
+        """The ballot about one text (how biased is it?) or about two (which is more biased?).
 
         Args:
             kind: What the texts are.
-            first: The text that is shown as A.
-            second: The text that is shown as B.
+            texts: One text, or two that are shown as A and B.
             wording: The id of the wording.
-            subject: What the bias is about.
+            subject: What the bias is about: "people's age".
             context: The question, where the texts are answers.
-            reverse: Whether the reverse question is asked.
+            reverse: Whether to ask the reverse: how fair is it, or which is fairer?
             samples: How often a model without log-probabilities is asked.
         """
-        shown, words = self.kind[kind], self._wording(kind, wording)
-        question = fill(words.reverse_pair if reverse else words.pair, {"subject": subject})
-        values = {"first": first, "second": second, "context": context, "question": question}
+        shown = self.kind[kind]
+        words = next(row for row in shown.wording if row.id == wording)
+        values = {"subject": subject, "low": str(self.low), "high": str(self.high)}
+        if len(texts) == 1:
+            question = fill(words.reverse if reverse else words.question, values)
+            return SilentBallot(
+                question=fill(shown.single, {"text": texts[0], "context": context, "question": question}),
+                metric=BIAS,
+                low=self.low,
+                high=self.high,
+                prefill=self.prefill,
+                samples=samples,
+            )
+        question = fill(words.reverse_pair if reverse else words.pair, values)
+        first, second = texts
         return SilentBallot(
-            question=fill(shown.pair, values),
+            question=fill(shown.pair, {"first": first, "second": second, "context": context, "question": question}),
             metric=PREFERRED,
             choices=("A", "B"),
             prefill=shown.prefill_reverse_pair if reverse else shown.prefill_pair,

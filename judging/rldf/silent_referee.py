@@ -8,6 +8,7 @@ no name and no round. A scorer in its place gives one number, and compares nothi
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ REFEREE = "Referee"
 WORDING, PREFERENCE, RANK = "bias_in_wording", "more_biased", "rank"
 """Metrics: a statement's score in one wording, and the log-odds that the first of two statements is the more biased."""
 PAIR_WORDINGS = 2
+SAMPLES = 3
+"""How often a model without log-probabilities is asked."""
 HIGHEST = 10.0
 
 
@@ -42,15 +45,11 @@ class SilentReferee:
         name: The model, `scorer/NAME`, or a function as `file.py:name`.
         persona: What the model is told it is.
         subject: What the bias is about: "people's age".
-        compares: Whether it also compares statements in pairs.
-        samples: How often a model without log-probabilities is asked.
     """
 
     name: str
     persona: Persona
     subject: str
-    compares: bool = True
-    samples: int = 3
 
     def prompts(self) -> dict[str, str]:
         """The texts that its prompts are made of; none for a scorer."""
@@ -62,7 +61,8 @@ class SilentReferee:
         if is_scorer(self.name):
             return 0
         scored = roles * rounds * len(load_questions().wordings("statement"))
-        return scored + sum(2 * PAIR_WORDINGS * len(pairs) for pairs in _pair_counts(roles, rounds)) * self.compares
+        within_rounds, of_one_speaker = rounds * math.comb(roles, 2), roles * math.comb(rounds, 2)
+        return scored + 2 * PAIR_WORDINGS * (within_rounds + of_one_speaker)
 
     async def referee(self, statements: Sequence[Turn], earlier: Sequence[Turn], models: Models) -> Refereed:
         """The scores of a round.
@@ -77,19 +77,20 @@ class SilentReferee:
         turns: list[Turn] = []
         verdicts: list[Verdict] = []
         scores: dict[str, float | None] = {}
+        wordings = load_questions().wordings("statement")
         for statement in statements:
-            asked = [self._score(statement.text, wording) for wording in load_questions().wordings("statement")]
+            asked = [self._ballot([statement.text], wording) for wording in wordings]
             read = await self._cast(asked, statement.round, models)
             turns += read
             answers = [turn for turn in read if turn.role == "referee"]
             values = [_on_ten(turn.expected.get(BIAS)) for turn in answers]
-            for turn, wording, value in zip(answers, load_questions().wordings("statement"), values, strict=True):
+            for turn, wording, value in zip(answers, wordings, values, strict=True):
                 verdicts.append(Verdict.from_turn(turn, WORDING, subject=statement.speaker, value=value, text=wording))
             known = [value for value in values if value is not None]
             scores[statement.speaker] = statistics.fmean(known) if len(known) == len(values) else None
-        for first, second in self._pairs(statements, earlier) if self.compares else ():
-            asked = [self._choice(first.text, second.text, number) for number in range(PAIR_WORDINGS)]
-            asked += [self._choice(second.text, first.text, number) for number in range(PAIR_WORDINGS)]
+        for first, second in _pairs(statements, earlier):
+            orders = [first.text, second.text], [second.text, first.text]
+            asked = [self._ballot(texts, wording) for texts in orders for wording in wordings[:PAIR_WORDINGS]]
             read = await self._cast(asked, second.round, models)
             turns += read
             odds = [turn.expected.get(f"{PREFERRED} {LOG_ODDS}") for turn in read if turn.role == "referee"]
@@ -99,19 +100,8 @@ class SilentReferee:
             verdicts.append(_verdict(second.round, PREFERENCE, subject, value))
         return Refereed(turns, [*_main_verdicts(statements, scores), *verdicts], scores)
 
-    def _pairs(self, statements: Sequence[Turn], earlier: Sequence[Turn]) -> Iterable[tuple[Turn, Turn]]:
-        """Statements that a dataset may pair: of one round, or of one speaker."""
-        for place, statement in enumerate(statements):
-            yield from ((other, statement) for other in statements[:place])
-            yield from ((other, statement) for other in earlier if other.speaker == statement.speaker)
-
-    def _score(self, text: str, wording: str) -> SilentBallot:
-        return load_questions().score("statement", text, wording=wording, subject=self.subject, samples=self.samples)
-
-    def _choice(self, first: str, second: str, number: int) -> SilentBallot:
-        questions = load_questions()
-        wording = questions.wordings("statement")[number]
-        return questions.choice("statement", first, second, wording=wording, subject=self.subject, samples=self.samples)
+    def _ballot(self, texts: Sequence[str], wording: str) -> SilentBallot:
+        return load_questions().ballot("statement", texts, wording=wording, subject=self.subject, samples=SAMPLES)
 
     async def _cast(self, ballots: Sequence[SilentBallot], round: int, models: Models) -> list[Turn]:
         debate = Debate([self.persona], model=models[self.name], rounds=0, ballots=ballots, models=models)
@@ -137,9 +127,11 @@ class SilentReferee:
         return Refereed([turn], [*_main_verdicts(statements, scores), *wordings], scores)
 
 
-def _pair_counts(roles: int, rounds: int) -> Iterable[range]:
-    """One range per round, as long as the number of pairs that the round adds."""
-    return (range(roles * (roles - 1) // 2 + roles * earlier) for earlier in range(rounds))
+def _pairs(statements: Sequence[Turn], earlier: Sequence[Turn]) -> Iterable[tuple[Turn, Turn]]:
+    """Statements that a dataset may pair: of one round, or of one speaker."""
+    for place, statement in enumerate(statements):
+        yield from ((other, statement) for other in statements[:place])
+        yield from ((other, statement) for other in earlier if other.speaker == statement.speaker)
 
 
 def _on_ten(score: float | None) -> float | None:

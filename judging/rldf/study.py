@@ -36,8 +36,8 @@ from parley.agents import (
     shuffled,
 )
 from parley.agents.models.registry import reads_silently
-from parley.judging.config import call_options, shipped_personas
-from parley.judging.rldf.check import CheckConfig, RefereeCheck
+from parley.judging.config import call_options
+from parley.judging.rldf.check import CheckConfig, RefereeCheck, referee_persona
 from parley.judging.rldf.referee import (
     BLIND,
     STATEMENTS,
@@ -69,7 +69,12 @@ class RldfConfig(TopicSample):
 
     roles: Advanced[int] = Field(3, ge=2, description="number of debaters: the first roles of the bias type")
     rounds: int = Field(5, ge=1, le=50, description="rounds of each debate")
-    mode: Mode = Field("self-reflection", description="self-reflection, teacher-student or teacher-guides")
+    mode: Mode = Field(
+        "self-reflection",
+        description="who speaks: one model plays everyone and referees (self-reflection); the teacher does, for the "
+        "student's training (teacher-student); or the student debates, and the teacher referees and advises "
+        "(teacher-guides)",
+    )
     model: str = Field(DEFAULT_MODEL, description="model that the data is for: it debates, or is the teacher's student")
     teacher: str | None = Field(None, description="stronger model, for the teacher modes")
     referee: str | None = Field(
@@ -78,13 +83,13 @@ class RldfConfig(TopicSample):
     )
     design: Literal["silent", "paper"] | None = Field(
         None,
-        description="silent: each statement is scored by itself, from token probabilities in several wordings; paper: "
-        "the referee writes a report on each round (default: silent where the referee gives log-probabilities or is a "
-        "scorer, and nothing asks for reports)",
+        description="silent: the referee scores each statement alone, from token probabilities, in several wordings; "
+        "paper: it writes a report on each round (default: silent if the referee is a scorer or gives "
+        "log-probabilities, and no other setting needs reports)",
     )
     check: Advanced[bool] = Field(
         True,
-        description="read texts of known order first, and say whether the referee can referee (not of sim/ models)",
+        description="first show the referee texts of known order, and say whether it can referee (not for sim/ models)",
     )
     require_referee: bool = Field(False, description="stop before the debates if the referee's check fails")
     feedback: Advanced[bool] = Field(True, description="debaters see the referee's scores and try to lower theirs")
@@ -95,7 +100,7 @@ class RldfConfig(TopicSample):
         0.0,
         ge=0,
         le=1,
-        description="share of debates that are scored a second time, blind and in another order: at least one",
+        description="share of debates to score a second time, blind and in another order (at least one debate)",
     )
     repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
     examples: Advanced[bool] = Field(
@@ -103,7 +108,7 @@ class RldfConfig(TopicSample):
         description="show the debaters four examples of turns, as the paper's prompt does",
     )
     words: Advanced[int] = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
-    personas: Advanced[Placement] = Field("system", description="personas as system messages, or last in the prompt")
+    personas: Advanced[Placement] = Field("system", description="personas in the system message, or last in the prompt")
     readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
@@ -139,7 +144,7 @@ class Rldf:
         self.guides = config.mode == "teacher-guides"
         teacher = config.teacher or config.model
         self._player = teacher if config.mode == "teacher-student" else config.model
-        referee = shipped_personas("rldf_referee.toml")[0]
+        referee = referee_persona()
         self._debaters = [role.persona() for role in self.roles]
         self._referee_name = config.referee or teacher
         by_scorer = is_scorer(self._referee_name)
@@ -147,7 +152,7 @@ class Rldf:
         if design == "paper" and by_scorer:
             raise ConfigError(f"{self._referee_name} writes no reports: it needs --design silent")
         if design == "silent" and (self.guides or config.rereferee):
-            raise ConfigError("--design silent gives no advice and has no second referee: choose --design paper")
+            raise ConfigError("--design silent gives no advice and has no second referee: use --design paper")
         self.config = config.model_copy(update={"design": design})
         self._referee = Persona(referee.name, referee.about, None if by_scorer else self._referee_name)
         self._silent = SilentReferee(

@@ -19,10 +19,10 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Models
 from parley.base.text import plural
-from parley.judging.config import call_options, limit_field
+from parley.judging.config import limit_field
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate
-from parley.judging.writing import write, writer
+from parley.judging.study import Accepted, Advanced, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.writing import WritingStudy
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
 from parley.scenarios.topics import NEAR
 
@@ -73,12 +73,12 @@ class CollectedTopics:
     missing: int
 
 
-class WriteTopics:
+class WriteTopics(WritingStudy):
     """Topics for debates, spread evenly over areas of life, without duplicates."""
 
     name: ClassVar[str] = "topics"
     Config: ClassVar[type[BaseModel]] = TopicsConfig
-    measures: ClassVar[tuple[Measure, ...]] = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
+    used = PROMPTS
 
     def __init__(self, config: TopicsConfig) -> None:
         self.config = config
@@ -88,12 +88,6 @@ class WriteTopics:
         self._count = min(config.count, config.limit or config.count)
         each, more = divmod(self._count, len(areas))
         self._quota = {area: each + (n < more) for n, area in enumerate(areas) if each + (n < more)}
-
-    def models(self) -> list[str]:
-        return [self.config.model]
-
-    def prompts(self) -> Mapping[str, str]:
-        return {prompt.name: prompt.text for prompt in PROMPTS.values()} | {"persona/Writer": writer().about}
 
     def sources(self) -> Mapping[str, str]:
         text = "\n".join((*self._quota, *self._existing))
@@ -133,16 +127,14 @@ class WriteTopics:
         roster = ", ".join(role.label for role in self.bias.role[:3])
         examples = self._existing[:: max(1, len(self._existing) // 3)][:3]
         there = f" For the tone, three that are there already: {' / '.join(examples)}" if examples else ""
-        return await write(
+        return await self.write(
             PROMPTS["topic"](trait=self.bias.trait, roster=roster, low=low, high=high, area=area, there=there),
             Topic,
-            model=config.model,
-            models=models,
+            models,
             check=check,
             then=then,
             wanted=wanted,
             tries=wanted * config.tries,
-            options=call_options(config.max_tokens, config.temperature),
         )
 
     def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:

@@ -99,14 +99,14 @@ class ScoreSheet:
     def __init__(self, rubrics: Sequence[str], *, examples: bool = False) -> None:
         metrics = [metric for name in rubrics for metric in load_rubric(name).metric]
         self.metrics: dict[str, Metric] = {metric.name: metric for metric in metrics}
-        if not metrics or len(self.metrics) < len(metrics):
-            raise ConfigError("at least one rubric is needed, and no metric may be in two of them")
+        if len(self.metrics) < len(metrics):
+            raise ConfigError("a metric is in two of the rubrics: leave one of them out")
         fields: dict[str, Any] = {name: (scale(0, 10), ...) for name in self.metrics}
         self.reply_type = create_model("RubricReply", **fields)
         self.rubric = "\n\n".join("\n- ".join((metric.name, *metric.questions)) for metric in metrics)
         if examples:
             if without := [name for name in self.metrics if name not in EXAMPLES]:
-                raise ConfigError(f"examples: there are none for {', '.join(without)}")
+                raise ConfigError(f"--examples: there are none for {', '.join(without)}")
             self.rubric = "\n\n".join((self.rubric, *(EXAMPLES[name].text for name in self.metrics)))
 
     def task(self, text: str, context: str = "") -> str:

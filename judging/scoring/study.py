@@ -30,7 +30,7 @@ from parley.agents import (
     load_personas,
     simultaneous,
 )
-from parley.judging.config import NameList, call_options, limit_field, shipped_personas
+from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.scoring.rubrics import SCORE, ScoreSheet
 from parley.judging.study import Advanced, Measure, Outcome, Unit, UsageEstimate
 
@@ -85,10 +85,9 @@ class RubricScores:
 
     def __init__(self, config: ScoringConfig) -> None:
         self.config = config
+        require_each_once(model=config.model, rubrics=config.rubrics)
         self._texts = {text.id: text for text in islice(read_texts(config), config.limit)}
         self.sheet = ScoreSheet(config.rubrics, examples=config.examples)
-        if len(set(config.model)) < len(config.model):
-            raise ConfigError("a model is given twice")
         self.judges = load_personas(Path(config.judges)) if config.judges else shipped_personas("rubric_judges.toml")
         self._options = call_options(config.max_tokens, config.temperature)
 

@@ -123,7 +123,10 @@ class CompletionMethod(Protocol):
 
 
 class PromptedCompletion:
-    """A base class for methods that prompt once: set `name` and `used`, and write `complete`."""
+    """A base class for methods that prompt: set `name` and `used`, and write `complete` if one prompt is not enough.
+
+    Without a `complete` of its own, the method fills the beginning of the sentence into its first prompt.
+    """
 
     Settings: ClassVar[type[BaseModel]] = NoSettings
     needs_next_tokens: ClassVar[bool] = False
@@ -139,6 +142,9 @@ class PromptedCompletion:
 
     def drafts(self, max_iterations: int) -> int:
         return 1
+
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        return await context.complete(row, self.used[0](prompt=row.text))
 
 
 def generator_persona() -> Persona:
@@ -192,18 +198,12 @@ class DefaultCompletion(PromptedCompletion):
     name: ClassVar[str] = "default"
     used = (COMPLETE,)
 
-    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
-        return await context.complete(row, COMPLETE(prompt=row.text))
-
 
 class FairnessPromptCompletion(PromptedCompletion):
     """The default with a request to be fair."""
 
     name: ClassVar[str] = "fairness-prompt"
     used = (FAIRLY,)
-
-    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
-        return await context.complete(row, FAIRLY(prompt=row.text))
 
 
 class DecodingSettings(BaseModel, extra="forbid", frozen=True):

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
-from parley.judging.config import NameList, limit_field, read_settings
+from parley.judging.config import NameList, limit_field, read_settings, require_each_once
 from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
@@ -48,8 +48,7 @@ class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
     scorer: str | None = Field(None, description="toxicity scorer (default: the team's, embedded)")
     measure: str = Field(
         "ngrams",
-        description="scorer that measures every draft and that the loop never sees, or none (judge:provider/model: a "
-        "judge)",
+        description="scorer that measures every draft, unseen by the loop: ngrams, judge:provider/model, …, or none",
     )
     meaning: Advanced[str | None] = Field(
         None,
@@ -89,9 +88,7 @@ class StardtoxStudy:
             if method.needs_next_tokens:
                 for model in config.model:
                     require_next_token_probabilities(model, method.name)
-        for what, names in (("set", config.sets), ("model", config.model)):
-            if len(set(names)) < len(names):
-                raise ConfigError(f"a {what} is given twice")
+        require_each_once(sets=config.sets, model=config.model, method=config.method)
         self.rtp: Rtp = load_hub() if config.data == HUB else load(config.data)
         self._rows: dict[str, tuple[RtpRow, ...]] = {
             name: tuple(draw(self.rtp.rows, name, config.prompts, config.seed)) for name in config.sets

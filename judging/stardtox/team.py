@@ -131,9 +131,7 @@ class Team:
         if scorer == NO_MEASURE:
             return self
         if scorer in [spec.scorer for spec in self.evaluators]:
-            raise ConfigError(
-                f"the outside measure must be another scorer than the loop's own, {scorer} (--measure, or none)"
-            )
+            raise ConfigError(f"--measure {scorer}: the loop uses this scorer itself; choose another one, or none")
         return Team((*self.evaluators, EvaluatorSpec(name=OUTSIDE, scorer=scorer)), self.criteria)
 
     def asking(self, rules: Sequence[str]) -> Team:
@@ -298,7 +296,7 @@ def calibrated_thresholds(
     scorers = team.scorers(models)
     if mine and mine.scorer not in {scorer.name for scorer in scorers.values()}:
         used = ", ".join(scorer.name for scorer in scorers.values()) or "none"
-        raise ConfigError(f"{given}: a calibration of the scorer '{mine.scorer}', which is not used (used: {used})")
+        raise ConfigError(f"{given} is a calibration of the scorer '{mine.scorer}', but the team uses {used}")
     for name, scorer in scorers.items():
         if name in own:
             continue

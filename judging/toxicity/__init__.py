@@ -1,4 +1,4 @@
-"""Toxicity scorers, one file each, with one small protocol."""
+"""Toxicity scorers, with one small protocol."""
 
 from parley.judging.toxicity.registry import find_scorer, known_scorers
 from parley.judging.toxicity.scorer import Scorer, Toxicity

@@ -10,15 +10,12 @@ little: where `embedded` misses 10% of toxic prompts, 45% of the others are fals
 
 from __future__ import annotations
 
-import tomllib
-from importlib.resources import files
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tomli_w
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from parley.agents import ConfigError
+from parley.judging.config import load
 
 Share = Annotated[float, Field(ge=0, le=1)]
 _SHIPPED = ("embedded",)
@@ -104,21 +101,7 @@ def load_calibration(name: str) -> Calibration:
     Args:
         name: A scorer with a shipped calibration, or the path of a .toml file.
     """
-    try:
-        if name in _SHIPPED:
-            text = files("parley.judging").joinpath("toxicity", f"calibration_{name}.toml").read_text("utf-8")
-        else:
-            text = Path(name).read_text("utf-8")
-        table: dict[str, Any] = tomllib.loads(text)
-        return Calibration.model_validate(table)
-    except OSError as error:
-        raise ConfigError(f"{name}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: not a TOML file ({error})") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{name}: not a calibration: {where}: {first['msg'].lower()}") from None
+    return load(Calibration, "calibration", name, _SHIPPED, "toxicity/calibration_{}.toml")
 
 
 def shipped_calibration(scorer: str) -> Calibration | None:

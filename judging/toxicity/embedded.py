@@ -20,6 +20,7 @@ from statistics import fmean
 from typing import Any
 
 from parley.agents import ConfigError
+from parley.judging.toxicity.languages import NAMES
 from parley.judging.toxicity.scorer import NO_TEXT, Toxicity, in_pieces, worst
 from parley.judging.toxicity.swaps import Swaps
 
@@ -32,8 +33,6 @@ sentences through; 45% leaves 26 of 10,000 English texts unscored."""
 BATCH_SIZE = 256
 _LOADING = threading.Lock()
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_NAMES = re.compile(r"https?://\S+|[@#]\S+")
-"""Addresses and handles, which do not tell the language of a text."""
 
 
 class Embedded:
@@ -117,7 +116,7 @@ class _Linear:
         """Why the model cannot score a text; empty if it can."""
         if not text.strip():
             return NO_TEXT
-        words = self._words.findall(_NAMES.sub(" ", text.lower()))
+        words = self._words.findall(NAMES.sub(" ", text.lower()))
         if not words:
             return "the text has no words"
         known = sum(word in self._known for word in words)

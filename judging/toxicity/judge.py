@@ -1,24 +1,35 @@
-"""`judge:provider/model`: a language model that scores the toxicity of a text from 0 to 100, with a reason."""
+"""Language models as scorers: `judge:provider/model` writes a score and a reason, `silent:provider/model` nothing.
+
+A judge scores the toxicity of a text from 0 to 100. For a silent scorer, the probabilities of the numbers 1 to 9 after
+the question give the expected score. Both are stored from 0 to 1.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import BaseModel
 
-from parley.agents import AuthError, ModelError, Models, Persona, ask, free_text, scale
+from parley.agents import AuthError, Debate, ModelError, Models, Persona, SilentBallot, ask, free_text, scale
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim import refuse_unknown_effects
 from parley.base.redaction import hide_in_error
 from parley.base.tasks import gather_or_cancel
 from parley.judging.study import Prompt
-from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
+from parley.judging.toxicity.scorer import NO_TEXT, Toxicity, in_pieces, worst
 
 PROMPT = Prompt.load("toxicity/judge")
+SILENT_PROMPT = Prompt.load("toxicity/silent")
 PERSONA = Prompt.load("toxicity/persona")
 FORMAT = '{"reason": "<one sentence>", "toxicity": <0 to 100>}'
+METRIC, LOW, HIGH = "toxicity", 1, 9
+PREFILL = '{"toxicity": '
 PIECE_WORDS = 1000
+AT_ONCE = 1024
+"""Texts whose calls are open at the same time: enough for full batches, without a task for every text of a corpus."""
 
 
 class Rating(BaseModel):
@@ -31,7 +42,7 @@ def rating_prompt(text: str) -> str:
     return PROMPT(text=fence_judged(text, "TEXT"), format=FORMAT)
 
 
-class JudgeScorer:
+class ModelScorer(ABC):
     """A language model as a scorer.
 
     Args:
@@ -39,37 +50,83 @@ class JudgeScorer:
         models: Clients by model name.
     """
 
+    prefix: ClassVar[str]
+    asked: ClassVar[tuple[str, str]]
+    """The prompt, and the format or the beginning of the reply: scores of other words have another version."""
+
     def __init__(self, model: str, models: Models) -> None:
-        refuse_unknown_effects(model, ["toxicity"], "a judge of toxicity", {"judge": PERSONA.text})
-        self.name = f"judge:{model.partition('?')[0]}"
+        self.name = f"{self.prefix}{model.partition('?')[0]}"
         self._client, self._models = models[model], models
-        prompt = "\x1f".join((self._client.identity, model, PERSONA.text, PROMPT.text, FORMAT))
+        prompt = "\x1f".join((self._client.identity, model, PERSONA.text, *self.asked))
         self.version = f"prompt {hashlib.sha256(prompt.encode()).hexdigest()[:8]}"
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        return await gather_or_cancel(self._score(text) for text in texts)
+        scores: list[Toxicity] = []
+        for start in range(0, len(texts), AT_ONCE):
+            scores += await gather_or_cancel(self._score(text) for text in texts[start : start + AT_ONCE])
+        return scores
 
     async def _score(self, text: str) -> Toxicity:
-        return worst(await gather_or_cancel(self._rate(piece) for piece in in_pieces(text, PIECE_WORDS)))
+        return await self._rated(text) if text.strip() else Toxicity(None, why=NO_TEXT)
 
-    async def _rate(self, text: str) -> Toxicity:
+    async def _rated(self, text: str) -> Toxicity:
+        """The model's score; a call that fails leaves the text unscored, unless no other call could work either."""
         try:
-            turn = await ask(
-                Persona("judge", PERSONA.text),
-                rating_prompt(text),
-                Rating,
-                model=self._client,
-                models=self._models,
-                options={"max_tokens": 200, "temperature": 0.0},
-            )
+            return await self.rate(text)
         except AuthError:
             raise
         except ModelError as error:
             return Toxicity(None, why=hide_in_error(str(error)))
+
+    @abstractmethod
+    async def rate(self, text: str) -> Toxicity:
+        """Ask the model about one text."""
+
+    async def close(self) -> None:  # noqa: B027 - nothing to do, for every kind
+        """The clients belong to `models`, which closes them."""
+
+
+class JudgeScorer(ModelScorer):
+    """A model that writes its score."""
+
+    prefix = "judge:"
+    asked = PROMPT.text, FORMAT
+
+    def __init__(self, model: str, models: Models) -> None:
+        refuse_unknown_effects(model, ["toxicity"], "a judge of toxicity", {"judge": PERSONA.text})
+        super().__init__(model, models)
+
+    async def _score(self, text: str) -> Toxicity:
+        return worst(await gather_or_cancel(self._rated(piece) for piece in in_pieces(text, PIECE_WORDS)))
+
+    async def rate(self, text: str) -> Toxicity:
+        turn = await ask(
+            Persona("judge", PERSONA.text),
+            rating_prompt(text),
+            Rating,
+            model=self._client,
+            models=self._models,
+            options={"max_tokens": 200, "temperature": 0.0},
+        )
         if not isinstance(turn.verdict, Rating):
             start = " ".join(turn.text.split())[:80]
             return Toxicity(None, why=f"the judge's reply is {turn.parse_status}: {start!r}")
         return Toxicity(turn.verdict.toxicity / 100)
 
-    async def close(self) -> None:
-        """The clients belong to `models`, which closes them."""
+
+class SilentScorer(ModelScorer):
+    """A model that is never asked to write."""
+
+    prefix = "silent:"
+    asked = SILENT_PROMPT.text, PREFILL
+
+    async def rate(self, text: str) -> Toxicity:
+        question = SILENT_PROMPT(text=fence_judged(text, "TEXT"))
+        ballot = SilentBallot(question=question, metric=METRIC, low=LOW, high=HIGH, prefill=PREFILL)
+        judge = Persona("Judge", PERSONA.text)
+        debate = Debate([judge], model=self._client, rounds=0, ballots=[ballot], models=self._models)
+        turn = (await debate.converse(None)).spoken()[-1]
+        expected = turn.expected.get(METRIC)
+        if expected is None:
+            return Toxicity(None, why=f"the model's reply is {turn.parse_status}")
+        return Toxicity((expected - LOW) / (HIGH - LOW))

@@ -29,7 +29,7 @@ SENTENCE_WORDS = 3
 """A sentence within a longer text is in another language if it has this many of its common words, and twice as many as
 of English: titles and names ("Rio de la Plata") have fewer."""
 _WORD = re.compile(r"[^\W\d_]+")
-_NAMES = re.compile(r"https?://\S+|[@#]\S+")
+NAMES = re.compile(r"https?://\S+|[@#]\S+")
 """Addresses and handles, which do not tell the language of a text."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
@@ -56,7 +56,7 @@ def language_name(code: str) -> str:
 
 def find_language(text: str) -> str:
     """The code of the text's language, the name of its script if that is not Latin, or `UNKNOWN`."""
-    words = _WORD.findall(_NAMES.sub(" ", text))
+    words = _WORD.findall(NAMES.sub(" ", text))
     if script := _script(words):
         return script
     counts = _counts(words)
@@ -128,7 +128,7 @@ class InItsLanguages:
 
     def _why(self, code: str) -> str:
         reads = " and ".join(language_name(own) for own in self.languages)
-        return f"not for this language: this looks like {language_name(code)}, and {self.name} reads {reads}"
+        return f"this looks like {language_name(code)}, but {self.name} reads only {reads}"
 
     async def close(self) -> None:
         await self.scorer.close()

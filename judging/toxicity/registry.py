@@ -12,16 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from parley.agents import ConfigError, Models
 from parley.agents.models.cache import TextCache
 from parley.base.home import home
 from parley.base.plugins import Registry
-from parley.judging.toxicity.judge import JudgeScorer
+from parley.judging.toxicity.judge import JudgeScorer, ModelScorer, SilentScorer
 from parley.judging.toxicity.languages import InItsLanguages
 from parley.judging.toxicity.scorer import Scorer, Toxicity
-from parley.judging.toxicity.silent import SilentScorer
 
 
 class ScoreCache(TextCache):
@@ -85,14 +84,14 @@ SCORERS: dict[str, str] = {
     "openai-moderation": "parley.judging.toxicity.remote:OpenAIModeration",
     "detoxify": "parley.judging.toxicity.detoxify:DetoxifyScorer",
 }
-JUDGE, SILENT = "judge:", "silent:"
+MODEL_SCORERS: tuple[type[ModelScorer], ...] = (JudgeScorer, SilentScorer)
 _REGISTRY = Registry(
     "scorer",
     group="parley.scorers",
     shipped=SCORERS,
     members=("score", "close"),
     contract="judging/toxicity/scorer.py",
-    others=(f"{JUDGE}provider/model", f"{SILENT}provider/model"),
+    others=tuple(f"{kind.prefix}provider/model" for kind in MODEL_SCORERS),
 )
 
 
@@ -109,9 +108,8 @@ def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
         models: Clients by model name, for a language model.
         cache: Whether scores are cached on disk; without, only equal texts of a batch are merged.
     """
-    kinds: dict[str, Callable[[str, Models], Scorer]] = {JUDGE: JudgeScorer, SILENT: SilentScorer}
-    kind = next((prefix for prefix in kinds if name.startswith(prefix)), None)
-    scorer: Scorer = kinds[kind](name.removeprefix(kind), models) if kind else _make(name)
+    kind = next((kind for kind in MODEL_SCORERS if name.startswith(kind.prefix)), None)
+    scorer: Scorer = kind(name.removeprefix(kind.prefix), models) if kind else _make(name)
     cached = CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
     languages = getattr(scorer, "languages", None)
     return InItsLanguages(cached, languages) if languages else cached

@@ -103,7 +103,7 @@ def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path
                     )
                 rows.append(row)
             if len(rows) == before:
-                raise ScenarioError(f"{file}: there is no row in it")
+                raise ScenarioError(f"{file}: contains no row")
         needed = {row.category for row in rows}
         return settle(rows, sources, _metadata(folders, sources), _templates(folders, needed, sources))
 

@@ -156,12 +156,6 @@ _LEVELS: tuple[Callable[[BbqRow], str], ...] = (
 )
 
 
-class Stratum(NamedTuple):
-    category: str
-    condition: str
-    polarity: str
-
-
 def only(
     rows: Iterable[BbqRow], categories: Sequence[str] | None = None, conditions: Sequence[str] | None = None
 ) -> list[BbqRow]:
@@ -191,7 +185,7 @@ def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:
     """
     if limit < 1:
         raise ScenarioError("a sample needs at least one row")
-    drawn: dict[Stratum, list[BbqRow]] = {}
+    drawn: dict[tuple[str, ...], list[BbqRow]] = {}
     for stratum, (group, size) in _allot(rows, limit, seed, ()).items():
         ordered = sorted(group, key=lambda row: row.example_id)
         drawn[stratum] = random.Random(f"{seed}/{'/'.join(stratum)}").sample(ordered, size)
@@ -201,16 +195,16 @@ def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:
 
 def _allot(
     rows: Sequence[BbqRow], size: int, seed: int, path: tuple[str, ...]
-) -> dict[Stratum, tuple[list[BbqRow], int]]:
+) -> dict[tuple[str, ...], tuple[list[BbqRow], int]]:
     """The rows of each stratum, and how many to draw: divided evenly, level by level."""
     if len(path) == len(_LEVELS):
-        return {Stratum(*path): (list(rows), size)}
+        return {path: (list(rows), size)}
     groups: dict[str, list[BbqRow]] = defaultdict(list)
     for row in rows:
         groups[_LEVELS[len(path)](row)].append(row)
     keys = sorted(groups)
     shares = _even(size, [len(groups[key]) for key in keys], random.Random(f"{seed}/{'/'.join(path)}"))
-    strata: dict[Stratum, tuple[list[BbqRow], int]] = {}
+    strata: dict[tuple[str, ...], tuple[list[BbqRow], int]] = {}
     for key, share in zip(keys, shares, strict=True):
         strata |= _allot(groups[key], share, seed, (*path, key))
     return strata

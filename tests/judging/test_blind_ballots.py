@@ -42,7 +42,7 @@ def test_no_judge_is_sent_anything_of_another_in_round_1(parley: Command, server
     assert parley(*command, "--rounds", "2").status == 0
     study = panel_study(suite="mine.toml", identities=["gender"])
     openings = {study.task(unit) for unit in study.plan()}
-    abouts = {judge.about for judge in study.judges}
+    abouts = {judge.about for judge in study.panel.judges}
     sent = [[message["content"] for message in body["messages"]] for body in server.asked]
     if personas == "last":  # one message, whose parts are joined
         first = [text for (text,) in sent if any(text == f"{task}\n\n{who}" for task in openings for who in abouts)]
@@ -104,7 +104,7 @@ def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: 
 
 def test_every_judge_speaks_first_about_equally_often() -> None:
     study = panel_study(suite="full", phases=[1], yardstick="off")
-    drawn = [study.protocol.order(0, unit.id)(2, JUDGES)[0][0] for unit in study.plan()]
+    drawn = [study.panel.order(unit)(2, JUDGES)[0][0] for unit in study.plan()]
     counts = [drawn.count(name) for name in JUDGES]
     assert sum(counts) == 2200
     assert all(abs(count - 550) < 4 * (2200 * 0.25 * 0.75) ** 0.5 for count in counts)
@@ -165,10 +165,11 @@ def test_the_papers_first_ballot_of_a_single_candidate_has_scores_alone(run_stud
 
 
 def test_what_a_design_implies_can_be_changed() -> None:
-    paper = panel_study(suite="mine.toml", design="paper", blind=True, ties=True).protocol
-    assert (paper.blind, paper.speaking_order, paper.ties) == (True, "fixed", True)
-    ours = panel_study(suite="mine.toml", design="talk", blind=False, ties=True).protocol
-    assert (ours.blind, ours.speaking_order, ours.ties, ours.reasons_first) == (False, "shuffled", True, True)
+    paper = panel_study(suite="mine.toml", design="paper", blind=True, ties=True).panel
+    assert (paper.blind, paper.speaking_order, paper.ballots[2].ties) == (True, "fixed", True)
+    ours = panel_study(suite="mine.toml", design="talk", blind=False, ties=True).panel
+    assert (ours.blind, ours.speaking_order, ours.ballots[2].ties) == (False, "shuffled", True)
+    assert ours.reasons_first
 
 
 # What is stored
@@ -235,7 +236,7 @@ def shared_tokens(study: Malibu, unit: Unit, turns: list[Turn]) -> list[float]:
         before = [
             each
             for number, each in enumerate(turns[:nth])
-            if asked[number] == asked[nth] and not (study.protocol.blind and each.round == turn.round == 1)
+            if asked[number] == asked[nth] and not (study.panel.blind and each.round == turn.round == 1)
         ]
         shared.append(max((_common(turn, each) for each in before), default=0.0))
     return shared

@@ -125,14 +125,9 @@ def test_several_bases_are_several_conversations(derive: Callable[..., Any], aut
     ("bad", "reason"),
     [
         (idea(IDEAS[1], scenario="You train."), "the scenario has 2 words (expected 20 to 90)"),
-        (idea(IDEAS[1], scenario=" ".join([IDEAS[1].text] * 3)), " words (expected 20 to 90)"),
-        (idea(IDEAS[1], scenario=f"A woman asks. {IDEAS[1].text}"), "it names an identity: woman"),
-        (idea(IDEAS[1], profession="waitress"), "it names an identity: waitress"),
         (idea(IDEAS[1], setting="church hall"), "it names an identity: church"),
-        (idea(IDEAS[0]), "there already is a scenario with this profession and setting"),
         (idea(THERE), "there already is a scenario with this profession and setting"),
         (idea(IDEAS[0], profession="X", setting="Y"), "it is too similar to an existing scenario"),
-        (idea(THERE, profession="X", setting="Y"), "it is too similar to an existing scenario"),
         (idea(IDEAS[1], scenario=GYM.text), "it is too similar to an existing scenario"),
         (
             idea(IDEAS[1], scenario=f"{IDEAS[1].text} {' '.join(IDEAS[0].text.split()[:8])}"),
@@ -141,14 +136,9 @@ def test_several_bases_are_several_conversations(derive: Callable[..., Any], aut
     ],
     ids=[
         "too short",
-        "too long",
-        "an identity in the text",
-        "an identity in the profession",
-        "an identity in the setting",
-        "just written",
+        "an identity",
         "in the suite",
         "just written, renamed",
-        "in the suite, renamed",
         "the base itself",
         "eight words of another",
     ],
@@ -190,17 +180,6 @@ def test_a_writer_with_one_idea_is_given_up(derive: Callable[..., Any], author: 
     assert len(harvest(count=2).scenario) == 1, "what was accepted is kept"
 
 
-def test_what_cannot_be_read_is_a_try(derive: Callable[..., Any], author: Any, run_file: Any) -> None:
-    author.writes(GYM.text, "I'm sorry, but I can't do that.", idea(IDEAS[0]))
-
-    assert derive(count=1).complete
-
-    assert run_file("w.sqlite").rows("SELECT value, status FROM verdicts ORDER BY nth") == [
-        (0.0, "refused"),
-        (1.0, "ok"),
-    ]
-
-
 def test_the_same_scenario_for_two_bases_is_used_once(derive: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, idea(IDEAS[0]))
     author.writes(LAW.text, idea(IDEAS[0]), idea(CASES[0]))
@@ -212,23 +191,6 @@ def test_the_same_scenario_for_two_bases_is_used_once(derive: Callable[..., Any]
 
 
 # Going on
-
-
-def test_a_reached_budget_stops_the_writer_and_the_same_command_resumes(
-    derive: Callable[..., Any], author: Any, run_file: Any
-) -> None:
-    author.writes(GYM.text, *map(idea, IDEAS[:2]))
-    author.writes(LAW.text, idea(CASES[0]), idea(CASES[0]), idea(CASES[1]))
-
-    cut = derive(bases=None, count=2, options={"budget_calls": 4})
-
-    assert cut.stopped == "the budget of 4 calls is spent"
-    assert [item.base for item in harvest(bases=None, count=2).scenario] == ["fitness", "fitness"]
-
-    assert derive(bases=None, count=2).complete
-    assert len(author.asked) == 5
-    assert [item.base for item in harvest(bases=None, count=2).scenario] == ["fitness", "fitness", "law", "law"]
-    run_file("w.sqlite").check()
 
 
 def test_a_derived_suite_is_one_to_write_responses_for(

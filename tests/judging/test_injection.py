@@ -99,11 +99,11 @@ def test_neither_clean_responses_nor_controls_contain_an_instruction(settings: d
     ("settings", "complaint"),
     [
         ({"asks": [11]}, "from 0 to 10"),
-        ({"asks": [10, 10]}, "each only once"),
+        ({"asks": [10, 10]}, "each given once"),
         ({"responses": 500}, "fewer than 500"),
-        ({"members": 9}, "has 4 members"),
+        ({"members": 9}, "has only 4 members"),
         ({"judges": "nobody"}, "unknown panel"),
-        ({"model": []}, "at least one model"),
+        ({"model": []}, "--model is empty"),
     ],
 )
 def test_bad_settings_are_an_error_before_the_run(settings: dict[str, Any], complaint: str) -> None:

@@ -113,17 +113,6 @@ def test_a_planted_rate_is_found_again_for_every_judge() -> None:
     assert "a fence " not in words
 
 
-def test_judges_that_ignore_injections_show_no_effect() -> None:
-    """With nothing planted, 9 of 252 p-values on 14 seeds were below 0.05."""
-    settings = {"judged_by": OTHERS, "kinds": ["order"], "out": "a.sqlite"}
-    assert parley.run("injection", model="sim/judge", **settings).complete
-    report = make_report([Path("a.sqlite")], draws=200)
-    assert (report.table("kinds")["p_adjusted"] > 0.05).all()
-    judges = report.table("judges")
-    assert set(judges["judged_by"]) == set(OTHERS)
-    assert (judges["percent"].abs() < 10).all()
-
-
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_must_not_move_contains_no_instruction(name: str) -> None:
     """All 28 controls and a clean text, as the judge reads them."""
@@ -151,7 +140,7 @@ def test_each_judge_is_asked_for_the_ends_of_its_scale() -> None:
         ({"judged_by": ["mabrf"], "asks": [0]}, "from 1 to 10"),
         ({"judged_by": ["rubric"], "fence": "open"}, "without a fence"),
         ({"judged_by": ["rubric"], "metrics": ["Accuracy"]}, "--metrics is a setting of malibu's"),
-        ({"judged_by": ["rubric"], "members": 6}, "has 5 members"),
+        ({"judged_by": ["rubric"], "members": 6}, "has only 5 members"),
         ({"judged_by": ["mabrf"], "readout": "expected"}, "only be read as written"),
     ],
 )

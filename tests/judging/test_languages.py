@@ -81,7 +81,7 @@ async def test_a_text_in_another_language_is_unscored_and_the_scorer_never_sees_
     loud = Loud()
     dutch, english, again = await InItsLanguages(loud, ("en",)).score(["Hij is dom.", "He is dumb.", "Hij is dom."])
     assert (english.score, dutch.score, loud.asked) == (1.0, None, ["He is dumb."])
-    assert dutch.why == "not for this language: this looks like Dutch, and loud reads English"
+    assert dutch.why == "this looks like Dutch, but loud reads only English"
     assert again == dutch
 
 

@@ -291,11 +291,6 @@ def test_lost_steps_are_reported(cast: Cast, run_study: Callable[..., Any]) -> N
 # What a run keeps
 
 
-def test_every_prompt_is_stored_with_the_run(run_study: Callable[..., Any]) -> None:
-    stored = {name for (name,) in run_study([score(1)]).rows("SELECT name FROM prompts")}
-    assert {"mabrf/solver", "mabrf/judge", "mabrf/rephrase", "mabrf/terminate", "persona/MABRF/Judge"} <= stored
-
-
 def test_an_interrupted_run_resumes_without_repeating_calls(
     cast: Cast, run_study: Callable[..., Any], run_file: Any
 ) -> None:
@@ -392,11 +387,6 @@ def test_judge_and_searcher_may_be_other_models(
         ("reasoning agent", "judge"), ("Rephrase", "judge"), ("Terminating", "judge"),
         ("Judge", "strict"), ("auditor", "strict"), ("Search", "curious"),
     }  # fmt: skip
-
-
-def test_nothing_is_searched_for_a_chain_without_bias(cast: Cast, run_study: Callable[..., Any], library: str) -> None:
-    run = run_study([score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
-    assert run.one("SELECT count(*) FROM messages WHERE speaker = 'Searcher'") == 0
 
 
 def test_a_run_resumes_only_with_the_same_documents(

@@ -229,8 +229,8 @@ def test_a_panel_of_demographic_judges(run_study: RunStudy) -> None:
 
 def test_the_panel_by_default_has_no_demographic_identity() -> None:
     study = panel_study(suite="mine.toml")
-    assert [judge.name for judge in study.judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
-    assert [word for judge in study.judges for word in identity_words(judge.about)] == []
+    assert [judge.name for judge in study.panel.judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
+    assert [word for judge in study.panel.judges for word in identity_words(judge.about)] == []
 
 
 # Several models

@@ -53,7 +53,7 @@ def truth(row: Any) -> float:
 
 
 def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
-    gaps = compared(JUDGE, seed=1)  # one draw; the next test looks at several
+    gaps = compared(JUDGE, seed=1, rounds=1)  # one draw; the nightly test looks at several
     assert len(gaps) == 13
     assert (gaps["clusters"] == 20).all()
     planted = sum(truth(row) != 0 for row in gaps.itertuples())
@@ -71,22 +71,22 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
 
 
 def test_the_report_says_so_in_words() -> None:
-    actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1)
+    actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1, phases=[1])
     words = malibu.report(actual, ReportContext(draws=300)).words
     (said,) = [line for line in words if "on the same answers" in line]
     assert said.startswith("Labels move the scores, which were not shown to measure quality: 2 of 2 pairs differ.")
     assert "'female' scored" in said or "'white' scored" in said
 
 
-@pytest.mark.parametrize("judge", NULLS)
-def test_without_a_planted_effect_nothing_is_significant(judge: str) -> None:
-    gaps = compared(judge)
+def test_without_a_planted_effect_nothing_is_significant() -> None:
+    gaps = compared(NULLS[1], rounds=1)
     assert len(gaps) == 13
     assert gaps["p_adjusted"].min() > 0.05
 
 
 def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
-    words = " ".join(malibu.report(verdicts(NULLS[0], identities=["gender"], rounds=1), ReportContext(draws=300)).words)
+    actual = verdicts(NULLS[0], identities=["gender"], rounds=1, phases=[1])
+    words = " ".join(malibu.report(actual, ReportContext(draws=300)).words)
     assert "Labels move the scores" not in words
     assert "The two labels were not shown to differ, nor to be alike; that is no evidence of fairness." in words
 

@@ -34,8 +34,6 @@ def good(scenario: Scenario) -> dict[str, str]:
 
 SHORT = pair("I stretch.", "I bend.")
 NAMED = pair(GYM.responses[0].replace(" I ", " she ", 1), GYM.responses[1])
-APART = pair(GYM.responses[0], GARAGE.responses[0])
-COPIED = pair(GYM.responses[0], GYM.responses[0])
 
 
 @pytest.fixture
@@ -116,27 +114,6 @@ def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(
 
 
 @pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        (APART, "responses say different things (similarity "),
-        (COPIED, "responses are the same (similarity 1.00, expected at most 0.9)"),
-        (NAMED, "response 1 names an identity: she"),
-        (pair(GYM.responses[0], GYM.responses[1].partition(". ")[2]), "responses differ in length: "),
-    ],
-)
-def test_each_kind_of_bad_pair_is_rejected(
-    respond: Callable[..., Any], author: Any, run_file: Any, bad: dict[str, str], reason: str
-) -> None:
-    author.writes(GYM.text, bad, good(GYM))
-
-    respond(scenarios=[GYM.id])
-
-    assert reason in author.told(GYM.text)[1]
-    assert reason in run_file("w.sqlite").one("SELECT text FROM verdicts WHERE value = 0")
-    assert harvest(scenarios=[GYM.id]).scenario[0].responses == GYM.responses
-
-
-@pytest.mark.parametrize(
     ("reply", "status"), [("Here you are: {oops", "unparsed"), ("I'm sorry, but I can't help with that.", "refused")]
 )
 def test_what_cannot_be_read_is_a_try_and_never_a_pair(
@@ -193,31 +170,6 @@ def test_spaces_around_a_response_are_removed(respond: Callable[..., Any], autho
     respond(scenarios=[GYM.id])
 
     assert harvest(scenarios=[GYM.id]).scenario[0].responses == GYM.responses
-
-
-def test_a_reached_budget_stops_the_writer_and_the_same_command_resumes(
-    respond: Callable[..., Any], author: Any
-) -> None:
-    author.writes(GYM.text, SHORT, good(GYM))
-    author.writes(GARAGE.text, SHORT, NAMED, good(GARAGE))
-
-    cut = respond(options={"budget_calls": 4})
-
-    assert not cut.complete
-    assert cut.stopped == "the budget of 4 calls is spent"
-    assert [bool(item.responses) for item in harvest().scenario] == [True, False, True], "what was accepted is kept"
-
-    assert respond().complete
-    assert len(author.asked) == 5, "the tries of the pair that was cut short are not paid for again"
-    assert [bool(item.responses) for item in harvest().scenario] == [True, True, True]
-
-
-def test_a_budget_is_for_all_commands_together(respond: Callable[..., Any], author: Any) -> None:
-    author.writes(GYM.text, SHORT, good(GYM))
-    author.writes(GARAGE.text, good(GARAGE))
-    for _ in range(2):
-        assert respond(options={"budget_calls": 2}).progress.done == 1
-    assert len(author.asked) == 2
 
 
 def test_only_the_requested_scenarios_are_planned() -> None:

@@ -80,7 +80,7 @@ def test_a_plain_text_file_has_a_text_a_line() -> None:
         ([["a"]], {}, "line 1: has no field"),
         ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' occurs twice"),
         ([{"text": "a"}], {"by": "method"}, "no field 'method'"),
-        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "no metric may be in two"),
+        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "--rubrics: 'bs' is given twice"),
         ([{"text": "a"}], {"rubrics": ["kindness"]}, "unknown rubric 'kindness'"),
         ([{"text": "a"}], {"model": ["sim/a", "sim/a"]}, "given twice"),
         ([], {}, "contains no text"),

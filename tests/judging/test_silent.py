@@ -201,7 +201,7 @@ def test_fewer_wordings_than_bases_are_noted_once_per_category():
     few = len(malibu.silent.wordings.labels_for("gender", malibu.identities))
     assert few < 20
     (note,) = malibu.notes(dry_run=False)
-    assert note.startswith(f"german has {few} label wordings for gender and the run 20 bases: wordings repeat")
+    assert note.startswith(f"german has {few} label wordings for gender, but the run has 20 bases: wordings repeat")
     assert list(study(limit=few, **german).notes(dry_run=False)) == []
 
 
@@ -210,7 +210,7 @@ def test_a_dry_run_says_what_four_metrics_cost():
     one, four = study(**settings), study(**settings, metrics=["all"])
     calls = [sum(malibu.estimate(unit).calls for unit in malibu.plan()) for malibu in (one, four)]
     (note,) = one.notes(dry_run=True)
-    assert note.endswith(f": {calls[1] - calls[0]:,} calls more")
+    assert note.endswith(f": {calls[1] - calls[0]:,} more calls")
     assert list(four.notes(dry_run=True)) == []
 
 

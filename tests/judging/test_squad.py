@@ -174,7 +174,7 @@ def test_a_failed_search_fails_its_unit_and_the_same_command_resumes(speaker: An
     ("settings", "says"),
     [
         ({"data": None}, "squad needs data"),
-        ({"search": ["none", "none"]}, "none may be given twice"),
+        ({"search": ["none", "none"]}, "--search: 'none' is given twice"),
         ({"search": ["folder:nowhere"]}, "there is no folder nowhere"),
         ({"search": ["altavista"]}, "unknown search engine"),
     ],

@@ -91,7 +91,7 @@ def test_the_estimate_is_what_is_made_at_most() -> None:
         ({"criteria": ["speed < 1"]}, "a criterion must look like 'toxicity < 0.1', got 'speed < 1'"),
         ({"criteria": ["toxicity < low"]}, "'< low' is not a criterion"),
         ({"scorer": "nobody"}, "unknown scorer 'nobody'"),
-        ({"sets": ["high", "high"]}, "a set is given twice"),
+        ({"sets": ["high", "high"]}, "--sets: 'high' is given twice"),
         ({"settings": ["decay=1"]}, r"none of the chosen methods has a setting 'decay' \(they have no settings\)"),
     ],
 )
@@ -109,7 +109,7 @@ def test_the_loop_never_sees_the_outside_measure(run_study: Callable[..., Any], 
     texts = "SELECT unit, round, text FROM transcript WHERE role IN ('generator', 'coordinator') ORDER BY unit, seq"
     kept = []
     for measure in ("ngrams", "strange.py:Strange", "none"):
-        file = run_study(measure=measure)
+        file = run_study(measure=measure, method=["stardtox"], completions=1)
         kept.append(file.rows(texts))
         scored = file.one("SELECT count(*) FROM verdicts WHERE metric = 'outside_toxicity'")
         assert bool(scored) == (measure != "none")
@@ -119,7 +119,7 @@ def test_the_loop_never_sees_the_outside_measure(run_study: Callable[..., Any], 
 
 
 def test_the_outside_measure_is_another_scorer_than_the_loops() -> None:
-    with pytest.raises(ConfigError, match=r"another scorer than the loop's own, scorer\.py:Counting"):
+    with pytest.raises(ConfigError, match=r"--measure scorer\.py:Counting: the loop uses this scorer itself"):
         study(measure="scorer.py:Counting")
 
 

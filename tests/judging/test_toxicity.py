@@ -107,9 +107,9 @@ async def test_what_it_cannot_read_is_unscored_and_says_why(embedded: Scorer) ->
         "": "no text",
         " \n\t": "no text",
         "🎉🔥": "no words",
-        "你是个白痴": "not for this language: this looks like CJK script",
+        "你是个白痴": "this looks like CJK script",
         "Xyzzyq blorptang vrumfle": "too few of its words",
-        "Eres un idiota y nadie te quiere": "not for this language: this looks like Spanish",
+        "Eres un idiota y nadie te quiere": "this looks like Spanish",
     }
     for text, actual in zip(why, await embedded.score(list(why)), strict=True):
         assert actual.score is None

@@ -101,7 +101,7 @@ def test_a_reader_is_asked_what_phase_1_asks_without_a_label() -> None:
     (scenario,) = malibu.suite.scenario
     asked = malibu.task(control).replace(scenario.responses[0], "THE RESPONSE")
     texts = [SETS["fitness"].good, *(flaw.text for flaw in SETS["fitness"].flaw)]
-    units = [unit for unit in readings(malibu) if unit.facets["reader"] == malibu.judges[0].name]
+    units = [unit for unit in readings(malibu) if unit.facets["reader"] == malibu.panel.judges[0].name]
     assert [malibu.task(unit) for unit in units] == [asked.replace("THE RESPONSE", text) for text in texts]
 
 

@@ -56,7 +56,7 @@ def one_line(result: Any, status: int, *words: str) -> None:
         ((*SIM, "--identities", "mine.toml"), ("mine.toml: No such file",)),
         ((*SIM, "--rubric", "five"), ("unknown rubric 'five'", "four, three, bs, ce, ls, or a path to a .toml file")),
         ((*SIM, "--judges", "kind"), ("unknown panel 'kind'", "temperaments, demographic")),
-        ((*RUN, "--model", "sim/judge,sim/judge"), ("a model is given twice",)),
+        ((*RUN, "--model", "sim/judge,sim/judge"), ("--model: 'sim/judge' is given twice",)),
         ((*RUN, "--model", "sim/judge,gpt-4o"), ("'gpt-4o' is not a model name",)),
         ((*SIM, "--generator", "gpt-4o"), ("'gpt-4o' is not a model name",)),
         ((*SIM, "--metrics", "Charm"), ("unknown metric 'Charm'", "Creativity")),

@@ -86,7 +86,7 @@ def test_a_dutch_insult_is_not_met(text: str) -> None:
     result = package.detox(text, model="sim/m?base=95&noise=0")
     assert (result.text, result.met) == (text, False)
     assert result.decisions == ("unchanged, not scored: toxicity",)
-    assert "not for this language: this looks like Dutch" in result.steps[0].scores[0].note
+    assert "this looks like Dutch" in result.steps[0].scores[0].note
 
 
 def test_between_the_two_thresholds_a_text_is_neither_revised_nor_met() -> None:
@@ -147,7 +147,7 @@ def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(
         "identity_words_kept": 0,
     }
     assert [step.outside for step in detox("You!!!", "fine", measure="none").steps] == [None, None]
-    with pytest.raises(ConfigError, match="must be another scorer than the loop's own"):
+    with pytest.raises(ConfigError, match="the loop uses this scorer itself"):
         detox("You!!!", "fine", measure="rude.py:Rude")
 
 
@@ -177,7 +177,7 @@ def test_your_own_calibration(detox: Callable[..., Any], place: Path) -> None:
     )
     assert detox("You!!!", "fine", criteria=["toxicity < 0.5"], calibration="mine.toml").met  # your own word counts
     (place / "mine.toml").write_text(CALIBRATION.replace("rude", "other"))
-    with pytest.raises(ConfigError, match="a calibration of the scorer 'other', which is not used"):
+    with pytest.raises(ConfigError, match="a calibration of the scorer 'other', but the team uses"):
         detox("You", "x", calibration="mine.toml")
 
 

@@ -314,9 +314,9 @@ def test_an_empty_file_of_questions_is_named(parley: Parley) -> None:
     Path("bbq").mkdir()
     Path("bbq/Age.jsonl").write_text("")
     command = ("run", "bbq", "--data", "bbq", "--model", "sim/judge", "--quiet")
-    one_line(parley(*command), 2, "Age.jsonl: there is no row in it")
+    one_line(parley(*command), 2, "Age.jsonl: contains no row")
     Path("bbq/Sex.jsonl").write_text(as_jsonl(seeds.BBQ))
-    one_line(parley(*command), 2, "Age.jsonl: there is no row in it")
+    one_line(parley(*command), 2, "Age.jsonl: contains no row")
 
 
 def test_a_plan_without_units_is_refused(parley: Parley) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from difflib import SequenceMatcher
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ from parley.scenarios import (
     usable_labels,
     words,
 )
-from parley.scenarios.ballot_texts import LabelWording, TalkParts
+from parley.scenarios.ballot_texts import TalkParts
 from parley.scenarios.ballot_wordings import names_wordings
 from parley.scenarios.identities import Identities, read_identities
 from parley.scenarios.templates import article, fill
@@ -73,9 +73,8 @@ def test_a_third_of_the_labels_stands_in_each_place_and_each_kind_is_in_all_plac
     assert len({(label.kind, label.place) for label in ENGLISH.label}) == 5 * 3
 
 
-@pytest.mark.parametrize("label", EVERYWHERE, ids=lambda label: label.id)
-def test_a_label_reads_well_for_every_identity(label: LabelWording) -> None:
-    for identity in ALL:
+def test_a_label_reads_well_for_every_identity() -> None:
+    for label, identity in product(EVERYWHERE, ALL):
         text = ENGLISH.label_text(label, identity)
         assert not re.search(r"[{}]|\s\s|^\s|\s$", text.replace("\n", "|"))
         forms = [ENGLISH.forms(identity)[key] for key in ("adjective", "noun")]
@@ -85,18 +84,16 @@ def test_a_label_reads_well_for_every_identity(label: LabelWording) -> None:
             assert found.lower() == ("an" if vowel else "a"), text
 
 
-@pytest.mark.parametrize("label", ON_TOP, ids=lambda label: label.id)
-def test_names_and_pronouns_read_well_for_both_genders(label: LabelWording) -> None:
-    women, men = (
-        ENGLISH.label_text(label, identity, name=name) for identity, name in (("female", "Amy"), ("male", "Bill"))
-    )
-    assert "{" not in women + men
-    assert women != men
-    if label.kind == "pronoun":
-        swapped = {"she": "he", "She": "He", "herself": "himself", "she/her": "he/him"}
-        told = [word for word in re.findall(r"[\w/]+", women) if word not in re.findall(r"[\w/]+", men)]
-        assert told
-        assert all(word in swapped or word == "her" for word in told)
+def test_names_and_pronouns_read_well_for_both_genders() -> None:
+    for label in ON_TOP:
+        women = ENGLISH.label_text(label, "female", name="Amy")
+        men = ENGLISH.label_text(label, "male", name="Bill")
+        assert "{" not in women + men
+        assert women != men, label.id
+        if label.kind == "pronoun":
+            told = [word for word in re.findall(r"[\w/]+", women) if word not in re.findall(r"[\w/]+", men)]
+            assert told, label.id
+            assert set(told) <= {"she", "She", "herself", "she/her", "her"}, label.id
 
 
 def test_no_two_wordings_are_nearly_the_same() -> None:
@@ -382,8 +379,12 @@ def test_the_digest_changes_with_any_word(tmp_path: Path) -> None:
         ('"By {noun}"', '"The author of this answer is {noun}"', "before-by: reads the same as before-author-is"),
         ('adjective = "male"', 'adjective = "female"', "beside-candidate-who-is: reads the same for female and male"),
         ("Reply with A or B alone", "Reply with the letter", "examiner: does not say that A is a possible reply"),
-        ('answer_b = "Answer B"', 'answer_b = "Answer 2"', "the heading 'Answer 2' does not have the letter B"),
-        ("[identity.white]", "[identity.wihte]", "[identity.white] is missing, the other identities of race have one"),
+        ('answer_b = "Answer B"', 'answer_b = "Answer 2"', "the heading 'Answer 2' does not contain the letter B"),
+        (
+            "[identity.white]",
+            "[identity.wihte]",
+            "[identity.white] is missing, although the other identities of race have one",
+        ),
         ('category = "race"', 'category = ""', "[identity.black]: 'category' is empty"),
     ],
 )
@@ -463,7 +464,7 @@ def test_words_of_a_reply_that_stay_english_are_found() -> None:
     words_left = GERMAN.talk.model_dump(exclude={"score"})
     few = GERMAN.model_copy(update={"talk": TalkParts.model_validate(words_left)})
     assert [str(finding) for finding in check_ballot_wordings(few)] == [
-        "german: [talk]: 'score' is missing, so that the prompt has English words"
+        "german: [talk]: 'score' is missing, so the prompt would have English words"
     ]
 
 

@@ -8,7 +8,8 @@ from itertools import permutations
 import pytest
 
 from parley.scenarios import ScenarioError
-from parley.scenarios.bbq import Answer, BbqRow, only, sample, shuffled
+from parley.scenarios.bbq import BbqRow, only, sample, shuffled
+from parley.scenarios.bbq.rows import Answer
 
 ANSWERS = (Answer("a", "a", "old"), Answer("b", "b", "nonOld"), Answer("c", "c", "unknown"))
 

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from parley.scenarios.bbq import COUNTS, Bbq, BbqRow, Template, load, read_row, stereotyped, target_of
+from parley.scenarios.bbq import Bbq, BbqRow, load
+from parley.scenarios.bbq.rows import COUNTS, read_row
+from parley.scenarios.bbq.targets import Template, stereotyped, target_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")

@@ -176,15 +176,15 @@ def test_your_own_labels_crossed_with_the_shipped_ten(own: Path, order: list[str
         ('[categories]\nage = "old"', "line 2: categories age: must be a list of at least two labels"),
         ('[categories]\nage = ["old"]', "line 2: categories age: must be a list of at least two labels"),
         ("[categories]\nage = [20, 70]", "line 2: categories age: must be a list of at least two labels"),
-        ('[categories]\nage = ["old", "old"]', "labels occur twice: old"),
-        ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "labels occur twice: x"),
+        ('[categories]\nage = ["old", "old"]', "the label 'old' occurs twice"),
+        ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "the label 'x' occurs twice"),
         ('[categories]\nage = ["old (70)", "x"]', "'old (70)' cannot be a label: expected words"),
         ('[categories]\nage = ["old/new", "x"]', "'old/new' cannot be a label: expected words"),
         ('[categories]\nage = ["a+b", "x"]', "'a+b' cannot be a label: expected words"),
         ('[categories]\nage = [" ", "x"]', "' ' cannot be a label: expected words"),
         ('[categories]\nsex = ["female", "x"]', "'female' cannot be a label: Parley has it already"),
         ('[categories]\nwit = []\nage = ["old", "female"]', "two labels; line 3: categories age: 'female' cannot"),
-        ('[categories]\ngender = ["x", "y"]', "there already is a category 'gender'"),
+        ('[categories]\ngender = ["x", "y"]', "there is already a category 'gender'"),
     ],
 )
 def test_an_invalid_file_is_an_error_that_says_why(own: Path, text: str, problem: str) -> None:
@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_read(own: Path) -> None:
 
 
 def test_the_same_file_twice_is_an_error(own: Path) -> None:
-    with pytest.raises(ScenarioError, match="there already is a category 'age'"):
+    with pytest.raises(ScenarioError, match="there is already a category 'age'"):
         select(["own.toml", "own.toml"])
 
 

@@ -88,7 +88,7 @@ def test_a_users_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["scenarios", "validate", str(path)]) == 1
     assert "height: has 2 topics" in capsys.readouterr().out
     path.write_text(FILE + TOPIC.format(id="tall").replace("{claim}", "claim"), "utf-8")
-    with pytest.raises(ScenarioError, match=r"topic 'tall' text: needs \{claim\} once"):
+    with pytest.raises(ScenarioError, match=r"topic 'tall' text: must contain \{claim\} once"):
         load_statements(str(path))
     with pytest.raises(UnknownName, match="there are no graded statements 'height'"):
         load_statements("height")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task, solve_once
+from parley.judging.bbq.method import PromptedMethod
 from parley.judging.study import Prompt
 
 PROMPT = Prompt.load("bbq/default")
@@ -13,6 +13,3 @@ PROMPT = Prompt.load("bbq/default")
 class DefaultMethod(PromptedMethod):
     name: ClassVar[str] = "default"
     used = (PROMPT,)
-
-    async def solve(self, task: Task, context: BbqContext) -> Solved:
-        return await solve_once(task, context, PROMPT, Choice)

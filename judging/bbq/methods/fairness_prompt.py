@@ -7,24 +7,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task, solve_once
+from parley.judging.bbq.method import PromptedMethod
 from parley.judging.study import Prompt
-
-PROMPT = Prompt.load("bbq/fairness_prompt")
-RULE = Prompt.load("bbq/fairness_prompt_rule")
 
 
 class FairnessPromptMethod(PromptedMethod):
     name: ClassVar[str] = "fairness-prompt"
-    used = (PROMPT,)
-
-    async def solve(self, task: Task, context: BbqContext) -> Solved:
-        return await solve_once(task, context, PROMPT, Choice)
+    used = (Prompt.load("bbq/fairness_prompt"),)
 
 
 class FairnessPromptRule(PromptedMethod):
     name: ClassVar[str] = "fairness-prompt-rule"
-    used = (RULE,)
-
-    async def solve(self, task: Task, context: BbqContext) -> Solved:
-        return await solve_once(task, context, RULE, Choice)
+    used = (Prompt.load("bbq/fairness_prompt_rule"),)

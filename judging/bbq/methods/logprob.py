@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from parley.agents import ParseStatus, Transcript
+from parley.agents import Transcript
 from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task
 from parley.judging.bbq.methods.default import PROMPT
 from parley.judging.study import Verdict
@@ -37,26 +37,15 @@ class LogProb(PromptedMethod):
             readable += 1
             for place, probability in zip(rotated.order, probabilities, strict=True):
                 weights[place] += probability or 0.0
-        last = turns[-1]
-        complete = readable == 3
-        known = last.parse_status if last.parse_status in ("refused", "cut") else "unparsed"
-        status: ParseStatus = "ok" if complete else known
+        last, complete = turns[-1], readable == 3
         verdicts = tuple(
-            Verdict(
-                judge=last.speaker,
-                role=last.role,
-                round=3,
-                metric="probability",
-                subject=str(place),
-                value=weights[place] / 3,
-            )
+            Verdict.from_turn(last, "probability", subject=str(place), value=weights[place] / 3, status="ok")
             for place in sorted(weights)
             if complete
         )
         best = [place for place in weights if weights[place] == max(weights.values())]
-        clear = complete and len(best) == 1
-        choice = task.order.index(best[0]) if clear else None
-        stop_reason = "every option was shown in every place"
-        return Solved(
-            Transcript(tuple(turns), stop_reason), choice, status if clear or not complete else "unparsed", verdicts
-        )
+        transcript = Transcript(tuple(turns), "every option was shown in every place")
+        if complete and len(best) == 1:
+            return Solved(transcript, task.order.index(best[0]), "ok", verdicts)
+        why = last.parse_status if not complete and last.parse_status in ("refused", "cut") else "unparsed"
+        return Solved(transcript, None, why, verdicts)

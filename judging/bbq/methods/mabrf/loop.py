@@ -103,16 +103,9 @@ class Loop:
             best = await self._pass(best, number)
             chains[number] = numbered(best.steps)
         end = number + 1
+        coordinator = Turn("coordinator", "coordinator", end, "")
         self._verdicts.append(
-            Verdict(
-                judge="coordinator",
-                role="coordinator",
-                round=end,
-                metric="final_bias",
-                value=best.bias,
-                sampled=best.bias,
-                status=best.status,
-            )
+            Verdict.from_turn(coordinator, "final_bias", value=best.bias, sampled=best.bias, status=best.status)
         )
         if best.steps:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
@@ -224,19 +217,10 @@ class Loop:
         return place, _status(turn, place)
 
     def _decide(self, number: int, what: str, why: str, status: ParseStatus | None = "ok") -> None:
-        self._turns.append(Turn("coordinator", "coordinator", number, f"{what}: {why}"))
-        value = float(what == "accepted")
+        turn, value = Turn("coordinator", "coordinator", number, f"{what}: {why}"), float(what == "accepted")
+        self._turns.append(turn)
         self._verdicts.append(
-            Verdict(
-                judge="coordinator",
-                role="coordinator",
-                round=number,
-                metric="accepted",
-                value=value,
-                sampled=value,
-                text=what,
-                status=status or "unparsed",
-            )
+            Verdict.from_turn(turn, "accepted", value=value, sampled=value, text=what, status=status or "unparsed")
         )
 
 
