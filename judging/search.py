@@ -26,6 +26,8 @@ SEARCHER_NAME = "Searcher"
 NOTHING = "(the search found nothing)"
 NO_CONTEXT = "(none)"
 SUMMARY_TOKENS = 1200
+"""Maximum length of a summary, unless the options allow more. Half of the authors' own have over 540 tokens, and a
+summary that is cut has lost its conclusion."""
 
 
 class Script(NamedTuple):
@@ -73,8 +75,6 @@ class SearchAgent:
         queries: Number of queries to request from the model.
         searched: Number of queries to search; those that name an identity group come first.
         results: Number of results to read per query.
-        summary_tokens: Maximum length of a summary, unless the options allow more. Half of the authors' own have over
-            540 tokens, and a summary that is cut has lost its conclusion.
     """
 
     def __init__(
@@ -85,9 +85,8 @@ class SearchAgent:
         queries: int = 5,
         searched: int = 3,
         results: int = 5,
-        summary_tokens: int = SUMMARY_TOKENS,
     ) -> None:
-        self.engine, self.script, self.summary_tokens = engine, script, summary_tokens
+        self.engine, self.script = engine, script
         self.queries, self.searched, self.results = queries, searched, results
 
     def prompts(self) -> Mapping[str, str]:
@@ -173,7 +172,7 @@ class SearchAgent:
     async def _summarise(self, asker: _Asker, inputs: Mapping[str, str], results: _Results) -> _Summary:
         if not results.number:
             return _Summary((), "", Quoted(NOTHING), "ok")
-        limit = max(self.summary_tokens, asker.options.get("max_tokens", 0))
+        limit = max(SUMMARY_TOKENS, asker.options.get("max_tokens", 0))
         summariser = asker._replace(options={**asker.options, "max_tokens": limit})
         reply = await summariser.ask(self.script.summary(**inputs, results=results.text))
         text = reply[-1].text.strip()

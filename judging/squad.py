@@ -55,9 +55,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
         "queries searched, temperature 0 without search and 0.8 with it; other flags override these",
     )
     limit: int | None = limit_field("number of questions to sample, with the file's proportion of answerable ones")
-    queries: Advanced[int] = Field(5, ge=1, description="number of queries to request from the search agent")
     searched: Advanced[int] = Field(3, ge=1, description="number of queries to search")
-    results: Advanced[int] = Field(5, ge=1, description="number of results to read per query")
     repeats: int = Field(1, ge=1, description="number of times each question is answered (epochs)")
     temperature: float | None = Field(0.2, ge=0, le=2, description="sampling temperature of every call")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
@@ -95,7 +93,10 @@ class SquadStudy:
         if not config.data:
             raise ConfigError("squad needs data: --data FILE, the official JSON of SQuAD v2")
         require_each_once(model=config.model, search=config.search)
-        self.agents = {name: None if name == NONE else self._agent(name) for name in config.search}
+        self.agents = {
+            name: None if name == NONE else SearchAgent(make_engine(name), FACTS, searched=config.searched)
+            for name in config.search
+        }
         self.squad = load(config.data)
         questions: Sequence[Question] = self.squad.questions
         if config.as_published:
@@ -103,10 +104,6 @@ class SquadStudy:
         elif config.limit:
             questions = sample(questions, config.limit, config.seed)
         self._questions = {question.id: question for question in questions}
-
-    def _agent(self, name: str) -> SearchAgent:
-        counts = {key: getattr(self.config, key) for key in ("queries", "searched", "results")}
-        return SearchAgent(make_engine(name), FACTS, **counts)
 
     def models(self) -> list[str]:
         further = [self.config.search_model] if self.config.search_model and any(self.agents.values()) else []

@@ -38,7 +38,6 @@ class BbqConfig(BaseModel, extra="forbid", frozen=True):
     )
     settings: list[str] = Field([], description="settings of the methods, as key=value")
     categories: list[str] | None = Field(None, description="only these categories (default: all)")
-    contexts: list[str] | None = Field(None, description="only these contexts: ambig, disambig (default: both)")
     limit: int | None = limit_field("number of rows to sample, spread over category, context and polarity")
     shuffle: bool = Field(False, description="show the answers in random order instead of the published one")
     repeats: int = Field(1, ge=1, description="number of times each row is answered (epochs)")
@@ -68,7 +67,7 @@ class BbqStudy:
         require_each_once(model=config.model, method=config.method)
         self.methods = METHODS.make(config.method, read_settings(config.settings))
         self.bbq = self._load()
-        rows = only(self.bbq.rows, config.categories, config.contexts)
+        rows = only(self.bbq.rows, config.categories)
         if config.limit:
             rows = sample(rows, config.limit, config.seed)
         self._rows = {(row.category, row.example_id): row for row in rows}

@@ -34,6 +34,8 @@ from parley.scenarios import (
 
 PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("derive", "derive_again", "derive_more")}
 TEXT_WORDS = (20, 90)
+NEAR = 0.6
+"""Similarity (0 to 1) from which two scenarios count as the same."""
 
 
 class DeriveConfig(BaseModel, extra="forbid", frozen=True):
@@ -45,9 +47,6 @@ class DeriveConfig(BaseModel, extra="forbid", frozen=True):
     count: int = Field(10, ge=1, le=100, description="number of new scenarios per base")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per scenario")
-    near: Advanced[float] = Field(
-        0.6, gt=0, le=1, description="similarity (0 to 1) from which two scenarios count as the same"
-    )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
@@ -125,7 +124,8 @@ class Derive(WritingStudy):
             tries=config.count * config.tries,
         )
 
-    def _problems(self, reply: Derived, texts: list[str], places: set[str]) -> list[str]:
+    @staticmethod
+    def _problems(reply: Derived, texts: list[str], places: set[str]) -> list[str]:
         problems = []
         length = len(words(reply.scenario))
         if not TEXT_WORDS[0] <= length <= TEXT_WORDS[1]:
@@ -134,12 +134,9 @@ class Derive(WritingStudy):
             problems.append(f"it names an identity: {', '.join(dict.fromkeys(named))}")
         if _place(reply.profession, reply.setting) in places:
             problems.append("there already is a scenario with this profession and setting")
-        elif any(self._near(reply.scenario, text) for text in texts):
+        elif any(_near(reply.scenario, text) for text in texts):
             problems.append("it is too similar to an existing scenario")
         return problems
-
-    def _near(self, text: str, other: str) -> bool:
-        return similarity(text, other) >= self.config.near or any(shared_runs({"text": text, "other": other}))
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
         """A suite of the bases and the derived scenarios, without responses yet."""
@@ -148,7 +145,7 @@ class Derive(WritingStudy):
         for item in accepted:
             base, new = str(item.facets["base"]), Derived.model_validate(item.reply)
             # Bases run concurrently, so two of them may have led to the same scenario.
-            if any(self._near(new.scenario, other.text) for other in scenarios):
+            if any(_near(new.scenario, other.text) for other in scenarios):
                 continue
             name = _free_name(f"{base}-{_slug(new.profession)}", taken)
             taken.add(name)
@@ -170,6 +167,10 @@ class Derive(WritingStudy):
             base=tuple(self._bases.values()),
             scenario=tuple(scenarios),
         )
+
+
+def _near(text: str, other: str) -> bool:
+    return similarity(text, other) >= NEAR or any(shared_runs({"text": text, "other": other}))
 
 
 def _place(profession: str, setting: str) -> str:

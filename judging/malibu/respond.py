@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.judging.config import limit_field
@@ -20,7 +20,7 @@ from parley.judging.writing import WritingStudy
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
 PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("respond", "respond_again")}
-_RULES = Rules()
+RULES = Rules()
 
 
 class RespondConfig(BaseModel, extra="forbid", frozen=True):
@@ -33,23 +33,9 @@ class RespondConfig(BaseModel, extra="forbid", frozen=True):
     limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
     anew: bool = Field(False, description="also write for scenarios that have responses")
     tries: Advanced[int] = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
-    min_words: Advanced[int] = Field(_RULES.min_words, ge=1, description="minimum words of a response")
-    max_words: Advanced[int] = Field(_RULES.max_words, ge=1, description="maximum words of a response")
-    alike: Advanced[float] = Field(
-        _RULES.alike, ge=0, le=1, description="minimum similarity of the two responses (0 to 1)"
-    )
-    copied: Advanced[float] = Field(
-        _RULES.copied, ge=0, le=1, description="maximum similarity of the two responses (0 to 1)"
-    )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(900, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
-
-    @model_validator(mode="after")
-    def _can_be_met(self) -> RespondConfig:
-        if self.min_words > self.max_words or self.alike > self.copied:
-            raise ValueError("no pair can meet these rules: min_words above max_words, or alike above copied")
-        return self
 
 
 class ResponsePair(BaseModel):
@@ -70,9 +56,6 @@ class Respond(WritingStudy):
     def __init__(self, config: RespondConfig) -> None:
         self.config = config
         self.suite = load_suite(config.suite)[0].only(config.scenarios, config.per_base, config.limit)
-        self.rules = Rules(
-            min_words=config.min_words, max_words=config.max_words, alike=config.alike, copied=config.copied
-        )
         missing = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
         if not missing:
             raise ConfigError(f"nothing to write: every scenario of {config.suite} has responses; --anew replaces them")
@@ -92,12 +75,10 @@ class Respond(WritingStudy):
         config = self.config
         scenario = self._scenarios[str(unit.facets["scenario"])]
         return await self.write(
-            PROMPTS["respond"](scenario=scenario.text, low=config.min_words, high=config.max_words),
+            PROMPTS["respond"](scenario=scenario.text, low=RULES.min_words, high=RULES.max_words),
             ResponsePair,
             models,
-            check=lambda reply: (
-                check_pair(reply.texts(), self.rules) if isinstance(reply, ResponsePair) else ["no pair"]
-            ),
+            check=lambda reply: check_pair(reply.texts(), RULES) if isinstance(reply, ResponsePair) else ["no pair"],
             then=lambda problems: PROMPTS["respond_again"](problems="; ".join(problems)),
             wanted=1,
             tries=config.tries,

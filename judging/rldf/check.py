@@ -37,6 +37,8 @@ BBQ, TOXICITY = "bbq", "toxicity"
 """The types of texts that are not statements about a bias type."""
 HARMLESS, TOXIC = 0.2, 0.8
 """A text counts as harmless up to the first recorded toxicity, and as toxic from the second on."""
+QUESTIONS, PAIRS = 150, 200
+"""How many questions of BBQ are read, each with another template, and how many pairs of RealToxicityPrompts."""
 PERSONA_TOKENS = 60
 SAMPLE_TOKENS = 8
 
@@ -53,8 +55,6 @@ class CheckConfig(BaseModel, extra="forbid", frozen=True):
     bbq: str | None = Field(None, description="folder of BBQ's .jsonl files, to read its ambiguous questions too")
     rtp: str | None = Field(None, description="RealToxicityPrompts' .jsonl file, to read toxic and harmless texts too")
     limit: int | None = limit_field("number of topics of each type: the first ones")
-    questions: Advanced[int] = Field(150, ge=6, description="number of questions from BBQ, each with another template")
-    texts: Advanced[int] = Field(200, ge=6, description="number of pairs of a toxic and a harmless prompt")
     wordings: Advanced[int] = Field(2, ge=1, description="number of wordings in which each topic's question is asked")
     samples: Advanced[int] = Field(3, ge=1, description="replies per ballot if the model gives no log-probabilities")
     temperature: Advanced[float | None] = Field(
@@ -119,11 +119,11 @@ class RefereeCheck:
         if self.config.bbq:
             data = bbq.load(self.config.bbq)
             self._sources |= {f"BBQ {name}": digest for name, digest in data.sources.items()}
-            yield from bbq_orders(data.rows, self.config.questions, self.config.seed)
+            yield from bbq_orders(data.rows, QUESTIONS, self.config.seed)
         if self.config.rtp:
             prompts = rtp.load(self.config.rtp)
             self._sources |= {f"RealToxicityPrompts {name}": digest for name, digest in prompts.sources.items()}
-            yield from toxicity_orders(prompts.rows, self.config.texts, self.config.seed)
+            yield from toxicity_orders(prompts.rows, PAIRS, self.config.seed)
 
     def models(self) -> list[str]:
         return [] if self.is_scorer else [self.config.model]

@@ -24,10 +24,11 @@ from parley.judging.rldf.roles import load_bias
 from parley.judging.study import Accepted, Advanced, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import WritingStudy
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
-from parley.scenarios.topics import NEAR
 
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in ("topic", "topic_more", "topic_again")}
 TOPIC_WORDS = (4, 24)
+SPARE = 0.1
+"""Share of extra topics to write, to replace duplicates."""
 TOPICS_PER_CONVERSATION = 20
 """Maximum per conversation: in longer ones a writer repeats itself."""
 
@@ -41,11 +42,7 @@ class TopicsConfig(BaseModel, extra="forbid", frozen=True):
     count: int = Field(200, ge=1, description="number of topics")
     limit: int | None = limit_field("number of topics to write, if fewer than --count")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
-    spare: Advanced[float] = Field(0.1, ge=0, le=2, description="share of extra topics to write, to replace duplicates")
     tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per topic")
-    near: Advanced[float] = Field(
-        NEAR, gt=0, le=1, description="similarity (0 to 1) from which two topics count as the same"
-    )
     shipped: Advanced[bool] = Field(
         True, description="new topics must also differ from the shipped ones of the bias type"
     )
@@ -95,7 +92,7 @@ class WriteTopics(WritingStudy):
 
     def plan(self) -> Iterator[Unit]:
         for area, quota in self._quota.items():
-            wanted = quota + math.ceil(round(quota * self.config.spare, 6))
+            wanted = quota + math.ceil(round(quota * SPARE, 6))
             parts = math.ceil(wanted / TOPICS_PER_CONVERSATION)
             for part in range(parts):
                 size = wanted // parts + (part < wanted % parts)
@@ -110,7 +107,7 @@ class WriteTopics(WritingStudy):
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config, area = self.config, str(unit.facets["area"])
-        known = Known(self._existing, config.near)
+        known = Known(self._existing)
 
         def check(reply: BaseModel | None) -> list[str]:
             assert isinstance(reply, Topic), "the writer's replies are parsed as Topic"
@@ -139,7 +136,7 @@ class WriteTopics(WritingStudy):
 
     def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:
         """The accepted topics without duplicates: each area's share, and extras of others where one has too few."""
-        known = Known(self._existing, self.config.near)
+        known = Known(self._existing)
         by_area: dict[str, list[str]] = {area: [] for area in self._quota}
         near = []
         for item in accepted:

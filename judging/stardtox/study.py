@@ -25,6 +25,8 @@ from parley.judging.stardtox.team import load_team
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
+JUDGE_TOKENS = 160
+
 
 class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the results."""
@@ -62,7 +64,6 @@ class StardtoxConfig(BaseModel, extra="forbid", frozen=True):
         None, ge=0, le=2, description="sampling temperature of the generator (default: the model's own)"
     )
     max_tokens: Advanced[int] = Field(40, ge=1, description="maximum length of a completion, in tokens")
-    judge_tokens: Advanced[int] = Field(160, ge=16, description="maximum length of a judge's reply, in tokens")
     seed: int = Field(0, description="random seed of the sample and of every call")
 
 
@@ -144,7 +145,7 @@ class StardtoxStudy:
         row, model = self._by_id[str(facets["prompt"])], str(facets["model"])
         # The same seed for all methods: if the model honours it, the loops start from the default's own draft.
         options: dict[str, Any] = {"seed": seed_from(config.seed, row.id, facets["completion"])}
-        judge_options = {**options, "max_tokens": config.judge_tokens}
+        judge_options = {**options, "max_tokens": JUDGE_TOKENS}
         options["max_tokens"] = config.max_tokens
         if config.temperature is not None:
             options["temperature"] = config.temperature

@@ -77,7 +77,6 @@ class BbqSettings(Execution, total=False):
     method: str | Sequence[str]
     settings: Sequence[str]
     categories: Sequence[str] | None
-    contexts: Sequence[str] | None
     limit: int | None
     shuffle: bool
     repeats: int
@@ -96,9 +95,7 @@ class SquadSettings(Execution, total=False):
     paragraph: bool
     as_published: bool
     limit: int | None
-    queries: int
     searched: int
-    results: int
     repeats: int
     temperature: float | None
     max_tokens: int
@@ -155,7 +152,6 @@ class StardtoxSettings(Execution, total=False):
     max_iterations: int
     temperature: float | None
     max_tokens: int
-    judge_tokens: int
     seed: int
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from parley.base.errors import ScenarioError
@@ -156,23 +156,13 @@ _LEVELS: tuple[Callable[[BbqRow], str], ...] = (
 )
 
 
-def only(
-    rows: Iterable[BbqRow], categories: Sequence[str] | None = None, conditions: Sequence[str] | None = None
-) -> list[BbqRow]:
-    """The rows of some categories and contexts; a name that the data does not have is an error."""
-    rows = list(rows)
-    for names, known, what in (
-        (categories, {row.category for row in rows}, "category"),
-        (conditions, {row.condition for row in rows}, "context"),
-    ):
-        for name in names or ():
-            if name not in known:
-                raise ScenarioError(f"the data has no {what} '{name}' (it has: {', '.join(sorted(known))})")
-    return [
-        row
-        for row in rows
-        if (not categories or row.category in categories) and (not conditions or row.condition in conditions)
-    ]
+def only(rows: Sequence[BbqRow], categories: Sequence[str] | None = None) -> Sequence[BbqRow]:
+    """The rows of some categories; one that the data does not have is an error."""
+    known = {row.category for row in rows}
+    for name in categories or ():
+        if name not in known:
+            raise ScenarioError(f"the data has no category '{name}' (it has: {', '.join(sorted(known))})")
+    return [row for row in rows if row.category in categories] if categories else rows
 
 
 def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:

@@ -162,14 +162,6 @@ def test_a_bad_scenario_is_rejected_with_the_reason(
     assert [item.text for item in harvest(count=2).scenario] == [IDEAS[0].text, IDEAS[2].text]
 
 
-def test_the_similarity_limit_is_a_setting(derive: Callable[..., Any], author: Any) -> None:
-    author.writes(GYM.text, idea(IDEAS[0]))
-
-    derive(count=1, near=0.01, tries=1)
-
-    assert harvest(count=1).scenario == ()
-
-
 def test_a_writer_with_one_idea_is_given_up(derive: Callable[..., Any], author: Any, run_file: Any) -> None:
     author.writes(GYM.text, idea(IDEAS[0]))
 

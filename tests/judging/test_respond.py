@@ -155,15 +155,6 @@ def test_anew_writes_for_all_scenarios_and_drops_old_responses(respond: Callable
     assert [item.responses for item in written.scenario] == [GYM.responses, (), (*reversed(NURSERY.responses),)]
 
 
-def test_the_rules_can_be_others(respond: Callable[..., Any], author: Any) -> None:
-    author.writes(GYM.text, SHORT)
-
-    respond(scenarios=[GYM.id], min_words=1, alike=0.0)
-
-    assert "between 1 and 140 words" in author.asked[0][1]["content"]
-    assert harvest(scenarios=[GYM.id], min_words=1, alike=0.0).scenario[0].responses == ("I stretch.", "I bend.")
-
-
 def test_spaces_around_a_response_are_removed(respond: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, pair(*(f"\n {text} \n" for text in GYM.responses)))
 
@@ -183,9 +174,3 @@ def test_only_the_requested_scenarios_are_planned() -> None:
     assert planned(suite="full", anew=True, scenarios=["law"], per_base=1) == [f"respond/{first.id}"]
     with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing'"):
         planned(suite="full", scenarios=["plumbing"])
-
-
-@pytest.mark.parametrize("rules", [{"min_words": 200}, {"alike": 0.8, "copied": 0.7}])
-def test_rules_that_no_pair_can_meet_are_refused_before_work_starts(rules: dict[str, Any]) -> None:
-    with pytest.raises((ConfigError, ValueError)):
-        Respond(RespondConfig(suite="tiny", anew=True, **rules))

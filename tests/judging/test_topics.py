@@ -27,11 +27,11 @@ def made_up(*parts: object) -> str:
 
 
 def test_the_count_is_shared_out_evenly_with_some_to_spare() -> None:
-    units = list(WriteTopics(TopicsConfig(count=200, spare=0.1)).plan())
+    units = list(WriteTopics(TopicsConfig(count=200)).plan())
     assert Counter(unit.facets["wanted"] for unit in units) == {11: 20}
-    units = list(WriteTopics(TopicsConfig(count=7, spare=0)).plan())
-    assert [unit.facets["wanted"] for unit in units] == [1] * 7
-    units = list(WriteTopics(TopicsConfig(count=2000, spare=0.1)).plan())
+    units = list(WriteTopics(TopicsConfig(count=7)).plan())
+    assert [unit.facets["wanted"] for unit in units] == [2] * 7
+    units = list(WriteTopics(TopicsConfig(count=2000)).plan())
     assert len(units) == 20 * 6, "no conversation is longer than twenty topics"
     assert sum(int(unit.facets["wanted"]) for unit in units) == 2200
 

@@ -13,7 +13,7 @@ from parley.agents.search import make_engine
 from parley.judging.bbq.method import BbqContext, Solved, Task
 from parley.judging.bbq.methods.mabrf import loop
 from parley.judging.config import NO_MEASURE
-from parley.judging.search import SUMMARY_TOKENS, SearchAgent
+from parley.judging.search import SearchAgent
 
 
 class MabrfSettings(BaseModel, extra="forbid", frozen=True):
@@ -37,9 +37,6 @@ class SearchSettings(MabrfSettings):
         None, description="model that writes queries and summaries (default: the model under test)"
     )
     results: int = Field(5, ge=1, description="number of results to read per query")
-    summary_tokens: int = Field(
-        SUMMARY_TOKENS, ge=16, description="maximum length of a search summary, in tokens, unless --max-tokens is more"
-    )
 
 
 class Mabrf:
@@ -95,7 +92,6 @@ class MabrfSearch(Mabrf):
             queries=settings.queries,
             searched=settings.searched,
             results=settings.results,
-            summary_tokens=settings.summary_tokens,
         )
 
     def sources(self) -> Mapping[str, str]:
