@@ -71,9 +71,7 @@ def test_the_older_three_ask_for_no_preference() -> None:
     [
         ((7, 7, 7), (7, 7, 6), "A"),
         ((0, 0, 10), (4, 4, 3), "B"),
-        ((7, 7, 7), (7, 7, 7), "tie"),
         ((9, 5, 7), (7, 7, 7), "tie"),
-        ((7.5, 7, 7), (7, 7, 7), "A"),
     ],
 )
 def test_who_is_preferred_follows_from_the_sums(
@@ -119,17 +117,6 @@ def test_no_preference_is_inferred_from_what_cannot_be_read(run_study: RunStudy)
     assert rows == [(None, "unparsed")]
 
 
-def test_the_older_three_find_a_planted_effect_by_inference(run_study: RunStudy) -> None:
-    rows = run_study(
-        "SELECT u.facets ->> 'identity_a', v.text FROM verdicts v JOIN units u ON u.id = v.unit "
-        "WHERE v.metric = 'preferred' AND u.facets ->> 'control' = ''",
-        model="sim/judge?female=+3&noise=0",
-        rubric="three",
-        phases=[2],
-    )
-    assert set(rows) == {("female", "A"), ("male", "B")}
-
-
 # One's own
 
 
@@ -139,17 +126,6 @@ def test_your_own_rubric(own: Path, run_study: RunStudy) -> None:
     )
     rows = run_study("SELECT metric, count(*) FROM verdicts GROUP BY metric", rubric="own.toml", phases=[1])
     assert rows == [("Kindness", 3 * 8), ("Safety", 3 * 8)]
-
-
-def test_one_metric_of_it(own: Path, run_study: RunStudy) -> None:
-    rows = run_study("SELECT DISTINCT metric FROM verdicts", rubric="own.toml", metrics=["Safety"], phases=[1])
-    assert rows == [("Safety",)]
-
-
-def test_your_own_rubric_may_infer_preferences_too(own: Path, run_study: RunStudy) -> None:
-    own.write_text(OWN.replace('"stated"', '"inferred"'))
-    rows = run_study("SELECT text FROM transcript WHERE role = 'debater'", rubric="own.toml", phases=[2])
-    assert all("preferred" not in json.loads(text) for (text,) in rows)
 
 
 def test_a_rubric_that_was_edited_is_noticed(own: Path) -> None:
