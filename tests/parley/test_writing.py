@@ -236,7 +236,6 @@ def test_respond_with_nothing_accepted(parley: Callable[..., Any], author: Any) 
         (("derive", "plumbing"), "there is no base 'plumbing' in malibu-2 (known: astronomy, "),
         (("derive", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
         (("derive", "fitness", "--count", "0"), "count: Input should be greater than or equal to 1, not '0'"),
-        (("derive", "fitness", "--near", "2"), "near: Input should be less than or equal to 1"),
         (("derive", "--to", "new.yaml"), "new.yaml: the name of a suite file must end in .toml"),
         (("derive", "--budget-calls", "-1"), "budget_calls: Input should be greater than or equal to 0"),
         (("derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
@@ -274,8 +273,8 @@ def test_nothing_is_lost_if_the_file_cannot_be_written(
 
 def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
     for verb, flags in (
-        ("derive", ("--suite", "--count", "--near")),
-        ("respond", ("--anew", "--min-words", "--alike")),
+        ("derive", ("--suite", "--count")),
+        ("respond", ("--anew", "--per-base")),
     ):
         result = parley("scenarios", verb, "--help")
         assert result.status == 0
