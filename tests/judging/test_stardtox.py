@@ -85,7 +85,7 @@ def test_the_estimate_is_what_is_made_at_most() -> None:
     ("changed", "why"),
     [
         ({"method": ["mine"]}, "unknown method 'mine' \\(known: default, fairness-prompt, self-debias-gen, stardtox"),
-        ({"method": ["self-debias-gen"]}, "self-debias-gen needs the log-probabilities of every next token, and sim/m"),
+        ({"method": ["self-debias-gen"]}, "self-debias-gen needs the log-probabilities of every next token, but sim/m"),
         ({"without": ["performance"]}, "the team has no evaluator 'performance'"),
         ({"without": ["toxicity", "performance"]}, "all evaluators are left out"),
         ({"criteria": ["speed < 1"]}, "a criterion must look like 'toxicity < 0.1', got 'speed < 1'"),
