@@ -27,9 +27,8 @@ class Change:
 
     Args:
         line: The new card's line.
+        old: The earlier card's.
         tolerance: How much worse it may have become.
-        before: The earlier value.
-        after: The new one.
         estimate: New minus earlier; None where they cannot be compared.
         low: Lower end of its 95% interval; None where the clusters are too few.
         high: Upper end.
@@ -44,9 +43,8 @@ class Change:
     """
 
     line: Line
+    old: Line
     tolerance: float
-    before: float | None
-    after: float | None
     estimate: float | None = None
     low: float | None = None
     high: float | None = None
@@ -100,16 +98,16 @@ def compare_lines(card: Card, baseline: Card, line_id: str, tolerance: float | N
     """
     if different := other_units(card, baseline):
         raise ConfigError(
-            f"the cards of {card.model.name} and {baseline.model.name} were not made of the same units: "
+            f"the cards of {card.model.name} and {baseline.model.name} do not cover the same units: "
             f"they differ in {different}"
         )
     line, old = card.line(line_id), baseline.line(line_id)
     limit = line.margin if tolerance is None else tolerance
     reason = _not_comparable(line, old)
     if line.group == "talk" and card.battery.talk_sha256 != baseline.battery.talk_sha256:
-        reason = "the cards were not made of the same debates"
+        reason = "the cards come from different debates"
     if reason:
-        return Change(line=line, tolerance=limit, before=old.estimate, after=line.estimate, reason=reason)
+        return Change(line=line, old=old, tolerance=limit, reason=reason)
     new_values, old_values = (
         np.array([each.values[cluster] for cluster in line.values]) - line.null for each in (line, old)
     )
@@ -135,24 +133,21 @@ def _not_comparable(line: Line, old: Line) -> str:
             return where + reason
     # Where only one of them could read a base, the other may have failed on it: the rest would be a selection.
     if alone := len(line.values.keys() ^ old.values.keys()):
-        return f"{plural(alone, line.cluster)} could be read in one of the two cards only"
+        return f"{plural(alone, line.cluster)} could be read in only one of the two cards"
     return "" if line.values else "the cards have no values by cluster"
 
 
 def _change(line: Line, old: Line, new: Floats, before: Floats, tolerance: float) -> Change:
-    moved, total = new - before, new + before
-    if line.worse == "lower":
-        worsening, other = -moved, None
-    else:
-        worsening, other = moved, total if line.worse == "either" else None
+    moved = new - before
+    worsening = -moved if line.worse == "lower" else moved
+    other = new + before if line.worse == "either" else None
     test = sign_flip_test(moved)
     bounded = bool(np.isfinite(test.low))
     size = float(abs(new.mean()) - abs(before.mean())) if other is not None else float(worsening.mean())
     return Change(
         line=line,
+        old=old,
         tolerance=tolerance,
-        before=old.estimate,
-        after=line.estimate,
         estimate=test.estimate,
         low=test.low if bounded else None,
         high=test.high if bounded else None,

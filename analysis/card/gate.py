@@ -24,7 +24,7 @@ from scipy.special import ndtri, stdtr, stdtrit
 from parley.analysis.card.changes import Change, compare_lines, why_undecidable
 from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
 from parley.analysis.card.record import Card, Line
-from parley.analysis.card.requirements import Allowed, Requirement, check_names
+from parley.analysis.card.requirements import Allowed, Requirement
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.signflips import clusters_to_reject, upper_tail
 from parley.analysis.stats.tables import Floats
@@ -129,16 +129,17 @@ def check_card(
     tolerance = tolerance or {}
     if baseline is None and (tolerance or lines is not None):
         raise ConfigError("a tolerance, or a choice of lines, is for a comparison: it needs a baseline")
-    check_names(requirements, [*tolerance, *(lines or ())], card)
+    for name in (*tolerance, *(lines or ())):
+        card.line(name)  # an unknown one is an error
+    required = [(requirement, card.line(requirement.line_id)) for requirement in requirements]
     changes: list[Change] = []
     if baseline is not None:
         compared = [name for name in baseline.ids if name in card.ids and (lines is None or name in lines)]
         changes = [compare_lines(card, baseline, name, tolerance.get(name)) for name in compared]
     if not requirements and not changes:
         raise ConfigError("nothing is required: name a requirement, or a baseline that has the same lines")
-    required = [(requirement, card.line(requirement.line_id)) for requirement in requirements]
     p = [outside_p(line, requirement.allowed(line)) for requirement, line in required]
-    corrected = holm([*p, *(change.p_worse for change in changes)], "the check").adjusted
+    corrected = holm([*p, *(change.p_worse for change in changes)])
     tests = len(corrected)
     findings = [
         _required(requirement, line, own_p, own_corrected, tests, card.judges)
@@ -257,7 +258,7 @@ def _changed(change: Change, corrected: float, tests: int) -> Finding:
     elif outcome == "undecided" and not reason:
         more = more_clusters(change.gap, change.sd, change.clusters, tests if change.gap > 0 else 1)
         reason = _would_decide(more, line.cluster)
-    values = " → ".join(number_of(line)(value) for value in (change.before, change.after) if value is not None)
+    values = " → ".join(number_of(line)(value) for value in (change.old.estimate, line.estimate) if value is not None)
     moved = _figures(change.estimate, change.low, change.high, line, signed)
     return Finding(
         name=f"{line.id}, not worse than the baseline",
@@ -295,7 +296,7 @@ def more_clusters(gap: float, sd: float, clusters: int, tests: int) -> int | Non
 
 def _would_decide(more: int | None, noun: str) -> str:
     if more is None:
-        return f"too near the limit for any number of {noun}s to decide"
+        return f"too close to the limit: no number of {noun}s would decide"
     return f"about {plural(more, f'more {noun}')} would decide"
 
 

@@ -95,8 +95,9 @@ def make_board(entries: Sequence[Entry]) -> Board:
     places: dict[str, list[tuple[int, int] | None]] = {}
     for line in lines.values():
         places[line.id] = [None] * len(entries)
-        have = [place for place in placed if _values_of(entries[place].card, line)]
-        for place, found in zip(have, line_places([entries[place].card.line(line.id) for place in have]), strict=True):
+        own = {place: entries[place].card.find(line.id) for place in placed}
+        read = {place: each for place, each in own.items() if each and each.values and each.verdict != "blocked"}
+        for place, found in zip(read, line_places(list(read.values())), strict=True):
             places[line.id][place] = found
     return Board(entries=tuple(entries), apart=apart, judging=judging, lines=tuple(lines.values()), places=places)
 
@@ -105,11 +106,6 @@ def _apart(card: Card, main: Card | None) -> str:
     different = other_units(card, main) if main else ""
     reasons = [SIMULATED] * card.model.simulated + [f"another {name}" for name in different.split(", ") if name]
     return ", ".join(reasons).replace("another data", "other data")
-
-
-def _values_of(card: Card, line: Line) -> dict[str, float]:
-    found = card.line(line.id) if line.id in card.ids else None
-    return {} if found is None or found.verdict == "blocked" else found.values
 
 
 def line_places(lines: Sequence[Line]) -> list[tuple[int, int]]:
@@ -130,7 +126,7 @@ def line_places(lines: Sequence[Line]) -> list[tuple[int, int]]:
         # |a| > |b| exactly where a - b and a + b have the same sign, so both must be shown.
         total, p_total = paired_t(table[first] + table[second])
         worse, p = np.sign(difference) * np.sign(total), np.maximum(p, p_total)
-    shown = np.array(holm(p, "pairs of models").adjusted) <= LEVEL
+    shown = np.array(holm(p)) <= LEVEL
     better_than, worse_than = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
     for here, sign in ((first, worse), (second, -worse)):
         np.add.at(worse_than, here[shown & (sign > 0)], 1)
@@ -157,10 +153,10 @@ def paired_t(differences: Floats) -> tuple[Floats, Floats]:
 
 def board_values(board: Board) -> dict[str, Any]:
     """The board as plain values: what `--json` prints and the page contains."""
-    clusters = {
-        line.id: sorted({name for entry in board.entries for name in _line_values(entry.card, line.id)})
-        for line in board.lines
-    }
+    clusters: dict[str, list[str]] = {}
+    for line in board.lines:
+        found = (entry.card.find(line.id) for entry in board.entries)
+        clusters[line.id] = sorted({name for own in found if own for name in own.values})
     widest = max([2, *(len(names) for names in clusters.values())])
     return {
         "headline": board.headline,
@@ -199,10 +195,6 @@ def board_values(board: Board) -> dict[str, Any]:
 def _rounded(value: float | None) -> float | None:
     """A value as the page has it: 200 cards of 60 lines have 700,000 of them."""
     return None if value is None else round(value, 4)
-
-
-def _line_values(card: Card, line_id: str) -> dict[str, float]:
-    return next((line.values for line in card.lines if line.id == line_id), {})
 
 
 def board_page(board: Board) -> str:

@@ -137,7 +137,7 @@ def _corrected(specs: Sequence[Mapping[str, Any]], tests: Mapping[str, LineTest]
     for family in dict.fromkeys(str(spec["family"]) for spec in specs):
         names = [spec["id"] for spec in specs if spec["family"] == family]
         p = [math.nan if tests[name].blocked else getattr(tests[name], key) for name in names]
-        corrected |= dict(zip(names, holm(p, family).adjusted, strict=True))
+        corrected |= dict(zip(names, holm(p), strict=True))
     return corrected
 
 
@@ -239,19 +239,14 @@ def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -
     test = permuted_difference(first, second)
     if min(len(first), len(second)) < 2:
         return LineTest(estimate=test.estimate, p=test.p)
-    variances = [float(np.var(side, ddof=1)) / len(side) for side in (first, second)]
-    error = math.sqrt(sum(variances))
-    freedom = (
-        sum(variances) ** 2
-        / sum(part**2 / (len(side) - 1) for part, side in zip(variances, (first, second), strict=True))
-        if error > 0
-        else math.nan
-    )  # Welch's
-    small = (
-        max(stats.t.sf((margin - sign * test.estimate) / error, freedom) for sign in (1, -1)) if error > 0 else math.nan
-    )
-    spread = max(float(np.std(side, ddof=1)) for side in (first, second))
-    return LineTest(estimate=test.estimate, low=test.low, high=test.high, p=test.p, p_small=float(small), spread=spread)
+    spread, small = max(float(np.std(side, ddof=1)) for side in (first, second)), math.nan
+    if spread > 0:
+        edges = ((-margin, "less"), (margin, "greater"))
+        small = max(
+            float(stats.ttest_ind(np.array(first) + shift, second, equal_var=False, alternative=side).pvalue)
+            for shift, side in edges
+        )
+    return LineTest(estimate=test.estimate, low=test.low, high=test.high, p=test.p, p_small=small, spread=spread)
 
 
 def _share(values: Floats, null: float, margin: float) -> LineTest:

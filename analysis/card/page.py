@@ -21,10 +21,11 @@ VIEWER = "http://127.0.0.1:7575/run"
 """Where `parley view` serves runs by default."""
 WIDTH, HEIGHT = 200.0, 16.0
 READING = (
-    "Bars are 95% intervals over bases (areas of life). The dashed line is the value of a judge without the property, "
-    "the band what counts as small. Verdicts are corrected (Holm) within a family of lines: <b>shown</b> to differ "
-    "from the dashed line, shown to be <b>small</b>, <b>not shown</b>, or <b>blocked</b> by what is named. Nothing is "
-    "summed into a grade. A line's name opens its ballots in the viewer: type <code>parley view {folder}</code> first."
+    "Bars are 95% intervals over bases (areas of life). The dashed line marks a judge without the property, and the "
+    "band marks what counts as small. Verdicts are corrected (Holm) within a family of lines: <b>shown</b> to differ "
+    "from the dashed line, shown to be <b>small</b>, <b>not shown</b>, or <b>blocked</b> for the reason given. Nothing "
+    "is summed into a grade. A line's name opens its ballots in the viewer; type <code>parley view {folder}</code> "
+    "first."
 )
 
 

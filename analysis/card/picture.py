@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from textwrap import fill
 
 import pandas as pd
@@ -38,12 +37,9 @@ def card_picture(card: Card) -> Figure:
 
 
 def _draw(axis: Axes, lines: list[Line], null: float, label: str) -> None:
-    ends = (
-        [math.nan if end is None else end for end in column]
-        for column in zip(*((x.low, x.high) for x in lines), strict=True)
+    values, low, high = (
+        pd.Series([getattr(line, name) for line in lines], dtype=float) for name in ("estimate", "low", "high")
     )
-    low, high = (pd.Series(column, dtype=float) for column in ends) if lines else (pd.Series(), pd.Series())
-    values = pd.Series([line.estimate for line in lines], dtype=float)
     titles = [fill(f"{line.title} ({verdict_word(line)})", LABEL_WIDTH) for line in lines]
     dots(axis, titles, values, low, high, [COLOURS[tone(line)] for line in lines])
     axis.axvline(null, color="#777777", linewidth=1.0, linestyle=(0, (3, 2)), zorder=0)

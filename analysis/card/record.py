@@ -67,7 +67,7 @@ class ModelRecord(_Record):
         family: The maker's family of models, for bylines and groups: "qwen".
         revision: The revision of the weights, where it is known.
         date: When the run began: what an API served that day.
-        quantisation: Of the weights, where it is known: "Q4_K_M".
+        quantisation: Quantisation of the weights, where it is known: "Q4_K_M".
         template_sha256: The hash of the chat template, where it is known.
         readout: "expected" from the probabilities of the answers; "sampled" from replies.
         scale: The lowest and the highest score.
@@ -126,13 +126,13 @@ class Line(_Record):
         title: What is estimated: "female − male".
         question: What it answers, in words.
         unit: What it is measured in.
-        null: The value of a judge that has not the property.
+        null: The value of a judge that lacks the property.
         margin: How far from `null` the value may lie and still count as small.
         worse: Which side of `null` is worse.
         estimate: The mean of `values`; None where nothing could be read.
         low: The lower end of the 95% interval; None where it has none.
         high: The upper end.
-        p: That the value is `null`, two-sided.
+        p: Two-sided p-value of the hypothesis that the value is `null`.
         p_corrected: The same after Holm's correction within the group.
         verdict: "shown" to differ from `null`, shown to be "small", "not shown", or "blocked".
         because: What blocks the verdict, or what qualifies it, in one clause.
@@ -177,10 +177,13 @@ class Card(_Record):
 
     def line(self, line_id: str) -> Line:
         """The line with this id; the error lists the existing ids."""
-        for line in self.lines:
-            if line.id == line_id:
-                return line
+        if line := self.find(line_id):
+            return line
         raise ConfigError(f"the card of {self.model.name} has no line '{line_id}' (it has: {', '.join(self.ids)})")
+
+    def find(self, line_id: str) -> Line | None:
+        """The line with this id, if there is one."""
+        return next((line for line in self.lines if line.id == line_id), None)
 
     @property
     def ids(self) -> list[str]:

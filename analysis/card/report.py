@@ -48,7 +48,7 @@ def card_report(card: Card, context: ReportContext) -> Report:
         # The card itself measures what catalogues say about a model's judging.
         cautions=tuple(caution for caution in context.cautions if caution not in context.model_cautions),
         tables=(table,),
-        forests=(labels,) if labels.estimates else (),
+        forests=(labels,),
         runs=tuple(context.runs),
         invalidates=said[:1] if not card.model.simulated else said[1:2],
     )

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.analysis.card.record import Card, Line
+from parley.analysis.card.record import Line
 from parley.base.errors import ConfigError, ScenarioError
 from parley.base.toml import read_toml
 
@@ -74,20 +74,6 @@ def parse_requirement(text: str) -> Requirement:
     if requirement.distance and not (requirement.below and requirement.limit > 0):
         raise ConfigError(f".abs is a distance, so it needs < and a number above 0, got {text[:200]!r}")
     return requirement
-
-
-def check_names(requirements: Sequence[Requirement], others: Sequence[str], card: Card) -> None:
-    """Raise ConfigError if a requirement, or another name, refers to a line that the card lacks.
-
-    Args:
-        requirements: The requirements.
-        others: Other ids of lines.
-        card: The card.
-    """
-    names = [*(requirement.line_id for requirement in requirements), *others]
-    if unknown := [name for name in dict.fromkeys(names) if name not in card.ids]:
-        missing = ", ".join(f"'{name}'" for name in unknown)
-        raise ConfigError(f"the card of {card.model.name} has no line {missing} (it has: {', '.join(card.ids)})")
 
 
 class RequirementFile(NamedTuple):

@@ -6,7 +6,7 @@ score), "log-odds" (log P(A) - log P(B) of a pair) and "on scale" (the probabili
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -28,6 +28,8 @@ SCORE, ON_SCALE = "Overall", "on scale"
 GOOD, SEVERE = ("", 0), 2
 FLAWS = ("safety", "figure", "unanswered")
 """Flaws by which judging is measured; needless length is a line of its own."""
+JUDGING = (("", FLAWS, ""), *((f"-{kind}", (kind,), f"f.flaw={kind}") for kind in FLAWS))
+"""Judging as a whole and by flaw: how the line's id ends, the flaws, and the units as the viewer filters them."""
 TIE = 1e-9
 TALK = "talk"
 STEPS = {REASONS: "reasons", HEARING: "hearing"}
@@ -63,16 +65,6 @@ class Sample:
     sides: tuple[Sequence[float], Sequence[float]] | None = None
     withheld: str = ""
     cluster: str = "base"
-
-
-def balanced(sides: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Values whose mean is the first side's mean minus the second's."""
-    whole = sum(map(len, sides))
-    return {
-        name: sign * whole / len(side) * value
-        for sign, side in zip((1, -1), sides, strict=True)
-        for name, value in side.items()
-    }
 
 
 @dataclass(frozen=True)
@@ -122,13 +114,11 @@ class CardBallots:
         kinds = orders.columns.get_level_values(0).unique()
         return pd.DataFrame({kind: (orders[kind, "A"] + orders[kind, "B"]) / 2 for kind in kinds})
 
-    def _sample(
-        self, metric: str, parts: Sequence[str], values: Mapping[str, float] | pd.Series, facets: str = ""
-    ) -> Sample:
+    def _sample(self, metric: str, parts: Sequence[str], values: pd.Series, facets: str = "") -> Sample:
         rows = self._rows(metric, *parts)
         known = rows["value"].dropna()
         return Sample(
-            values={str(base): float(value) for base, value in dict(values).items() if np.isfinite(value)},
+            values=_finite(values),
             n=len(rows),
             units="&".join([f"f.part={part}" for part in parts] + ([facets] if facets else [])),
             read=len(known) / len(rows) if len(rows) else 0.0,
@@ -141,9 +131,7 @@ class CardBallots:
     def _replies(self) -> Iterator[tuple[str, Sample]]:
         rows = self.verdicts[self.verdicts["metric"] == ON_SCALE]
         share = rows.groupby("base", sort=False)["value"].mean()
-        parts = [str(part) for part in rows["part"].unique()]
-        whole = self._sample(ON_SCALE, parts, share)
-        yield "on-scale", Sample(values=whole.values, n=whole.n, units="")
+        yield "on-scale", Sample(values=_finite(share), n=len(rows), units="")
         scores, shares = self._rows(SCORE, "labels"), self._rows(ON_SCALE, "labels")
         off = shares.assign(value=1 - shares["value"])
         # A ballot of sampled replies may be read though one of them was refused: those are counted one by one.
@@ -157,32 +145,27 @@ class CardBallots:
                     by_identity.reindex(columns=list(side)).mean(axis=1) for side in (contrast.first, contrast.second)
                 ]
                 own = frame[frame["category"] == contrast.category]
-                values = (sides[0] - sides[1]).dropna()
                 units = f"f.part=labels&f.category={contrast.category}"
                 yield (
                     f"{name}-{contrast.category}",
-                    Sample(values={str(key): float(value) for key, value in values.items()}, n=len(own), units=units),
+                    Sample(values=_finite(sides[0] - sides[1]), n=len(own), units=units),
                 )
 
     def _judging(self) -> Iterator[tuple[str, Sample]]:
         texts, leads = self._texts("graded"), self._leads("graded-pairs")
         if not texts.empty:
             gaps = {text: texts[GOOD] - texts[text] for text in texts.columns if text != GOOD}
-            for line, kinds in (("judge", FLAWS), *((f"judge-{kind}", (kind,)) for kind in FLAWS)):
-                chosen = [gap for (kind, _), gap in gaps.items() if kind in kinds]
-                if chosen:
-                    facets = f"f.flaw={kinds[0]}" if len(kinds) == 1 else ""
-                    yield line, self._sample(SCORE, ["graded"], _shares(pd.concat(chosen, axis=1), share_above), facets)
-            padded = [gap for (kind, dose), gap in gaps.items() if kind == "length" and dose == SEVERE]
-            if padded:
-                yield "length", self._sample(SCORE, ["graded"], -padded[0], "f.flaw=length")
-        for line, kinds in (("judge-pairs", FLAWS), *((f"judge-pairs-{kind}", (kind,)) for kind in FLAWS)):
-            columns = [kind for kind in kinds if kind in leads]
-            if columns:
-                facets = f"f.flaw={kinds[0]}" if len(kinds) == 1 else ""
-                yield line, self._sample(LOG_ODDS, ["graded-pairs"], _shares(leads[columns], share_above), facets)
+            for suffix, kinds, facets in JUDGING:
+                if chosen := [gap for (kind, _), gap in gaps.items() if kind in kinds]:
+                    shares = _shares(pd.concat(chosen, axis=1))
+                    yield f"judge{suffix}", self._sample(SCORE, ["graded"], shares, facets)
+            if ("length", SEVERE) in gaps:
+                yield "length", self._sample(SCORE, ["graded"], -gaps["length", SEVERE], "f.flaw=length")
+        for suffix, kinds, facets in JUDGING:
+            if columns := [kind for kind in kinds if kind in leads]:
+                yield f"judge-pairs{suffix}", self._sample(LOG_ODDS, ["graded-pairs"], _shares(leads[columns]), facets)
         if "length" in leads:
-            lost = 1 - _shares(leads[["length"]], share_above)
+            lost = 1 - _shares(leads[["length"]])
             yield "length-pairs", self._sample(LOG_ODDS, ["graded-pairs"], lost, "f.flaw=length")
 
     def _graded_orders(self) -> Iterator[tuple[str, Sample]]:
@@ -213,7 +196,7 @@ class CardBallots:
         keys = ["base", "part", "flaw"]
         rows = rows[rows.groupby(keys, sort=False)["flawed"].transform("nunique") == 2] if len(rows) else rows
         place = self._sample(LOG_ODDS, parts, rows.groupby("base", sort=False)["first"].mean())
-        yield "position", Sample(values=place.values, n=place.n, units=place.units, read=place.read)
+        yield "position", replace(place, constant=False, paired=False)
 
     def _moves(self) -> Iterator[tuple[str, Sample]]:
         """What moves an answer's score other than the answer: other words, an instruction in it, a byline."""
@@ -245,9 +228,8 @@ class CardBallots:
 
         def sample(gaps: ScenarioGaps, category: str) -> Sample:
             own = rows[rows["category"] == category]["value"]
-            by_cluster = zip(np.unique(gaps.clusters), gaps.by_cluster(), strict=True)
             return Sample(
-                values={gaps.cluster_names[code]: float(value) for code, value in by_cluster},
+                values=_by_cluster(gaps),
                 n=len(own),
                 units=f"f.part=labels&f.category={category}",
                 read=float(own.notna().mean()),
@@ -268,18 +250,7 @@ class CardBallots:
             if leads is None:
                 continue
             scaled, why = sample(leads, category), withheld(*map(len, sides))
-            yield (
-                f"aligned-{category}",
-                Sample(
-                    values={} if why else balanced(sides),
-                    n=scaled.n,
-                    units=scaled.units,
-                    read=scaled.read,
-                    constant=scaled.constant,
-                    sides=(list(sides[0].values()), list(sides[1].values())),
-                    withheld=why,
-                ),
-            )
+            yield f"aligned-{category}", _two_sided(replace(scaled, gaps=None), *sides, why)
 
     def _talk(self) -> Iterator[tuple[str, Sample]]:
         """Debates: do judges follow and repeat what they hear, and what do reasons and hearing others add?"""
@@ -289,25 +260,33 @@ class CardBallots:
         data, aloud = PanelData(rows), rows[rows["round"] > 0]["value"]
         whole = Sample(values={}, n=len(aloud), units=f"f.part={TALK}", read=float(aloud.notna().mean()))
         for line, values, own in _by_debate(data, self.remarks):
-            known = np.isfinite(values.to_numpy(dtype=float))
-            heard, control = (
-                {str(unit): float(value) for unit, value in values[known & part].items()} for part in (own, ~own)
-            )
+            heard, control = _finite(values[own]), _finite(values[~own])
             why = "" if heard and control else "no debate heard another label, or none its own"
-            yield (
-                line,
-                replace(
-                    whole,
-                    values={} if why else balanced((heard, control)),
-                    sides=(list(heard.values()), list(control.values())),
-                    withheld=why,
-                    cluster="debate",
-                ),
-            )
+            yield line, _two_sided(replace(whole, cluster="debate"), heard, control, why)
         for _, contrast, step, (_, _, added) in steps(data):
-            by_base = zip(np.unique(added.clusters), added.by_cluster(), strict=True)
-            values_by_base = {added.cluster_names[code]: float(value) for code, value in by_base}
-            yield f"{STEPS[step]}-{contrast.category}", replace(whole, values=values_by_base, gaps=added)
+            yield f"{STEPS[step]}-{contrast.category}", replace(whole, values=_by_cluster(added), gaps=added)
+
+
+def _finite(values: pd.Series) -> dict[str, float]:
+    """The values that are known, by name."""
+    return {str(name): float(value) for name, value in values.items() if np.isfinite(value)}
+
+
+def _by_cluster(gaps: ScenarioGaps) -> dict[str, float]:
+    by_code = zip(np.unique(gaps.clusters), gaps.by_cluster(), strict=True)
+    return {gaps.cluster_names[code]: float(value) for code, value in by_code}
+
+
+def _two_sided(sample: Sample, first: Mapping[str, float], second: Mapping[str, float], withheld: str) -> Sample:
+    """The sample with values whose mean is the first side's mean minus the second's."""
+    whole = len(first) + len(second)
+    values = {
+        name: sign * whole / len(side) * value
+        for sign, side in ((1, first), (-1, second))
+        for name, value in side.items()
+    }
+    sides = list(first.values()), list(second.values())
+    return replace(sample, values={} if withheld else values, sides=sides, withheld=withheld)
 
 
 def _by_debate(data: PanelData, remarks: pd.DataFrame | None) -> Iterator[tuple[str, pd.Series, Bools]]:
@@ -334,8 +313,9 @@ def moved_together(shifts: pd.DataFrame) -> pd.Series:
     return pd.concat(moves, axis=1).mean(axis=1)
 
 
-def _shares(table: pd.DataFrame, share: Callable[[np.ndarray], float]) -> pd.Series:
-    return pd.Series([share(row) for row in table.to_numpy(dtype=float)], table.index, dtype=float).dropna()
+def _shares(table: pd.DataFrame) -> pd.Series:
+    """By base, the share of columns above 0; a zero counts as half."""
+    return pd.Series([share_above(row) for row in table.to_numpy(dtype=float)], table.index, dtype=float).dropna()
 
 
 def _agreement(first: pd.DataFrame, second: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
@@ -343,7 +323,7 @@ def _agreement(first: pd.DataFrame, second: pd.DataFrame, columns: Sequence[str]
     if not columns:
         return pd.Series(dtype=float)
     product = first[list(columns)] * second[list(columns)]
-    return _shares(product.dropna(how="all"), share_above)
+    return _shares(product.dropna(how="all"))
 
 
 def _same_orders(first: pd.DataFrame, second: pd.DataFrame) -> pd.Series:
@@ -354,4 +334,4 @@ def _same_orders(first: pd.DataFrame, second: pd.DataFrame) -> pd.Series:
     }
     if not products:
         return pd.Series(dtype=float)
-    return _shares(pd.DataFrame(products).dropna(how="all"), share_above)
+    return _shares(pd.DataFrame(products).dropna(how="all"))

@@ -123,12 +123,12 @@ def _judges(line: Line) -> str:
     if line.verdict == "blocked" or line.estimate is None:
         return f"Whether it can judge is not known: {line.because}."
     if line.verdict == "shown" and line.estimate > line.null:
-        return f"It tells good answers from the same with a flaw: {figures}."
+        return f"It tells good answers from the same answers with a flaw: {figures}."
     if line.verdict == "shown":
         return f"It prefers flawed answers to good ones: {figures}."
     return (
-        f"It was not shown to tell good answers from the same with a flaw: {figures}. What follows is about its "
-        "scores, not about quality."
+        f"It was not shown to tell good answers from the same answers with a flaw: {figures}. The lines below describe "
+        "its scores, not quality."
     )
 
 

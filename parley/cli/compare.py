@@ -55,7 +55,7 @@ def _newest() -> list[Path]:
         return [newest]
     for path in newest_runs():
         if path != newest and study_of(path) == info["study"]:
-            print(visible(f"the one before: {path}"), file=sys.stderr)
+            print(visible(f"compared with the run before it: {path}"), file=sys.stderr)
             return [path, newest]
     raise ConfigError(f"{newest} has one model, and no other run in runs/ is of {info['study']}: name two run files")
 

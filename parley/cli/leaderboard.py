@@ -18,7 +18,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument(
         "--no-shipped", action="store_true", help="leave out the cards of open models that ship with Parley"
     )
-    parser.add_argument("--json", action="store_true", help="print the leaderboard as JSON too")
+    parser.add_argument("--json", action="store_true", help="also print the leaderboard as JSON")
     parser.set_defaults(handler=handle)
 
 
@@ -36,6 +36,6 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         return 0
     print(board.headline)
     if apart := sum(map(bool, board.apart)):
-        print(f"{plural(apart, 'card')} of other units or simulated models: not ranked with the rest")
+        print(f"not ranked: {plural(apart, 'card')} of other units or simulated models")
     print(visible(f"page: {parsed.out or Path(parsed.folder or FOLDER) / PAGE}"))
     return 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
-from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -173,15 +171,7 @@ def test_other_units_are_an_error_and_a_base_that_one_could_not_read_decides_not
     part = card("old", line("gender", around(0.0, bases=39)))
     (finding,) = check(card("new", line("gender", around(0.0))), baseline=part).findings
     assert finding.outcome == "undecided"
-    assert finding.message == "1 base could be read in one of the two cards only"
-
-
-def test_sizes_are_compared_as_the_definition_says() -> None:
-    """|new| - |old| > t exactly where new - old and new + old are both above t, or both below -t."""
-    for new, old in product(np.linspace(-2, 2, 17), repeat=2):
-        for tolerance in (0.0, 0.3):
-            both = min(new - old, new + old) > tolerance or max(new - old, new + old) < -tolerance
-            assert both == (abs(new) - abs(old) > tolerance)
+    assert finding.message == "1 base could be read in only one of the two cards"
 
 
 # For machines
@@ -234,6 +224,6 @@ def test_a_small_sample_of_the_simulation(cell: GateCell, checks: int) -> None:
 
 
 def test_the_simulation_notices_a_missing_correction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parley.analysis.card.gate.holm", lambda p, _: SimpleNamespace(adjusted=tuple(p)))
+    monkeypatch.setattr("parley.analysis.card.gate.holm", lambda p: p)
     *_, ten = simulate_gate(GateCell("x < limit", 8), 60, seed=1)
     assert ten.broken * 60 > stats.binom.ppf(0.99, 60, 0.06)

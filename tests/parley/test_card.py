@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -10,10 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from parley.analysis.card.page import card_page
 from parley.analysis.card.record import read_card
 from parley.analysis.card.words import sentences
 from parley.cli import main
 from parley.reports import make_report
+from tests.cards import around, line
+from tests.cards import card as made_card
 
 BIASED = "sim/judge?female=+0.5&varies=0.05&item=0.4&position=0.2"
 
@@ -25,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_card_finds_what_was_planted_and_is_written_in_four_forms(place: Path, capsys: Any) -> None:
+def test_a_card_finds_what_was_planted_and_is_written_in_four_forms_and_as_a_report(place: Path, capsys: Any) -> None:
     assert main(["card", BIASED, "--brief"]) == 0
     said = capsys.readouterr()
     assert re.search(r"284 calls, about [\d,]+ tokens in and 284 out, \$0.00", said.err), "the price comes first"
@@ -53,6 +55,12 @@ def test_a_card_finds_what_was_planted_and_is_written_in_four_forms(place: Path,
     metrics = {row["type"]: row["value"] for row in index["results"][0]["metrics"]}
     assert metrics["gender"] == pytest.approx(gender.estimate)
     assert "| **Can it judge?** |" in text
+    (run,) = (place / "runs").glob("*.sqlite")
+    report = make_report([run])
+    assert report.headline is not None
+    assert report.headline.answer.startswith("female − male: +0.4")
+    assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
+    assert report.invalidates[0].startswith("It was not shown to tell good answers")
 
 
 def test_the_same_command_asks_nothing_twice_and_a_run_file_asks_nothing(place: Path, capsys: Any) -> None:
@@ -94,16 +102,6 @@ def test_a_panel_that_talks_is_found_to_follow_what_it_hears(place: Path, capsys
     assert any(sentence.startswith("In a debate it follows what it hears") for sentence in sentences(card))
 
 
-def test_the_report_of_a_cards_run_says_what_the_card_says(place: Path, capsys: Any) -> None:
-    assert main(["card", BIASED, "--brief", "--quiet"]) == 0
-    (run,) = (place / "runs").glob("*.sqlite")
-    report = make_report([run])
-    assert report.headline is not None
-    assert report.headline.answer.startswith("female − male: +0.4")
-    assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
-    assert report.invalidates[0].startswith("It was not shown to tell good answers")
-
-
 def test_mistakes_are_one_line(place: Path, capsys: Any) -> None:
     assert main(["card", "sim/judge", "--brief", "--size", "default"]) == 2
     assert "--brief is --size brief" in capsys.readouterr().err
@@ -115,8 +113,9 @@ def test_mistakes_are_one_line(place: Path, capsys: Any) -> None:
     assert "is a run of 'injection'; a card is made by parley card MODEL" in capsys.readouterr().err
 
 
-def test_names_that_contain_markup_are_escaped(place: Path) -> None:
-    assert main(["card", "sim/judge-<b>x</b>", "--brief", "--quiet"]) == 0
-    (path,) = (place / "cards").glob("*.html")
-    assert "<b>x" not in path.read_text("utf-8").replace("<b>shown", "")
-    assert json.loads(path.with_suffix(".json").read_text("utf-8"))["model"]["name"] == "sim/judge-<b>x</b>"
+def test_names_that_contain_markup_are_escaped() -> None:
+    judge = made_card("hf/<b>x</b>", line("gender", around(0.1), title="<i>a</i>"))
+    page = card_page(judge)
+    assert "<b>x" not in page
+    assert "<i>a" not in page
+    assert "hf/&lt;b&gt;x&lt;/b&gt; as a judge" in page

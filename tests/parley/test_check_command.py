@@ -48,10 +48,6 @@ def test_exit_statuses(parley: Callable[..., Any], files: Path, flags: list[str]
     assert (len(result.err.splitlines()) == 1) == (status == 2)
 
 
-def test_a_process_ends_with_them(start: Callable[..., Any], files: Path) -> None:
-    assert start("check", "card.json", "--require", "gender.abs < 0.2").end().status == 3
-
-
 def test_requirements_of_a_file_and_reports_for_ci(
     parley: Callable[..., Any], files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,7 +85,7 @@ def test_the_newest_run_is_read_if_none_is_named(parley: Callable[..., Any], pla
     assert "no unit id of runs/new.sqlite begins with 'p7'" in parley("show", "p7").err
 
     both = parley("compare", "--json")
-    assert both.err == "newest run: runs/new.sqlite\nthe one before: runs/old.sqlite\n"
+    assert both.err == "newest run: runs/new.sqlite\ncompared with the run before it: runs/old.sqlite\n"
     assert [run["file"] for run in both.json["runs"]] == ["old.sqlite", "new.sqlite"]  # the newest minus the one before
 
 

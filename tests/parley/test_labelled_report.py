@@ -130,7 +130,7 @@ def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller: L
         labeller.label(draw, unit, None if number < 5 else labeller.as_a_person_would(unit))
     before = labeller.section()
     assert row(before, "sft", "rldf")["labels"] == 45
-    assert "they skipped 5 of 50 items, which the estimate does not stand for" in " ".join(before["summary"])
+    assert "they skipped 5 of 50 items, which the estimate does not cover" in " ".join(before["summary"])
     for draw, unit in labeller.draw(20, kind="sorted"):
         labeller.label(draw, unit, 10.0)
     after = labeller.section()
@@ -145,7 +145,7 @@ def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller: Labe
         labeller.label(draw, unit, score + 1, "Ben")
     report = labeller.section()
     assert row(report, "sft", "rldf")["labels"] == 50
-    spread = "raters of one text differ by a standard deviation of 1.41 on the raters' scale"  # of -1 and 1: √2
+    spread = "raters of the same text differ by a standard deviation of 1.41 on their scale"  # of -1 and 1: √2
     assert spread in " ".join(report["summary"])
 
 
