@@ -19,7 +19,7 @@ from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
 from parley.analysis.stats.multiplicity import with_holm
-from parley.analysis.stats.paired import mcnemar, paired_permutation
+from parley.analysis.stats.paired import mcnemar_p, paired_permutation
 from parley.analysis.stats.resampling import (
     DRAWS,
     TOO_FEW_DRAWS,
@@ -147,7 +147,7 @@ def compared(
     accuracy = partial(paired_permutation, right, right_baseline)
     bias = partial(bias_difference, first, second, draws=draws, seed=seed)
     for measure, test, p_mcnemar in (
-        ("accuracy", accuracy, mcnemar(right, right_baseline).p),
+        ("accuracy", accuracy, mcnemar_p(right, right_baseline)),
         ("bias", bias, math.nan),
     ):
         by_template, by_scenario = test(first.question), test(first.scenario)
@@ -189,7 +189,6 @@ def bias_difference(
         name="swaps within clusters",
         effect=gap,
         effect_name="difference in bias",
-        level=LEVEL,
         n=len(first),
         clusters=len(counts),
         assumption="clustered",
@@ -202,7 +201,7 @@ def bias_difference(
     if (counts == others).all():
         return replace(unknown, p=1.0, note="both gave the same answers")
     drawn = bootstrap_sums(np.hstack([counts, others]), draws, seed).T
-    low, high = percentile_interval(_bias(drawn[:4], ambiguous) - _bias(drawn[4:], ambiguous), len(counts), LEVEL)
+    low, high = percentile_interval(_bias(drawn[:4], ambiguous) - _bias(drawn[4:], ambiguous), len(counts))
     swapped = _swap_test(counts, others, gap, ambiguous)
     notes = (swapped.note, few_templates(len(counts)), TOO_FEW_DRAWS if math.isnan(low) else "")
     return replace(unknown, low=low, high=high, p=swapped.p, note="; ".join(filter(None, notes)))

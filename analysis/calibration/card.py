@@ -157,7 +157,7 @@ def calibrate_card(
             }
             for family in dict.fromkeys(family_of.values()):
                 names = [name for name in tested if family_of[name] == family]
-                adjusted = holm([tested[name][0] for name in names], family).adjusted
+                adjusted = holm([tested[name][0] for name in names])
                 for name, p in zip(names, adjusted, strict=True):
                     row = counts.setdefault(name, dict.fromkeys(("alarm", "found", "holds", "holds_planted"), 0))
                     row["found" if planted else "alarm"] += p <= ALPHA

@@ -82,7 +82,7 @@ def by_judge(scores: pd.DataFrame) -> pd.DataFrame:
                 )
     table = pd.DataFrame(rows)
     planned = table["request"] == BOTH
-    table.loc[planned, "p_adjusted"] = holm(table.loc[planned, "p"], "judges, open and fenced").adjusted
+    table.loc[planned, "p_adjusted"] = holm(table.loc[planned, "p"])
     return table
 
 

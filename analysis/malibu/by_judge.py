@@ -62,7 +62,7 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> pd.DataFrame:
         tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
         family = [row for contrast in contrasts for row in _compared(tables, contrast)]
         tests = {(row["first"], row["second"]): row["p_differ"] for row in family}
-        adjusted = dict(zip(tests, holm(list(tests.values()), f"{scope}: by {by}").adjusted, strict=True))
+        adjusted = dict(zip(tests, holm(list(tests.values())), strict=True))
         facets = {"model": scope, "by": by}
         rows += [facets | row | {"p_differ_adjusted": adjusted[row["first"], row["second"]]} for row in family]
     return pd.DataFrame(rows, columns=COLUMNS)

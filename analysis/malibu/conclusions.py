@@ -149,12 +149,12 @@ def with_conclusions(
         margin: The difference that still counts as none.
         silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
-    corrected = {key: holm([row[key] for row in rows], family) for key in ("p", "t_p", "p_alike", "p_bases")}
-    tests = corrected["p"].tests
+    corrected = {key: holm([row[key] for row in rows]) for key in ("p", "t_p", "p_alike", "p_bases")}
+    tests = sum(not math.isnan(p) for p in corrected["p"])
     named = f"{family} (Holm, {plural(tests, 'test')})"
     concluded = []
     for place, row in enumerate(rows):
-        adjusted = {f"{key}_adjusted": found.adjusted[place] for key, found in corrected.items()}
+        adjusted = {f"{key}_adjusted": found[place] for key, found in corrected.items()}
         concluded.append(_concluded(row | adjusted | {"family": named}, tests, margin, silent))
     return concluded
 

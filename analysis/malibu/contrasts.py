@@ -171,8 +171,8 @@ def tested(differences: Floats | ScenarioGaps) -> dict[str, Any]:
 def with_holm(frame: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
     """The frame with `p_adjusted`: Holm's correction over the rows that share these columns."""
     adjusted = pd.Series(math.nan, frame.index, dtype=float)
-    for name, part in frame.groupby(list(family), sort=False):
-        adjusted[part.index] = holm(part["p"], str(name)).adjusted
+    for _, part in frame.groupby(list(family), sort=False):
+        adjusted[part.index] = holm(part["p"])
     return frame.assign(p_adjusted=adjusted)
 
 

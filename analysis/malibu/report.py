@@ -35,7 +35,6 @@ from parley.analysis.malibu.silent_pairs import silent_pairs_section, yardstick_
 from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.yardstick import yardstick_section
-from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
 from parley.base.text import plural
 
@@ -116,7 +115,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        forests=filled(forests(frames, data.cluster_noun, data.scale())),
+        forests=tuple(forests(frames, data.cluster_noun, data.scale())),
         blocked=_headline_blocked(data, blocked),
         invalidates=tuple(
             f"{model}: {blocked[model].quality}" if len(data.models) > 1 else blocked[model].quality

@@ -131,9 +131,9 @@ def _by_metric(data: PanelData, model: str, planned: list[tuple[str, str, str]])
             subject = _subject(model, category, first, second, metric)
             rows.append(subject | estimate(table.gaps(first, second, metric)))
     name = f"{model}: identities within a category, by metric"
-    corrected = benjamini_hochberg([row["p"] for row in rows], name)
-    family = f"{name} ({corrected.method}, {plural(corrected.tests, 'test')})"
-    return [row | {"p_adjusted": p, "family": family} for row, p in zip(rows, corrected.adjusted, strict=True)]
+    adjusted = benjamini_hochberg([row["p"] for row in rows])
+    family = f"{name} (Benjamini–Hochberg, {plural(sum(not math.isnan(p) for p in adjusted), 'test')})"
+    return [row | {"p_adjusted": p, "family": family} for row, p in zip(rows, adjusted, strict=True)]
 
 
 def _subject(model: str, category: str, first: str, second: str, metric: str) -> dict[str, Any]:

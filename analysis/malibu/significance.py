@@ -61,7 +61,7 @@ def significance(verdicts: Verdicts) -> pd.DataFrame:
             "identity effect, signs flipped over bases": list(_permutations(data, model)),
         }
         for family, tests in families.items():
-            adjusted = holm([test.p for *_, test in tests], family).adjusted
+            adjusted = holm([test.p for *_, test in tests])
             for (category, metric, test), p in zip(tests, adjusted, strict=True):
                 result = {name: getattr(test, name) for name in COLUMNS if hasattr(test, name)}
                 subject = {"model": model, "family": family, "category": category, "metric": metric}

@@ -10,7 +10,7 @@ import pandas as pd
 
 from parley.analysis.preferences import audit
 from parley.analysis.preferences.audit import BLIND, SHORTCUTS, TOGETHER, WORDS
-from parley.analysis.reporting.forest import Forest, estimates, filled
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Report, Table
 from parley.base.text import p_text, plural
 
@@ -60,7 +60,7 @@ def preference_report(
         title=title,
         words=(*sentences(table), *_on_repetitions(repeated)),
         tables=tuple(table for table in tables if len(table.frame)),
-        forests=filled((_forest(table),)),
+        forests=(_forest(table),),
         settings={"seed": seed, "pairs": len(pairs), "topics": int(pairs["topic"].nunique())},
         **about,
     )

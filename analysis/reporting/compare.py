@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates, filled
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import MAX_SENTENCES, Report, Table, format_interval
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
-from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.paired import mcnemar, paired_permutation
+from parley.analysis.stats.multiplicity import with_holm
+from parley.analysis.stats.paired import mcnemar_p, paired_permutation
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Column, cell_means
 from parley.base.text import p_text, plural
@@ -66,11 +66,8 @@ def compare(
     both = _main_first(_paired(first, second), measures)
     rows = [*_gaps(both), *_preferences(both), *_values(both)] if len(both) else []
     if not rows:
-        raise NothingShared("the two have no unit in common with readable verdicts on both sides")
-    comparison = pd.DataFrame(rows)
-    comparison["p_adjusted"] = np.nan
-    for family, part in comparison.groupby("family", sort=False):
-        comparison.loc[part.index, "p_adjusted"] = holm(part["p"], str(family)).adjusted
+        raise NothingShared("they have no unit in common with readable verdicts on both sides")
+    comparison = with_holm(pd.DataFrame(rows), "family")
     shared = plural(both["item"].nunique(), "shared unit")
     return Report(
         f"{names[1]} compared with {names[0]}",
@@ -80,12 +77,12 @@ def compare(
                 "comparison",
                 f"{names[1]} minus {names[0]}, on {shared}",
                 comparison[[*COLUMNS, "note"]],
-                note=f"Means over {kind}s. p and interval: sign flips over {kind}s, about further {kind}s of this "
-                "kind. p_mcnemar takes every unit as independent.",
+                note=f"Means over {kind}s. p and interval come from sign flips over {kind}s and generalise to further "
+                f"{kind}s of this kind. p_mcnemar treats every unit as independent.",
             ),
             Table("largest", "The units that differ most", _largest(_main(both, measures))),
         ),
-        forests=filled(_forests(comparison, names, kind)),
+        forests=tuple(_forests(comparison, names, kind)),
         **about,
     )
 
@@ -222,7 +219,7 @@ def _row(
         "low": test.low,
         "high": test.high,
         "p": test.p,
-        "p_mcnemar": mcnemar(first, second).p if beside else np.nan,
+        "p_mcnemar": mcnemar_p(first, second) if beside else np.nan,
         "test": test.name,
         "n": test.n,
         "clusters": test.clusters,

@@ -40,9 +40,9 @@ SHOWN = (
     "alone_high", "weight", "labels", "texts", "note"
 )  # fmt: skip
 NOTE = (
-    "Judge: the judge alone, whose interval knows nothing of its errors. Corrected: PPI++, people's labels with the "
-    "judge's scores at the weight that the labels give them; t over labelled clusters. Alone: the labels alone. Holm "
-    "over the differences of a metric."
+    "Judge: the judge alone, whose interval does not allow for its errors. Corrected: PPI++, which combines people's "
+    "labels with the judge's scores and weights these by how well they predict the labels; t over labelled clusters. "
+    "Alone: the labels alone. Holm over the differences of a metric."
 )
 
 
@@ -144,7 +144,7 @@ def corrected_lines(judged: pd.DataFrame, labels: pd.DataFrame, drawn: pd.DataFr
         about: dict[str, Any] = {"metric": str(metric), "cluster": cluster, "simulated": bool(rated["simulated"].any())}
         pairs = [pair for pair in _pairs(list(arms)) if not _share_texts(*(arms[arm] for arm in pair))]
         differences = [corrected_difference(samples[first], samples[second]) for first, second in pairs]
-        adjusted = holm([_p(result) for result in differences], "differences of a metric").adjusted
+        adjusted = holm([_p(result) for result in differences])
         lines += [
             CorrectedLine(first=first, second=second, result=result, p_adjusted=p, **about)
             for (first, second), result, p in zip(pairs, differences, adjusted, strict=True)
@@ -188,9 +188,7 @@ def _is_baseline(part: str) -> bool:
 
 def _share_texts(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     """Whether people rated the same text for both arms, as where two models judge it: they cannot differ then."""
-    return not set(zip(first["text_id"], first["subject"], strict=True)).isdisjoint(
-        zip(second["text_id"], second["subject"], strict=True)
-    )
+    return not first.merge(second, on=["text_id", "subject"]).empty
 
 
 def _p(result: Corrected) -> float:
@@ -277,11 +275,11 @@ def _words(metric: str) -> str:
 
 def line_sentences(line: CorrectedLine) -> Iterator[str]:
     """How the labels changed an estimate, and what more of them would do."""
-    result = line.result
+    result, what = line.result, _words(line.metric)
     forest = _forest(line.metric, [line], "")
     both, alone, judge = (in_numbers(each, forest).replace("(no interval)", "").strip() for each in forest.estimates)
     yield (
-        f"{_start(line)}: {both} by the judge corrected with labels of {result.labels:,} of "
+        f"{what[0].upper()}{what[1:]}, {line.name}: {both} by the judge corrected with labels of {result.labels:,} of "
         f"{plural(result.texts, 'text')} ({plural(result.labelled_clusters, line.cluster)}), {judge} by the judge "
         f"alone, {alone} by the labels alone."
     )
@@ -289,10 +287,6 @@ def line_sentences(line: CorrectedLine) -> Iterator[str]:
         yield f"There is no corrected interval: it takes labels in {MIN_CLUSTERS} {line.cluster}s."
         return
     yield f"{_effect(line)} {labels_sentence(line)}"
-
-
-def _start(line: CorrectedLine) -> str:
-    return f"{_words(line.metric)[0].upper()}{_words(line.metric)[1:]}, {line.name}"
 
 
 def _effect(line: CorrectedLine) -> str:
@@ -353,13 +347,13 @@ def _rater_sentence(line: CorrectedLine, labels: pd.DataFrame, mark: str) -> Ite
     if len(several):
         spread = math.sqrt(float(by_text.var().loc[several].mean()))
         words += (
-            f"; {plural(len(several), 'text')} with several are averaged, and raters of one text differ by a standard "
-            f"deviation of {spread:.2f} on the raters' scale"
+            f"; labels of {plural(len(several), 'text')} with several raters are averaged, and raters of the same text "
+            f"differ by a standard deviation of {spread:.2f} on their scale"
         )
     skips = non_response(own)
     skipped, asked = int(skips["skipped"].sum()), int(skips["skipped"].sum() + skips["answered"].sum())
     if skipped:
-        words += f"; they skipped {skipped} of {plural(asked, 'item')}, which the estimate does not stand for"
+        words += f"; they skipped {skipped} of {plural(asked, 'item')}, which the estimate does not cover"
     if labels["probability"].isna().any():
         words += "; labels from a sorted queue are left out"
     yield f"{mark}{words}."

@@ -4,7 +4,7 @@ Matplotlib, the viewer as SVG with links."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -134,11 +134,6 @@ def _bounded(row: Any, ends: tuple[str, str] | None) -> tuple[float, float] | No
 
 def _known(number: float) -> float | None:
     return None if math.isnan(number) else float(number)
-
-
-def filled(forests: Iterable[Forest]) -> tuple[Forest, ...]:
-    """The forest plots that have a line."""
-    return tuple(forest for forest in forests if forest.estimates)
 
 
 def decimals(largest: float) -> int:

@@ -15,11 +15,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
-from parley.analysis.reporting.forest import Forest, estimates, filled
-from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Figure, Report, ReportContext, Table
+from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Report, ReportContext, Table
 from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
@@ -66,30 +64,25 @@ def identities(
         raise MissingColumns(f"the frame lacks the {'column' if len(missing) == 1 else 'columns'} {', '.join(missing)}")
     values, infinite = _finite(frame[score])
     labels, clusters = frame[identity].astype(str), frame[cluster].astype(str)
-    means = pd.DataFrame(
-        [
-            _mean_row({"identity": label}, values[labels == label], clusters[labels == label])
-            for label in pd.unique(labels)
-        ]
-    )
-    cells = cell_means(values, labels, clusters)
-    overall = effect_of_cells(cells, n=int(values.notna().sum()))
-    gaps = _adjusted(_gaps(values, labels, clusters))
+    means = _means(pd.DataFrame({"identity": labels, "value": values, CLUSTER: clusters}), ["identity"])
+    overall = effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))
+    gaps = _gaps(values, labels, clusters)
+    gaps["p_adjusted"] = holm(gaps["p"])
     tables = [
         Table("means", "Mean scores", means, printed=True),
         Table("differences", "First minus second, on the clusters that have both (Holm over all pairs)", gaps),
-        Table("tests", "Overall test of identity", pd.DataFrame([_test_row(overall)])),
+        Table(
+            "tests",
+            "Overall test of identity",
+            pd.DataFrame([{name: getattr(overall, name) for name in TEST_COLUMNS}]),
+        ),
     ]
-    counts = f"{plural(clusters.nunique(), 'cluster')}, {plural(int(values.notna().sum()), 'score')}"
-    figure = Figure(
-        "means", f"Means with 95% intervals over clusters ({counts}).", "means", lambda: _draw(means, title, counts)
-    )
+    of_means = [_mean_forest(means, score, "cluster")] if len(means) else []
     return Report(
         title,
         (*infinite, *_words(gaps, overall))[:MAX_SENTENCES],
         tables=tuple(table for table in tables if len(table.frame)),
-        figures=(figure,) if len(means) else (),
-        forests=filled((_gap_forest(gaps, "cluster"),)),
+        forests=(_gap_forest(gaps, "cluster"), *of_means),
         **about,
     )
 
@@ -117,10 +110,6 @@ def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series) -> pd.DataF
     return pd.DataFrame(rows, columns=columns)
 
 
-def _adjusted(gaps: pd.DataFrame) -> pd.DataFrame:
-    return gaps.assign(p_adjusted=list(holm(gaps["p"], "all pairs").adjusted))
-
-
 def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """The report of a study that has none of its own.
 
@@ -135,31 +124,26 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     clusters = cluster_of(verdicts)
     cluster = str(clusters.name)
     verdicts = verdicts.assign(value=values, **{CLUSTER: clusters})
-    keys = [key for key in ("model", "identity", "metric", "round") if key in verdicts]
-    rows = []
-    for values, group in verdicts.groupby(keys, sort=False, observed=True, dropna=False):
-        place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
-        rows.append(_mean_row(place, group["value"], group[CLUSTER]))
-    means = pd.DataFrame(rows)
+    means = _means(verdicts, [key for key in ("model", "identity", "metric", "round") if key in verdicts])
     words = list(infinite)
     if unread := int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0:
         words += [
             f"{unread} of {plural(len(verdicts), 'verdict')} could not be read; unreadable verdicts are left out."
         ]
     tables = [Table("means", f"Means, clustered by {cluster}", means, printed=True)]
+    forests = []
     if "identity" in verdicts and len(gaps := _last_round_gaps(verdicts)):
         caption_text = f"First minus second after the last round, within each {cluster} (Holm over all)"
         tables.append(Table("differences", caption_text, gaps, shown=SHOWN, printed=True))
-        words += _words_on_gaps(gaps, cluster)
-    tables = [table for table in tables if len(table.frame)]
-    shown = {table.name: table.frame for table in tables}
-    forests = [_gap_forest(shown["differences"], cluster)] if "differences" in shown else []
-    forests += _mean_forests(shown["means"], cluster) if "means" in shown else []
+        words += [*_out_of_reach(gaps, cluster), *_shown(gaps, cluster)]
+        forests.append(_gap_forest(gaps, cluster))
+    for number, (metric, part) in enumerate(means.groupby("metric", sort=False) if len(means) else (), 1):
+        forests.append(_mean_forest(part, str(metric), cluster, f"-{number}"))
     return Report(
         title=context.title or "Report",
         words=tuple(words[:MAX_SENTENCES]),
-        tables=tuple(tables),
-        forests=filled(forests),
+        tables=tuple(table for table in tables if len(table.frame)),
+        forests=tuple(forests),
         cautions=tuple(context.cautions),
         runs=tuple(context.runs),
     )
@@ -187,33 +171,28 @@ def _gap_forest(gaps: pd.DataFrame, cluster: str) -> Forest:
     )
 
 
-def _mean_forests(means: pd.DataFrame, cluster: str) -> Iterator[Forest]:
-    """The means of each metric, which may have a scale of its own."""
-    several = means["model"].nunique() > 1 if "model" in means else False
-    facets = [name for name in ("identity", "model") if name == "identity" or several]
-    for number, (metric, part) in enumerate(means.groupby("metric", sort=False)):
-        keys = [name for name in facets if name in part]
-        rounds = part["round"].nunique() > 1
+def _mean_forest(means: pd.DataFrame, metric: str, cluster: str, number: str = "") -> Forest:
+    """The means of one metric, which may have a scale of its own."""
+    several = "model" in means and means["model"].nunique() > 1
+    keys = [name for name in ("identity", "model") if name in means and (name == "identity" or several)]
+    rounds = "round" in means and means["round"].nunique() > 1
 
-        def label(row: Any, keys: list[str] = keys, rounds: bool = rounds) -> str:
-            parts = [str(getattr(row, key)) or "no identity" for key in keys]
-            return ", ".join([*parts, *([f"round {row.round}"] if rounds else [])]) or "all units"
+    def label(row: Any) -> str:
+        parts = [str(getattr(row, key)) or "no identity" for key in keys]
+        return ", ".join([*parts, *([f"round {row.round}"] if rounds else [])]) or "all units"
 
-        yield Forest(
-            name=f"means-{number + 1}",
-            question=f"What is the mean of '{metric}'?",
-            axis=str(metric),
-            estimates=estimates(
-                part,
-                label,
-                value="mean",
-                units=lambda row, keys=keys: {key: (str(getattr(row, key)),) for key in keys},  # type: ignore[misc]
-            ),
-            reference=None,
-            table="means",
-            note=f"95% intervals over {cluster}s.",
-            constant=_constant(part, cluster),
-        )
+    return Forest(
+        name=f"means{number}",
+        question=f"What is the mean of '{metric}'?",
+        axis=metric,
+        estimates=estimates(
+            means, label, value="mean", units=lambda row: {key: (str(getattr(row, key)),) for key in keys}
+        ),
+        reference=None,
+        table="means",
+        note=f"95% intervals over {cluster}s.",
+        constant=_constant(means, cluster),
+    )
 
 
 def _constant(means: pd.DataFrame, cluster: str) -> str:
@@ -230,17 +209,18 @@ def _last_round_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
         last = group[group["round"] == group["round"].max()]
         gaps = _gaps(last["value"], last["identity"].astype(str), last[CLUSTER])
         parts.append(gaps[gaps["clusters"] > 0].assign(model=str(model), metric=str(metric)))
-    gaps = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    return _adjusted(gaps) if len(gaps) else gaps
+    gaps = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"p": []})
+    return gaps.assign(p_adjusted=holm(gaps["p"]))
 
 
-def _words_on_gaps(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
-    yield from _out_of_reach(gaps, cluster)
+def _shown(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
+    """A sentence on every significant difference."""
     corrected = f" corrected for {len(gaps)} comparisons" if len(gaps) > 1 else ""
     for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
         higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+        place = f"{row.model}, {row.metric}: " if "metric" in gaps else ""
         yield (
-            f"{row.model}, {row.metric}: '{higher}' scored {abs(row.difference):.2f} above '{lower}' on the same "
+            f"{place}'{higher}' scored {abs(row.difference):.2f} above '{lower}' on the same "
             f"{plural(row.clusters, cluster)} (p {p_text(row.p_adjusted)}{corrected})."
         )
 
@@ -252,14 +232,15 @@ def _out_of_reach(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
         yield f"With {plural(clusters, cluster)} no difference could be significant: that takes at least {needed}."
 
 
-def _mean_row(place: dict[str, Any], values: pd.Series, clusters: pd.Series) -> dict[str, Any]:
-    mean = cluster_mean(values, clusters)
-    interval = {"mean": mean.estimate, "low": mean.low, "high": mean.high}
-    return place | interval | {"n": mean.n, "clusters": mean.clusters}
-
-
-def _test_row(test: Test) -> dict[str, Any]:
-    return {name: getattr(test, name) for name in TEST_COLUMNS}
+def _means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The mean value of every group over its clusters."""
+    rows = []
+    for values, group in frame.groupby(keys, sort=False, observed=True, dropna=False):
+        place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
+        mean = cluster_mean(group["value"], group[CLUSTER])
+        found = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n, "clusters": mean.clusters}
+        rows.append(place | found)
+    return pd.DataFrame(rows)
 
 
 def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
@@ -271,15 +252,4 @@ def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
     else:
         yield f"No effect of identity on the scores was shown ({p}). That is not evidence of no effect."
         yield from _out_of_reach(gaps, "cluster")
-    for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
-        higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
-        yield f"'{higher}' scored {abs(row.difference):.2f} above '{lower}' (p {p_text(row.p_adjusted)} corrected)."
-
-
-def _draw(means: pd.DataFrame, title: str, counts: str) -> Drawing:
-    figure, axes = sheet(5.2, 1.6 + LINE * len(means))
-    tints = [PALETTE[0]] * len(means)
-    dots(axes[0, 0], list(means["identity"]), means["mean"], means["low"], means["high"], tints)
-    axes[0, 0].set_xlabel("mean score")
-    caption(figure, title, f"{counts}. Dots with 95% intervals over clusters.")
-    return figure
+    yield from _shown(gaps, "cluster")

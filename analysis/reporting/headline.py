@@ -60,45 +60,43 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         blocked: What leaves the question without an answer; it replaces the answer.
         prefix: What stands before the question.
     """
-    question = forest.question
+
+    def answered(status: Status, answer: str, **more: Any) -> Headline:
+        return Headline(question=forest.question, answer=answer, status=status, prefix=prefix, **more)
+
     if blocked:
-        return Headline(question=question, answer=blocked, status="blocked", prefix=prefix)
+        return answered("blocked", blocked)
     lines = [line for line in forest.estimates if not line.secondary and None not in (line.low, line.high)]
     if forest.reference is None and lines:
-        answer = f"{_place(lines[0])} {in_numbers(lines[0], forest)}."
-        return Headline(question=question, answer=answer, status="described", line=lines[0], prefix=prefix)
+        return answered("described", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
     if forest.constant:
-        return Headline(question=question, answer=forest.constant, status="described", prefix=prefix)
+        return answered("described", forest.constant)
     tested = [line for line in lines if line.p is not None]
     if not tested:
-        answer = "Not known yet: the data are too few for an interval."
-        return Headline(question=question, answer=answer, status="too few", prefix=prefix)
+        return answered("too few", "Not known yet: the data are too few for an interval.")
     shown = [line for line in tested if line.p is not None and line.p <= LEVEL]
     if not shown:
         none = "the test is not" if len(tested) == 1 else f"none of {len(tested)} tests is"
-        answer = f"Not shown: {none} significant."
-        return Headline(question=question, answer=answer, status="not shown", tests=len(tested), prefix=prefix)
+        return answered("not shown", f"Not shown: {none} significant.", tests=len(tested))
 
     def distance(line: Estimate) -> float:
         return abs(line.value - float(forest.reference or 0))
 
     largest = max(shown, key=distance)
-    return Headline(
-        question=question,
-        answer=_shown(largest, forest, len(shown), len(tested)),
-        status="shown",
+    return answered(
+        "shown",
+        _shown(largest, forest, len(shown), len(tested)),
         line=largest,
         distance=distance(largest),
         tests=len(tested),
         shown=len(shown),
-        prefix=prefix,
     )
 
 
 def _shown(line: Estimate, forest: Forest, shown: int, tests: int) -> str:
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
     corrected = f" corrected for {tests} tests" if tests > 1 else ""
-    largest = f", of which {shown} are significant; this is the largest" if shown > 1 else ""
+    largest = f"; {shown} are significant, and this is the largest" if shown > 1 else ""
     return f"{_place(line)} {numbers}, p {p_text(line.p or 0.0)}{corrected}{largest}."
 
 

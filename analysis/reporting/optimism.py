@@ -78,7 +78,7 @@ def optimism_gaps(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         rows.append(row)
     table = pd.DataFrame(rows, columns=[*by, *(name for name in COLUMNS if name not in by)])
     for name, adjusted in (("p", "p_adjusted"), ("outside_gain_p", "outside_gain_p")):
-        table[adjusted] = holm(table[name], "optimism gaps").adjusted
+        table[adjusted] = holm(table[name])
     return table
 
 
@@ -88,26 +88,15 @@ def _gap(scores: dict[str, Floats], clusters: Column) -> dict[str, Any]:
     inside, outside = (scores[f"{name}0"] - scores[f"{name}1"] for name in ("inside", "outside"))
     ranked = {name: quantiles(values, scores[f"{name[:-1]}0"]) for name, values in scores.items()}
     ranked_gains = [ranked[f"{name}0"] - ranked[f"{name}1"] for name in ("inside", "outside")]
-    own, other, points, gap = (
-        paired_permutation(first, second, clusters)
-        for first, second in ((inside, 0 * inside), (outside, 0 * outside), (inside, outside), ranked_gains)
+    compared = {"gain": (inside, 0 * inside), "outside_gain": (outside, 0 * outside), "points": (inside, outside)}
+    row: dict[str, Any] = {}
+    for name, pair in compared.items():
+        test = paired_permutation(*pair, clusters)
+        row |= {name: test.effect} | {f"{name}_{part}": getattr(test, part) for part in ("low", "high", "p")}
+    gap = paired_permutation(*ranked_gains, clusters)
+    return (
+        row | {"gap": gap.effect} | {part: getattr(gap, part) for part in ("low", "high", "p", "n", "clusters", "note")}
     )
-    return {
-        "gain": own.effect,
-        "outside_gain": other.effect,
-        "gap": gap.effect,
-        "low": gap.low,
-        "high": gap.high,
-        "p": gap.p,
-        "points": points.effect,
-        "points_low": points.low,
-        "points_high": points.high,
-        "n": gap.n,
-        "clusters": gap.clusters,
-        "note": gap.note,
-        **{f"gain_{name}": getattr(own, name) for name in ("low", "high", "p")},
-        **{f"outside_gain_{name}": getattr(other, name) for name in ("low", "high", "p")},
-    }
 
 
 def quantiles(values: Column, reference: Column) -> Floats:

@@ -19,10 +19,10 @@ EMPTIED = 20.0
 """Percent of words kept, or of length, below which a report warns."""
 LEFT = {"words_kept": "of their content words", "length": "of their length"}
 NOTE = (
-    "Of revised items; each draft against the first, in percent. words_kept: content words of the first draft that are "
-    "still there; length: in words; refusal: drafts that refuse or are empty; identity_words_kept: of the first "
-    "draft's identity words. nothing_lost and nothing_added: judged, does the first draft follow from the revision, "
-    "and the revision from the first draft? Means over clusters."
+    "Only revised items; each draft compared with the first, in percent. words_kept: content words of the first draft "
+    "that are still there; length: in words; refusal: drafts that refuse or are empty; identity_words_kept: identity "
+    "words of the first draft that are still there. nothing_lost and nothing_added: a judge says whether the first "
+    "draft follows from the revision, and the revision from the first draft. Means over clusters."
 )
 
 

@@ -155,7 +155,9 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         words=_list(report.words),
         figures=_section("Figures", "".join(figures), figures),
         methods=_section("Methods", f"<p>{escape(methods(report))}</p>", report.runs),
-        references=_folded("References (BibTeX)", f"<pre>{escape(references(report))}</pre>", report.runs),
+        references=f"<details><summary>References (BibTeX)</summary><pre>{escape(references(report))}</pre></details>"
+        if report.runs
+        else "",
         tables="".join(_table(table) for table in report.tables if len(table.frame)),
         made="".join(_provenance(report)),
     )
@@ -163,10 +165,6 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
 
 def _section(title: str, body: str, content: Sized) -> str:
     return f"<h2>{title}</h2>\n{body}" if content else ""
-
-
-def _folded(title: str, body: str, content: Sized) -> str:
-    return f"<details><summary>{title}</summary>{body}</details>" if content else ""
 
 
 def _list(lines: Sequence[str]) -> str:

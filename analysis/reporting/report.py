@@ -146,7 +146,7 @@ class Report:
         tables: The tables, in order.
         figures: The figures, in order.
         forests: The estimates that the viewer draws and links to units, one forest plot a question; the first one
-            answers the study's main question.
+            answers the study's main question. Plots without a line are left out.
         runs: The runs that this was made from: file, study, models, seed, versions, counts.
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
@@ -170,6 +170,7 @@ class Report:
     def __post_init__(self) -> None:
         words = tuple(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line)) for line in self.words)
         object.__setattr__(self, "words", words)
+        object.__setattr__(self, "forests", tuple(forest for forest in self.forests if forest.estimates))
 
     @property
     def simulated(self) -> str:
@@ -205,7 +206,7 @@ MAX_SENTENCES = 10
 
 
 def assemble(sections: Sequence[Section], context: ReportContext, title: str, **settings: Any) -> Report:
-    """A report of its sections, without empty tables and plots.
+    """A report of its sections, without empty tables.
 
     It has at most ten sentences, by rank: what invalidates results, what was asked, what it cost. Tables have the rest.
 
@@ -224,7 +225,7 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
         cautions=(*context.cautions, *(caution for part in sections for caution in part.cautions)),
         tables=tuple(table for part in sections for table in part.tables if len(table.frame)),
         figures=tuple(figure for part in sections for figure in part.figures),
-        forests=tuple(forest for part in sections for forest in part.forests if forest.estimates),
+        forests=tuple(forest for part in sections for forest in part.forests),
         invalidates=tuple(warning for part in sections for warning in part.warnings),
         runs=tuple(context.runs),
         settings=settings,

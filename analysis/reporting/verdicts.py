@@ -26,12 +26,9 @@ def require(verdicts: pd.DataFrame, *, texts: Sequence[str] = (), numbers: Seque
     """
     if missing := [name for name in (*texts, *numbers) if name not in verdicts]:
         raise MissingColumns(f"the frame of verdicts lacks the {_columns(missing)}")
-    wrong = [name for name in texts if not _all_texts(verdicts[name])]
-    if wrong:
-        raise MissingColumns(f"not every verdict has a text in the {_columns(wrong)}")
-    wrong = [name for name in numbers if not _all_numbers(verdicts[name])]
-    if wrong:
-        raise MissingColumns(f"not every verdict has a number in the {_columns(wrong)}")
+    for what, names, valid in (("text", texts, _all_texts), ("number", numbers, _all_numbers)):
+        if wrong := [name for name in names if not valid(verdicts[name])]:
+            raise MissingColumns(f"not every verdict has a {what} in the {_columns(wrong)}")
 
 
 def _columns(names: Sequence[str]) -> str:

@@ -108,7 +108,7 @@ def ablation(runs: Runs) -> tuple[str, pd.DataFrame]:
         rows.append(row)
     table = pd.DataFrame(rows)
     for name in ("against_p", "blind_p"):  # the referee's are planned; the blind one's are added
-        table[name] = holm(table[name], f"runs by {setting}").adjusted
+        table[name] = holm(table[name])
     return setting, table
 
 

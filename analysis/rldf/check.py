@@ -156,7 +156,7 @@ def check_verdict(verdicts: pd.DataFrame, referee: str = "") -> CheckVerdict:
 
 
 def _corrected(tests: Sequence[LineTest]) -> list[LineTest]:
-    adjusted = holm([test.p for test in tests], "types").adjusted
+    adjusted = holm([test.p for test in tests])
     return [replace(test, p=p) for test, p in zip(tests, adjusted, strict=True)]
 
 

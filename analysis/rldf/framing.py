@@ -57,7 +57,7 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
         mean = cluster_mean(gap, gap.index.to_series())
         rows.append({"first": first, "second": second, **asdict(mean), "p": p})
     gaps = pd.DataFrame(rows)
-    return gaps.assign(p_holm=holm(gaps["p"], "framings").adjusted)
+    return gaps.assign(p_holm=holm(gaps["p"]))
 
 
 def framing_section(verdicts: pd.DataFrame) -> Section:

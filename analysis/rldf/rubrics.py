@@ -113,7 +113,7 @@ def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.Da
         found: dict[str, Estimate] = {
             "Fleiss' kappa, bands 0–3, 4–6, 7–10": fleiss_kappa(bands, draws=draws, seed=seed),
             "Fleiss' kappa, points": fleiss_kappa(points, draws=draws, seed=seed),
-            "Krippendorff's alpha, interval": krippendorff_alpha(table, scale="interval", draws=draws, seed=seed),
+            "Krippendorff's alpha, interval": krippendorff_alpha(table, draws=draws, seed=seed),
         }
         for name, estimate in found.items():
             rows.append({"metric": metric, "coefficient": name, **asdict(estimate)})

@@ -13,7 +13,7 @@ from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.squad.answers import ALL, LABELS, MEASURES, PARTS, part_of, units_of
 from parley.analysis.stats.multiplicity import with_holm
-from parley.analysis.stats.paired import mcnemar, paired_permutation
+from parley.analysis.stats.paired import mcnemar_p, paired_permutation
 from parley.analysis.stats.results import columns
 from parley.base.text import p_text, plural
 
@@ -94,7 +94,7 @@ def _compared(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
         yield {
             "measure": measure,
             **columns(flips, "difference", "p"),
-            "p_mcnemar": mcnemar(first / 100, second / 100).p if measure == "exact" else np.nan,
+            "p_mcnemar": mcnemar_p(first / 100, second / 100) if measure == "exact" else np.nan,
             "n": flips.n,
             "clusters": flips.clusters,
             "note": flips.note,

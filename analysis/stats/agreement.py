@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from parley.analysis.stats.resampling import DRAWS, bootstrap_sums
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.results import LEVEL, Estimate
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize, unique_rows
+from parley.base.text import plural
 
 Ratings: TypeAlias = pd.DataFrame | NDArray[Any] | Sequence[Sequence[Any]]
 Coefficient: TypeAlias = Callable[[Floats], Floats]  # from rows of sums over items to one number per row
@@ -35,9 +36,9 @@ NO_PAIR = "no item has two ratings"
 ONE_VALUE_LEFT = "most draws contain one value only: no interval"
 ENOUGH_CLUSTERS = 8
 """With fewer clusters, no bootstrap interval covers what it claims."""
-NO_SPREAD = "all items or clusters agree as much: there is no spread to estimate an error from"
+NO_SPREAD = "all items or clusters agree equally: there is no spread to estimate an error from"
 MAX_COLUMNS = 40
-"""With more sums than this (an ordinal scale of seven values or more), the interval is the jackknife's alone."""
+"""With more sums than this (some 40 categories), the interval is the jackknife's alone."""
 ONE_UNIT = "a single item or cluster: the spread between them cannot be estimated"
 
 
@@ -47,7 +48,6 @@ def fleiss_kappa(
     clusters: Column | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Estimate:
     """Fleiss' kappa for categories. Items with gaps count with the pairs of ratings they have.
 
@@ -56,9 +56,9 @@ def fleiss_kappa(
         clusters: The cluster of each item; None: items are taken as independent.
         draws: Number of bootstrap draws.
         seed: Seed of the draws.
-        level: Confidence level.
     """
-    counts = _category_counts(ratings, None)
+    codes, labels = _category_codes(pd.DataFrame(ratings))
+    counts = (codes[:, :, None] == np.arange(len(labels))).sum(axis=1).astype(float)
     return _bootstrap(
         counts,
         counts.sum(axis=1),
@@ -67,7 +67,6 @@ def fleiss_kappa(
         clusters=clusters,
         draws=draws,
         seed=seed,
-        level=level,
     )
 
 
@@ -78,9 +77,7 @@ def weighted_kappa(
     weights: Literal["linear", "quadratic", "none"] = "linear",
     categories: Sequence[Any] | None = None,
     clusters: Column | None = None,
-    draws: int = DRAWS,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Estimate:
     """Cohen's kappa of two judges, disagreement weighted by the number of steps between their categories.
 
@@ -90,9 +87,7 @@ def weighted_kappa(
         weights: How disagreement grows with the steps; "none" is Cohen's unweighted kappa.
         categories: The scale in order; None: the values that occur, sorted.
         clusters: The cluster of each item; None: items are taken as independent.
-        draws: Number of bootstrap draws.
         seed: Seed of the draws.
-        level: Confidence level.
     """
     pair = pd.DataFrame({"first": pd.Series(first).to_numpy(), "second": pd.Series(second).to_numpy()})
     codes, labels = _category_codes(pair, categories)
@@ -105,51 +100,39 @@ def weighted_kappa(
         lambda pairs: _cohen(pairs, cost),
         method="Cohen's kappa" if weights == "none" else f"weighted kappa, {weights}",
         clusters=clusters,
-        draws=draws,
+        draws=DRAWS,
         seed=seed,
-        level=level,
     )
 
 
 def krippendorff_alpha(
     ratings: Ratings,
     *,
-    scale: Literal["nominal", "ordinal", "interval"] = "interval",
-    categories: Sequence[Any] | None = None,
     clusters: Column | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Estimate:
-    """Krippendorff's alpha: 1 minus observed over expected disagreement, for any number of judges and any gaps.
+    """Krippendorff's alpha of scores: 1 minus observed over expected disagreement, the squared differences.
+
+    It takes any number of judges and any gaps.
 
     Args:
         ratings: Items by judges.
-        scale: The level of measurement, which sets how far apart two values are.
-        categories: The order of an ordinal scale; None: the values that occur, sorted.
         clusters: The cluster of each item; None: items are taken as independent.
         draws: Number of bootstrap draws.
         seed: Seed of the draws.
-        level: Confidence level.
     """
-    build: Builder
-    if scale == "interval":
-        table = pd.DataFrame(ratings).apply(pd.to_numeric).to_numpy(dtype=float, na_value=np.nan)
-        # Centred, so that sums of squares lose no digits; alpha does not depend on the origin of the scale.
-        rows = np.sort(table, axis=1) - (np.nanmean(table) if np.isfinite(table).any() else 0.0)
-        sizes, build = np.isfinite(rows).sum(axis=1), _interval
-    else:
-        rows = _category_counts(ratings, categories)
-        sizes, build = rows.sum(axis=1), _nominal if scale == "nominal" else _ordinal
+    table = pd.DataFrame(ratings).apply(pd.to_numeric).to_numpy(dtype=float, na_value=np.nan)
+    # Centred, so that sums of squares lose no digits; alpha does not depend on the origin of the scale.
+    rows = np.sort(table, axis=1) - (np.nanmean(table) if np.isfinite(table).any() else 0.0)
     return _bootstrap(
         rows,
-        sizes,
-        build,
-        method=f"Krippendorff's alpha, {scale}",
+        np.isfinite(rows).sum(axis=1),
+        _interval,
+        method="Krippendorff's alpha, interval",
         clusters=clusters,
         draws=draws,
         seed=seed,
-        level=level,
     )
 
 
@@ -182,17 +165,6 @@ def _cohen(pairs: Floats, cost: Floats) -> Parts:
     return np.column_stack(columns), kappa
 
 
-def _nominal(counts: Floats) -> Parts:
-    size = counts.sum(axis=1)
-    disagreement = (size**2 - (counts**2).sum(axis=1)) / (size - 1)
-
-    def alpha(sums: Floats) -> Floats:
-        n = sums[:, 1:].sum(axis=1)
-        return 1 - _ratio((n - 1) * sums[:, 0], n**2 - (sums[:, 1:] ** 2).sum(axis=1))
-
-    return np.column_stack([disagreement, counts]), alpha
-
-
 def _interval(table: Floats) -> Parts:
     """Squared differences of all pairs, from sums and sums of squares: no table of all values is needed."""
     size = np.isfinite(table).sum(axis=1)
@@ -206,24 +178,6 @@ def _interval(table: Floats) -> Parts:
     return np.column_stack([disagreement, size, total, squares]), alpha
 
 
-def _ordinal(counts: Floats) -> Parts:
-    """Ordinal distance is the squared difference of mid-ranks, which differ from draw to draw."""
-    values = counts.shape[1]
-    share = counts / (counts.sum(axis=1, keepdims=True) - 1)
-    pairs = share[:, :, None] * counts[:, None, :] - np.eye(values) * share[:, None, :]
-
-    def alpha(sums: Floats) -> Floats:
-        coincidences = sums.reshape(-1, values, values)
-        totals = coincidences.sum(axis=2)
-        n = totals.sum(axis=1)
-        rank = np.cumsum(totals, axis=1) - totals / 2
-        squares = (totals * rank**2).sum(axis=1)
-        observed = 2 * (squares - ((coincidences @ rank[:, :, None])[:, :, 0] * rank).sum(axis=1))
-        return 1 - _ratio((n - 1) * observed, 2 * (n * squares - (totals * rank).sum(axis=1) ** 2))
-
-    return pairs.reshape(len(counts), values * values), alpha
-
-
 def _bootstrap(
     rows: Floats,
     sizes: Floats | Ints,
@@ -233,7 +187,6 @@ def _bootstrap(
     clusters: Column | None,
     draws: int,
     seed: int,
-    level: float,
 ) -> Estimate:
     """A coefficient with its bootstrap interval. Equal items are computed once.
 
@@ -245,14 +198,12 @@ def _bootstrap(
         clusters: The cluster of each item; None: items are drawn.
         draws: Number of bootstrap draws.
         seed: Seed of the draws.
-        level: Confidence level.
     """
     rated = sizes >= 2
     unknown = Estimate(
         method=f"{method}, studentised bootstrap over {'items' if clusters is None else 'clusters'}, {draws} draws, "
         f"seed {seed}",
         assumes="items are independent of each other" if clusters is None else "clusters of items are independent",
-        level=level,
         n=int(sizes[rated].sum()),
         clusters=0,
     )
@@ -284,7 +235,6 @@ def _bootstrap(
         counts=counts if repeated else None,
         draws=draws,
         seed=seed,
-        level=level,
     )
     return replace(unknown, estimate=estimate, low=low, high=high, note=note)
 
@@ -297,7 +247,6 @@ def _studentised(
     counts: Ints | None,
     draws: int,
     seed: int,
-    level: float,
 ) -> tuple[float, float, str]:
     """The bootstrap-t interval on the scale -log(1 - coefficient): lower end, upper end, and why there is none.
 
@@ -312,7 +261,6 @@ def _studentised(
         counts: How many equal units each row represents; None: one.
         draws: Number of bootstrap draws.
         seed: Seed of the draws.
-        level: Confidence level.
     """
     weights = np.ones(len(units)) if counts is None else counts.astype(float)
     size, columns = int(weights.sum()), units.shape[1]
@@ -325,9 +273,9 @@ def _studentised(
     if error <= 1e-12:
         return math.nan, math.nan, NO_SPREAD
     if columns > MAX_COLUMNS:
-        ends = stats.t.ppf([(1 + level) / 2, (1 - level) / 2], size - 1)
-    elif draws * (1 - level) < 2 - 1e-9:
-        return math.nan, math.nan, f"{draws} draws are too few for an interval of {level:.0%}"
+        ends = stats.t.ppf([(1 + LEVEL) / 2, (1 - LEVEL) / 2], size - 1)
+    elif draws * (1 - LEVEL) < 2 - 1e-9:
+        return math.nan, math.nan, f"a {LEVEL:.0%} interval needs more than {plural(draws, 'draw')}"
     else:
         first, second = np.triu_indices(columns)
         products = units[:, first] * units[:, second] * np.where(first == second, 1, 2)
@@ -351,7 +299,7 @@ def _studentised(
             steps = (math.log(1 - estimate) - np.log(1 - drawn)) * (1 - drawn) / errors
         without_spread = errors <= 1e-9 * error
         steps[without_spread] = np.where(drawn[without_spread] > estimate, math.inf, -math.inf)
-        ends = np.quantile(steps, [(1 + level) / 2, (1 - level) / 2], method="nearest")
+        ends = np.quantile(steps, [(1 + LEVEL) / 2, (1 - LEVEL) / 2], method="nearest")
     ends = np.minimum(math.log(1 - estimate) + ends * error / (1 - estimate), math.log(2))
     low, high = (1 - np.exp(ends)).tolist()
     return low, high, ""
@@ -376,7 +324,7 @@ def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     return quotient
 
 
-def _category_codes(ratings: pd.DataFrame, categories: Sequence[Any] | None) -> tuple[Ints, list[Any]]:
+def _category_codes(ratings: pd.DataFrame, categories: Sequence[Any] | None = None) -> tuple[Ints, list[Any]]:
     flat = pd.Series(ratings.to_numpy().ravel())
     if categories is None:
         codes, labels = factorize(flat)
@@ -384,12 +332,3 @@ def _category_codes(ratings: pd.DataFrame, categories: Sequence[Any] | None) -> 
         labels = list(categories)
         codes = np.asarray(pd.Categorical(flat, categories=labels).codes, dtype=np.int64)
     return codes.reshape(ratings.shape), labels
-
-
-def _category_counts(ratings: Ratings, categories: Sequence[Any] | None) -> Floats:
-    """Items by categories: the number of judges who chose each."""
-    table = pd.DataFrame(ratings)
-    codes, labels = _category_codes(table, categories)
-    cell = np.arange(len(table))[:, None] * len(labels) + codes
-    counts = np.bincount(cell[codes >= 0], minlength=len(table) * len(labels))
-    return counts.reshape(len(table), len(labels)).astype(float)

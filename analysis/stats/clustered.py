@@ -15,8 +15,8 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
-from parley.analysis.stats.results import Estimate, Interval
-from parley.analysis.stats.tables import Column, Floats, cluster_sums
+from parley.analysis.stats.results import LEVEL, Estimate, Interval
+from parley.analysis.stats.tables import Column, cluster_sums
 
 ASSUMES = "clusters are independent; their means are roughly normal"
 INDEPENDENT_CLUSTERS = "clusters are independent of each other"
@@ -28,44 +28,30 @@ Weight = Literal["cluster", "row"]
 
 
 def cluster_mean(
-    values: pd.Series, clusters: pd.Series, level: float = 0.95, scale: tuple[float, float] = (-math.inf, math.inf)
+    values: pd.Series, clusters: pd.Series, scale: tuple[float, float] = (-math.inf, math.inf)
 ) -> Interval:
     """The mean of cluster means, with Student's t interval over the clusters.
 
     Args:
         values: One value per row; rows where it is missing are left out.
         clusters: The cluster of each row. Clusters are taken as independent, their means as roughly normal.
-        level: Confidence level.
         scale: The lowest and highest possible value; the interval ends there.
     """
     valid = values.notna()
-    means = values[valid].groupby(clusters[valid]).mean()
-    low, high, _ = t_interval(means.to_numpy(dtype=float), level)
-    low, high = (float(np.clip(end, *scale)) for end in (low, high))
+    means = values[valid].groupby(clusters[valid]).mean().to_numpy(dtype=float)
+    estimate, half = float(means.mean()) if len(means) else math.nan, math.nan
+    if len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max():
+        half = float(stats.t.ppf((1 + LEVEL) / 2, len(means) - 1) * stats.sem(means))
+    low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
     return Interval(
-        estimate=float(means.mean()),
+        estimate=estimate,
         low=low,
         high=high,
-        level=level,
         n=int(valid.sum()) if len(means) else 0,
         clusters=len(means),
         method="t interval over cluster means",
         assumes=ASSUMES,
     )
-
-
-def t_interval(means: Floats, level: float) -> tuple[float, float, str]:
-    """Student's t interval over cluster means: lower end, upper end, and "".
-
-    Where the means show no spread the ends are NaN, and the third value says why.
-    """
-    if len(means) < 2:
-        return math.nan, math.nan, ONE_CLUSTER if len(means) else NO_VALUES
-    if np.ptp(means) <= 1e-12 * np.abs(means).max():
-        return math.nan, math.nan, NO_SPREAD
-    half = float(stats.t.ppf((1 + level) / 2, len(means) - 1) * stats.sem(means))
-    centre = float(means.mean())
-    return centre - half, centre + half, ""
 
 
 def bootstrap_mean(
@@ -75,7 +61,6 @@ def bootstrap_mean(
     weight: Weight = "cluster",
     draws: int = DRAWS,
     seed: int = 0,
-    level: float = 0.95,
 ) -> Estimate:
     """A mean, or a proportion of zeros and ones, with a bootstrap over clusters.
 
@@ -86,45 +71,29 @@ def bootstrap_mean(
             win rate.
         draws: Number of bootstrap draws.
         seed: Seed of the draws.
-        level: Confidence level.
     """
     reduced = cluster_sums(values, clusters)
-    return _bootstrap(_ratio_columns(reduced.sums, reduced.counts, weight), reduced.n, draws, seed, level)
-
-
-def _ratio_columns(sums: Floats, counts: Floats, weight: Weight) -> Floats:
-    """Numerator and denominator of a mean, by cluster: cluster means and 1, or sums and counts."""
-    if weight == "row":
-        return np.column_stack([sums, counts])
-    means = np.divide(sums, counts, out=np.zeros(len(sums)), where=counts > 0)
-    return np.column_stack([means, counts > 0]).astype(float)
-
-
-def _bootstrap(units: Floats, n: int, draws: int, seed: int, level: float) -> Estimate:
-    """The ratio of two column sums, with its bootstrap interval."""
-    count = len(units)
+    count = len(reduced.counts)
     unknown = Estimate(
         method=f"bootstrap over clusters, {draws} draws, seed {seed}, expanded percentiles",
         assumes=INDEPENDENT_CLUSTERS,
-        level=level,
-        n=n,
+        n=reduced.n,
         clusters=count,
     )
-    estimate = float(_ratios(units.sum(axis=0, keepdims=True))[0]) if count else math.nan
-    if not math.isfinite(estimate):
+    if not count:
         return replace(unknown, note=NO_VALUES)
+    # Numerator and denominator of the mean, by cluster.
+    parts = (reduced.sums, reduced.counts) if weight == "row" else (reduced.means, np.ones(count))
+    units = np.column_stack(parts)
+    total, size = units.sum(axis=0)
+    estimate = float(total / size)
     if count < 2:
         return replace(unknown, estimate=estimate, note=ONE_CLUSTER)
     if draws < MIN_DRAWS:
         return replace(unknown, estimate=estimate, note=TOO_FEW_DRAWS)
-    drawn = _ratios(bootstrap_sums(units, draws, seed))
-    if np.nanmax(drawn) - np.nanmin(drawn) <= 1e-12 * max(1.0, abs(estimate)):
+    sums = bootstrap_sums(units, draws, seed)
+    drawn = sums[:, 0] / sums[:, 1]
+    if np.ptp(drawn) <= 1e-12 * max(1.0, abs(estimate)):
         return replace(unknown, estimate=estimate, note=NO_SPREAD)
-    low, high = percentile_interval(drawn, count, level)
+    low, high = percentile_interval(drawn, count)
     return replace(unknown, estimate=estimate, low=low, high=high)
-
-
-def _ratios(sums: Floats) -> Floats:
-    with np.errstate(invalid="ignore", divide="ignore"):
-        ratios: Floats = sums[:, 0] / sums[:, 1]
-    return ratios

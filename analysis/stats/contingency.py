@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from parley.analysis.stats.effects import cramers_v
+from parley.analysis.stats.effects import cramers_v, missing_interval_note
 from parley.analysis.stats.results import Test
 from parley.analysis.stats.tables import Floats
 
@@ -22,36 +22,35 @@ ASSUMES = "every count is an independent verdict"
 Table: TypeAlias = pd.DataFrame | NDArray[Any] | list[list[float]]
 
 
-def chi_square(table: Table, *, yates: bool = False, level: float = 0.95) -> Test:
+def chi_square(table: Table) -> Test:
     """Pearson's chi-square test of independence with Cramér's V.
 
     Args:
         table: Counts, rows by columns; every count is taken as an independent verdict.
-        yates: Apply Yates' continuity correction (2×2 tables only).
-        level: Confidence level of Cramér's V.
     """
     counts, note = _valid_counts(table)
     unknown = Test(
-        name="chi-square, Yates' correction" if yates else "chi-square",
+        name="chi-square",
         effect_name="Cramér's V",
         assumption="independent",
         assumes=ASSUMES,
-        level=level,
         n=int(np.nansum(counts)),
     )
     if note:
         return replace(unknown, note=note)
-    result = stats.chi2_contingency(counts, correction=yates)
-    test = replace(unknown, statistic=float(result.statistic), df=float(result.dof), p=float(result.pvalue))
-    return _with_cramers_v(test, counts)
-
-
-def _with_cramers_v(test: Test, counts: Floats) -> Test:
-    expected = stats.contingency.expected_freq(counts)
-    uncorrected = float(((counts - expected) ** 2 / expected).sum())
-    rows, columns = counts.shape
-    v = cramers_v(uncorrected, test.n, rows, columns, test.level)
-    return replace(test, effect=v.estimate, low=v.low, high=v.high, note=v.note)
+    result = stats.chi2_contingency(counts, correction=False)
+    statistic = float(result.statistic)
+    v, low, high = cramers_v(statistic, unknown.n, *counts.shape)
+    return replace(
+        unknown,
+        statistic=statistic,
+        df=float(result.dof),
+        p=float(result.pvalue),
+        effect=v,
+        low=low,
+        high=high,
+        note=missing_interval_note(high, small=statistic < result.dof),
+    )
 
 
 def _valid_counts(table: Table) -> tuple[Floats, str]:

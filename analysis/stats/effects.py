@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 from scipy import optimize, special
 
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.results import LEVEL
 
 TOO_SMALL = "the groups are more alike than chance would make them: no interval for the effect size"
 TOO_LARGE = "the effect is too large relative to the noise: its interval cannot be computed"
 
 
-def cramers_v(statistic: float, n: int, rows: int, columns: int, level: float = 0.95) -> Estimate:
+def cramers_v(statistic: float, n: int, rows: int, columns: int) -> tuple[float, float, float]:
     """Cramér's V with the interval of `ci.cramer` in the R package statpsych, after Smithson (2003).
 
     The interval consists of the noncentralities that fit the statistic, as V = sqrt(ncp / (n (k - 1))). Its upper end
@@ -28,22 +27,18 @@ def cramers_v(statistic: float, n: int, rows: int, columns: int, level: float = 
         n: Sum of the counts, which are taken as independent.
         rows: Rows of the table that are not empty.
         columns: Columns of the table that are not empty.
-        level: Confidence level.
+
+    Returns:
+        The estimate, and the lower and upper end.
     """
-    unknown = Estimate(
-        method="noncentral chi-square", assumes="the n counts are independent of each other", level=level, n=n
-    )
     df, scale = (rows - 1) * (columns - 1), n * (min(rows, columns) - 1)
-    if scale <= 0 or not math.isfinite(statistic):
-        return replace(unknown, note="the table has fewer than two rows or two columns with counts")
-    fitting = _fitting_noncentralities(lambda ncp: special.chndtr(statistic, df, ncp), level)
+    fitting = _fitting_noncentralities(lambda ncp: special.chndtr(statistic, df, ncp), LEVEL)
     low, high = (math.sqrt(ncp / scale) for ncp in fitting)
     estimate = math.sqrt(statistic / scale)
-    note = missing_interval_note(high, small=statistic < df)
-    return replace(unknown, estimate=estimate, low=low, high=_upper_end(estimate, high), note=note)
+    return estimate, low, _upper_end(estimate, high)
 
 
-def partial_eta_squared(f: float, df1: float, df2: float, level: float = 0.95) -> tuple[float, float, float]:
+def partial_eta_squared(f: float, df1: float, df2: float, level: float = LEVEL) -> tuple[float, float, float]:
     """Partial eta squared of an F statistic, with its interval ncp / (ncp + df1 + df2 + 1) (Smithson 2001).
 
     Args:

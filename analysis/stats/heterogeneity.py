@@ -1,7 +1,8 @@
 """Does an effect differ from base to base, more than the scenarios within a base explain?
 
 A difference of two identities can be 0 on average because the identity is favoured on one base and put down on
-another. The one-way random-effects analysis of variance of the scenarios' differences shows it:
+another. The one-way random-effects analysis of variance of the scenarios' differences shows it, with the upper limit of
+Williams and Tukey. Bases are taken as a sample of such bases, their effects and the scenarios' noise as roughly normal.
 
     found = heterogeneity([1.5, 1.4, -1.5, -1.6], ["nurse", "nurse", "engineer", "engineer"])
     found.p, found.sd, found.upper
@@ -10,54 +11,34 @@ another. The one-way random-effects analysis of variance of the scenarios' diffe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
+from parley.analysis.stats.results import LEVEL
 from parley.analysis.stats.tables import Column, cluster_sums
 
-ASSUMES = "bases are a sample of such bases, their effects and the scenarios' noise roughly normal"
-METHOD = "one-way random-effects analysis of variance; upper limit of Williams and Tukey"
-NO_DIFFERENCES = "there are no differences"
-ONE_BASE = "a single base: whether the effect differs between bases cannot be estimated"
-ONE_SCENARIO = "one scenario per base: effects of bases cannot be told apart from noise"
 TOLERANCE = 1e-12
 """Smallest spread, relative to the largest difference, that is not rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heterogeneity:
-    """How much an effect differs between bases. What the data do not give is NaN, and `note` says why.
+    """How much an effect differs between bases. What the data do not give is NaN.
 
     Args:
         sd: Standard deviation of the bases' effects; 0 where the estimate of their variance is negative.
-        upper: One-sided upper confidence limit of that standard deviation.
-        level: Confidence level of `upper`.
-        statistic: F, the mean square between bases over that within bases.
-        df: Degrees of freedom between and within bases.
+        upper: One-sided upper 95% confidence limit of that standard deviation.
         p: The p-value of the hypothesis that the effect is the same on every base.
-        bases: Number of bases.
-        n: Number of scenarios.
-        method: How the numbers were computed.
-        assumes: What must be true for them to be valid.
-        note: Why a number is missing; "" where none is.
     """
 
-    sd: float
-    upper: float
-    level: float
-    statistic: float
-    df: tuple[int, int]
-    p: float
-    bases: int
-    n: int
-    method: str = METHOD
-    assumes: str = ASSUMES
-    note: str = ""
+    sd: float = math.nan
+    upper: float = math.nan
+    p: float = math.nan
 
 
-def heterogeneity(differences: Column, bases: Column, level: float = 0.95) -> Heterogeneity:
+def heterogeneity(differences: Column, bases: Column) -> Heterogeneity:
     """The test that the effect is the same on every base, and the standard deviation of the bases' effects.
 
     F is exact for normal noise, whatever the sizes of the bases. The standard deviation is estimated by the method of
@@ -68,45 +49,29 @@ def heterogeneity(differences: Column, bases: Column, level: float = 0.95) -> He
     Args:
         differences: One identity minus the other, one per scenario; missing ones are left out.
         bases: The base of each scenario.
-        level: Confidence level of the upper limit.
     """
     groups = cluster_sums(differences, bases)
     count, n = len(groups.counts), groups.n
-    unknown = Heterogeneity(
-        sd=math.nan,
-        upper=math.nan,
-        level=level,
-        statistic=math.nan,
-        df=(max(count - 1, 0), n - count),
-        p=math.nan,
-        bases=count,
-        n=n,
-    )
-    if count < 2:
-        return replace(unknown, note=ONE_BASE if count else NO_DIFFERENCES)
-    if n == count:
-        return replace(unknown, note=ONE_SCENARIO)
-    between_df, within_df = unknown.df
+    between_df, within_df = count - 1, n - count
+    if between_df < 1 or within_df < 1:  # a single base, or one scenario per base: effects look like noise
+        return Heterogeneity()
     means, sizes = groups.means, groups.counts
     between = float((sizes * (means - groups.sums.sum() / n) ** 2).sum()) / between_df
     within = float(groups.squares.sum()) / within_df
     noise = (TOLERANCE * float(np.abs(means).max())) ** 2
     if between <= noise and within <= noise:
-        return replace(unknown, sd=0.0, upper=0.0, p=1.0, note="all differences are equal")
+        return Heterogeneity(sd=0.0, upper=0.0, p=1.0)
     if within <= noise:
         within = 0.0
     size = (n - float((sizes**2).sum()) / n) / between_df
-    statistic = between / within if within else math.inf
     # Williams and Tukey: F bounds what the scenarios' noise adds to the bases' spread, chi-square that spread itself.
-    noise_share = within * float(special.fdtri(between_df, within_df, 1 - level))
-    quantile = 2 * float(special.gammaincinv(between_df / 2, 1 - level)) / between_df
+    noise_share = within * float(special.fdtri(between_df, within_df, 1 - LEVEL))
+    quantile = 2 * float(special.gammaincinv(between_df / 2, 1 - LEVEL)) / between_df
     harmonic = count / float((1 / sizes).sum())
     spreads = ((size, between), (harmonic, harmonic * float(np.var(means, ddof=1))))
     upper = max((spread - noise_share) / (quantile * each) for each, spread in spreads)
-    return replace(
-        unknown,
+    return Heterogeneity(
         sd=math.sqrt(max(0.0, (between - within) / size)),
         upper=math.sqrt(max(0.0, upper)),
-        statistic=statistic,
-        p=float(special.fdtrc(between_df, within_df, statistic)) if within else 0.0,
+        p=float(special.fdtrc(between_df, within_df, between / within)) if within else 0.0,
     )

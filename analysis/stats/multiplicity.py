@@ -1,9 +1,11 @@
-"""Corrections for multiple testing: adjusted p-values of a named family of tests."""
+"""Corrections for multiple testing: adjusted p-values of a family of tests.
+
+NaN stands for a test that could not be made. It stays NaN, and the others are not corrected for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,46 +14,24 @@ from scipy import stats
 from parley.analysis.stats.tables import Column, Floats, as_floats
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """The adjusted p-values of a family of tests.
+def holm(p: Column) -> list[float]:
+    """Holm's step-down correction, for confirmatory families: controls the chance of even one false positive.
 
     Args:
-        name: What the family consists of.
-        method: The correction.
-        controls: The error rate that the correction controls.
-        p: P-values before the correction, in the order given; NaN where a test could not be made.
-        adjusted: P-values after it, in the same order; NaN stays NaN.
-        tests: Number of tests that could be made. Only they are corrected for.
+        p: The p-values of the family.
     """
-
-    name: str
-    method: str
-    controls: str
-    p: tuple[float, ...]
-    adjusted: tuple[float, ...]
-    tests: int
+    return _adjusted(p, _holm)
 
 
-def holm(p: Column, family: str) -> Family:
-    """Holm's step-down correction, for confirmatory families.
-
-    Args:
-        p: P-values, NaN where a test could not be made.
-        family: Name of the family.
-    """
-    return _adjust(p, family, "Holm", "the chance of even one false positive in the family", _holm)
-
-
-def benjamini_hochberg(p: Column, family: str) -> Family:
+def benjamini_hochberg(p: Column) -> list[float]:
     """Benjamini and Hochberg's step-up correction, for exploratory families.
 
+    It controls the expected share of false positives among significant tests.
+
     Args:
-        p: P-values, NaN where a test could not be made; tests are taken as independent or positively related.
-        family: Name of the family.
+        p: The p-values of the family; tests are taken as independent or positively related.
     """
-    controls = "the expected share of false positives among significant tests (independent or positively related)"
-    return _adjust(p, family, "Benjamini–Hochberg", controls, stats.false_discovery_control)
+    return _adjusted(p, stats.false_discovery_control)
 
 
 def with_holm(table: pd.DataFrame, family: str | pd.Series | None = None) -> pd.DataFrame:
@@ -65,8 +45,7 @@ def with_holm(table: pd.DataFrame, family: str | pd.Series | None = None) -> pd.
         return table
     groups = table.groupby(np.zeros(len(table)) if family is None else family, sort=False)["p"]
     corrected = table.copy()
-    adjusted = groups.transform(lambda p: holm(p, str(p.name)).adjusted)
-    corrected.insert(corrected.columns.get_loc("p") + 1, "p_adjusted", adjusted)
+    corrected.insert(corrected.columns.get_loc("p") + 1, "p_adjusted", groups.transform(holm))
     return corrected
 
 
@@ -82,17 +61,11 @@ def _holm(p: Floats) -> Floats:
     return adjusted
 
 
-def _adjust(p: Column, family: str, method: str, controls: str, correct: Callable[[Floats], Floats]) -> Family:
+def _adjusted(p: Column, correct: Callable[[Floats], Floats]) -> list[float]:
     given = as_floats(p)
     known = np.isfinite(given)
     adjusted = np.full(len(given), np.nan)
     if known.any():
         adjusted[known] = correct(given[known])
-    return Family(
-        name=family,
-        method=method,
-        controls=controls,
-        p=tuple(given.tolist()),
-        adjusted=tuple(adjusted.tolist()),
-        tests=int(known.sum()),
-    )
+    values: list[float] = adjusted.tolist()
+    return values

@@ -28,13 +28,7 @@ ASSUMES = (
 )
 
 
-def effect_of_cells(
-    cells: pd.DataFrame,
-    *,
-    n: int | None = None,
-    level: float = 0.95,
-    tests: int = 1,
-) -> Test:
+def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1) -> Test:
     """The permutation test of a table of cell means.
 
     With two identities the signs of the clusters' differences are flipped; the effect is the mean difference, with the
@@ -45,28 +39,26 @@ def effect_of_cells(
     Args:
         cells: Clusters by identities, NaN where a cell is empty (see `tables.cell_means`).
         n: Number of values behind the cells; None: the number of cells.
-        level: Confidence level of the effect size.
         tests: Number of tests in the family: the more, the more arrangements are drawn.
     """
     present = cells.dropna(axis=1, how="all")
     n = int(present.notna().to_numpy().sum()) if n is None else n
     if present.shape[1] == 2:
-        return _sign_flip_test(present, n, level)
+        return _sign_flip_test(present, n)
     if present.shape[1] > 2:
-        return _flip_clusters_test(_in_order(present), n, level, tests)
+        return _flip_clusters_test(present, n, tests)
     return Test(
         name="sign flips over clusters",
         effect_name="mean difference",
         assumption="clustered",
         assumes=ASSUMES,
-        level=level,
         n=n,
         clusters=int(present.notna().any(axis=1).sum()),
         note="fewer than two identities have values",
     )
 
 
-def _sign_flip_test(cells: pd.DataFrame, n: int, level: float) -> Test:
+def _sign_flip_test(cells: pd.DataFrame, n: int) -> Test:
     first, second = cells.columns
     differences = (cells[first] - cells[second]).dropna().to_numpy(dtype=float)
     unknown = Test(
@@ -74,23 +66,15 @@ def _sign_flip_test(cells: pd.DataFrame, n: int, level: float) -> Test:
         effect_name=f"mean difference, {first} − {second}",
         assumption="clustered",
         assumes=ASSUMES,
-        level=level,
         n=n,
         clusters=len(differences),
     )
-    if not len(differences):
-        return replace(unknown, note="no cluster has both identities")
     return flip_signs(differences, unknown)
 
 
-def _in_order(cells: pd.DataFrame) -> Floats:
-    """The cells with identities sorted by name, so that the order of the rows changes no random arrangement."""
-    names = sorted(cells.columns, key=str)
-    ordered: Floats = cells[names].to_numpy(dtype=float)
-    return ordered
-
-
-def _flip_clusters_test(cells: Floats, n: int, level: float, tests: int) -> Test:
+def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Test:
+    # Identities are sorted by name, so that the order of the rows changes no random arrangement.
+    cells = means[sorted(means.columns, key=str)].to_numpy(dtype=float)
     cells = cells[np.isfinite(cells).sum(axis=1) >= 2]
     count = len(cells)
     unknown = Test(
@@ -98,7 +82,6 @@ def _flip_clusters_test(cells: Floats, n: int, level: float, tests: int) -> Test
         effect_name="partial eta squared",
         assumption="clustered",
         assumes=ASSUMES,
-        level=level,
         n=n,
         clusters=count,
     )
@@ -124,7 +107,7 @@ def _flip_clusters_test(cells: Floats, n: int, level: float, tests: int) -> Test
         f, note = math.nan, "identities explain every cell: there is no residual spread to compare the effect with"
     else:
         f = between / rank / (within / error_df)
-    eta, low, high = partial_eta_squared(f, rank, error_df, level)
+    eta, low, high = partial_eta_squared(f, rank, error_df)
     return replace(
         unknown,
         name=f"{unknown.name}, {arranged.method}",

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import optimize, stats
 from scipy.special import ndtr
 
-from parley.analysis.stats.signflips import clusters_to_reject, smallest_p
+from parley.analysis.stats.signflips import clusters_to_reject, saddlepoint_tails, smallest_p
 from parley.analysis.stats.tables import Floats
 
 SHAPES = 200
@@ -121,10 +121,8 @@ def clusters_needed(effect: float, sd: float, *, tests: int = 1, alpha: float = 
     return _fewest(lambda clusters: _power(clusters, abs(effect), sd, tail), power) if effect and sd == sd else None
 
 
-def equivalence_power(
-    clusters: int, sd: float, margin: float, *, tests: int = 1, alpha: float = 0.05, effect: float = 0.0
-) -> float:
-    """The chance to show that two identities are alike: that both one-sided sign-flip tests are significant (TOST).
+def equivalence_power(clusters: int, sd: float, margin: float, *, tests: int = 1, alpha: float = 0.05) -> float:
+    """The chance to show that two identities are alike if they are: both one-sided sign-flip tests are significant.
 
     Args:
         clusters: Number of clusters.
@@ -132,10 +130,9 @@ def equivalence_power(
         margin: The difference that still counts as none.
         tests: Number of tests in the Holm-corrected family.
         alpha: Significance level of the family.
-        effect: The true mean difference.
     """
     _check(clusters=clusters, sd=sd, tests=tests, alpha=alpha, margin=margin)
-    return _equivalence_power(clusters, sd, margin, alpha / tests, effect)
+    return _equivalence_power(clusters, sd, margin, alpha / tests)
 
 
 def clusters_for_equivalence(
@@ -211,15 +208,15 @@ def _power(clusters: int, effect: float, sd: float, tail: float) -> float:
     return float(ndtr(math.sqrt(clusters) * (effect / sd + lows)).mean())
 
 
-def _equivalence_power(clusters: int, sd: float, margin: float, tail: float, effect: float = 0.0) -> float:
+def _equivalence_power(clusters: int, sd: float, margin: float, tail: float) -> float:
     lows, highs = _ends(clusters, tail)
     if not lows.size or sd != sd:
         return 0.0 if sd == sd else math.nan
     if sd == 0:
-        return float(abs(effect) < margin)
+        return 1.0
     root = math.sqrt(clusters)
-    above = ndtr(root * ((margin - effect) / sd - highs))
-    below = ndtr(root * ((-margin - effect) / sd - lows))
+    above = ndtr(root * (margin / sd - highs))
+    below = ndtr(root * (-margin / sd - lows))
     return float(np.maximum(above - below, 0.0).mean())
 
 
@@ -274,29 +271,10 @@ def _saddlepoint_ends(shapes: Floats, tail: float) -> Floats:
     low, high = np.maximum(2 * near, shapes.min(axis=1)), np.full(len(shapes), near / 2)
     for _ in range(22):
         middle = (low + high) / 2
-        above = _saddlepoint_tails(shapes - middle[:, None]) > tail
+        above = saddlepoint_tails(shapes - middle[:, None]) > tail
         low, high = np.where(above, low, middle), np.where(above, middle, high)
     ends: Floats = (low + high) / 2
     return ends
-
-
-def _saddlepoint_tails(values: Floats) -> Floats:
-    """`signflips`' approximation of the upper tail, of every row at once; rows have sums above 0."""
-    total, squares = values.sum(axis=1), values**2
-    u = total / squares.sum(axis=1)
-    for _ in range(30):
-        slope = np.tanh(u[:, None] * values)
-        step = (total - (values * slope).sum(axis=1)) / (squares * (1 - slope**2)).sum(axis=1)
-        u += np.clip(step, -0.5 * u, 2 * u)
-        if (np.abs(step) <= 1e-8 * u).all():
-            break
-    size = np.abs(u[:, None] * values)
-    log_cosh = (size + np.log1p(np.exp(-2 * size)) - math.log(2)).sum(axis=1)
-    w = np.sqrt(np.maximum(2 * (u * total - log_cosh), 1e-12))
-    v = u * np.sqrt((squares * (1 - np.tanh(size) ** 2)).sum(axis=1))
-    density = np.exp(-w * w / 2) / math.sqrt(2 * math.pi)
-    tails: Floats = ndtr(-w) + density * (1 / v - 1 / w)
-    return tails
 
 
 def _smallest(power_of: Callable[[float], float], power: float) -> float:

@@ -14,18 +14,19 @@ and weight are those of `ppi_py.ppi_mean_pointestimate`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 
-from parley.analysis.stats.results import Interval
+from parley.analysis.stats.results import LEVEL, Interval
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
 
 MIN_CLUSTERS = 10
 """Labelled clusters below which there is no interval: errors over fewer are too rough for Student's t."""
-FOLDS = 5
+FOLDS, SEED = 5, 0
+"""Folds of labelled clusters, and the seed of the draw that makes them."""
 NO_SPREAD = 1e-12
 ASSUMES = "labelled texts were drawn at random with the recorded probabilities; clusters are independent"
 
@@ -99,7 +100,7 @@ class Corrected:
         variance = max(self.variance - now, 0.0) + then
         if clusters < MIN_CLUSTERS:
             return math.inf
-        return 2 * float(stats.t.ppf((1 + self.both.level) / 2, clusters - 1)) * math.sqrt(variance)
+        return 2 * float(stats.t.ppf((1 + LEVEL) / 2, clusters - 1)) * math.sqrt(variance)
 
     def labels_for(self, width: float) -> int | None:
         """The fewest labels in total for an interval of this width; None if labelling all texts is not enough."""
@@ -112,21 +113,17 @@ class Corrected:
         return low
 
 
-def corrected_mean(texts: LabelledTexts, *, level: float = 0.95, folds: int = FOLDS, seed: int = 0) -> Corrected:
+def corrected_mean(texts: LabelledTexts, *, folds: int = FOLDS) -> Corrected:
     """The mean of one arm, corrected by people's labels.
 
     Args:
         texts: The arm.
-        level: Confidence level.
         folds: Folds of labelled clusters; a label is used with the weight of the other folds. 1: one weight for all.
-        seed: Seed of the folds.
     """
-    return _combined([_arm(texts, factorize(texts.clusters)[0], folds, seed)], level)
+    return _combined([_arm(texts, factorize(texts.clusters)[0], folds)])
 
 
-def corrected_difference(
-    first: LabelledTexts, second: LabelledTexts, *, level: float = 0.95, folds: int = FOLDS, seed: int = 0
-) -> Corrected:
+def corrected_difference(first: LabelledTexts, second: LabelledTexts) -> Corrected:
     """The difference of two arms' means, first minus second, corrected by people's labels.
 
     Each arm has its own weight. A cluster that both arms have counts as one, so that what its texts share cancels.
@@ -134,25 +131,17 @@ def corrected_difference(
     Args:
         first: The first arm.
         second: The second arm.
-        level: Confidence level.
-        folds: As in `corrected_mean`.
-        seed: Seed of the folds.
     """
     codes, _ = factorize([*first.clusters, *second.clusters])
     cut = len(first.clusters)
-    return _combined([_arm(first, codes[:cut], folds, seed), _arm(second, codes[cut:], folds, seed)], level)
+    return _combined([_arm(first, codes[:cut]), _arm(second, codes[cut:])])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arm:
-    """An arm's estimates, each with what every cluster adds to its error, and its fields of `Corrected`."""
+    """An arm's estimates by name, each with what every cluster adds to its error, and its fields of `Corrected`."""
 
-    both: float
-    judge: float
-    alone: float
-    both_errors: Floats
-    judge_errors: Floats
-    alone_errors: Floats
+    estimates: Mapping[str, tuple[float, Floats]]
     weight: float
     texts: int
     labelled_clusters: int
@@ -161,12 +150,12 @@ class _Arm:
     probabilities: Floats
 
 
-def _arm(texts: LabelledTexts, codes: Ints, folds: int, seed: int) -> _Arm:
+def _arm(texts: LabelledTexts, codes: Ints, folds: int = FOLDS) -> _Arm:
     judged, labels = as_floats(texts.judged), as_floats(texts.labels)
     if not len(judged) == len(labels) == len(codes):
         raise ValueError(f"columns of different lengths: {len(judged)}, {len(labels)}, {len(codes)}")
     if not np.isfinite(judged).all():
-        raise ValueError("every text needs a score of the judge")
+        raise ValueError("every text needs a score from the judge")
     is_labelled = np.isfinite(labels)
     if not is_labelled.any():
         raise ValueError("no text has a label")
@@ -189,7 +178,7 @@ def _arm(texts: LabelledTexts, codes: Ints, folds: int, seed: int) -> _Arm:
     spread = _covariance(judged, judged, target**2) * len(codes) / max(len(codes) - 1, 1) if uniform else None
     # ppi_py keeps its weight between 0 and 1; with all texts in the judge's mean, 1 becomes texts / unlabelled texts.
     most = len(codes) / max(len(codes) - len(y), 1)
-    slopes = _slopes(y, f, _folds(cluster, folds, seed), importance, spread, most)
+    slopes = _slopes(y, f, _folds(cluster, folds), importance, spread, most)
     if len(y) == len(codes):  # the judge has nothing left to add
         slopes = np.zeros(len(y))
     rectified = y - slopes * (f - mean)
@@ -201,12 +190,11 @@ def _arm(texts: LabelledTexts, codes: Ints, folds: int, seed: int) -> _Arm:
     judge_errors = by_cluster(codes, target * (judged - mean))
     slope = float((share * slopes).sum())
     return _Arm(
-        both=both,
-        judge=mean,
-        alone=alone,
-        both_errors=by_cluster(cluster, share * (rectified - both)) + slope * judge_errors,
-        judge_errors=judge_errors,
-        alone_errors=by_cluster(cluster, share * (y - alone)),
+        estimates={
+            "both": (both, by_cluster(cluster, share * (rectified - both)) + slope * judge_errors),
+            "judge": (mean, judge_errors),
+            "alone": (alone, by_cluster(cluster, share * (y - alone))),
+        },
         weight=slope * (1 - len(y) / len(codes)),
         texts=len(codes),
         labelled_clusters=len(np.unique(cluster)),
@@ -216,10 +204,10 @@ def _arm(texts: LabelledTexts, codes: Ints, folds: int, seed: int) -> _Arm:
     )
 
 
-def _folds(cluster: Ints, folds: int, seed: int) -> Ints:
+def _folds(cluster: Ints, folds: int) -> Ints:
     """The fold of each label; labels of one cluster are in the same."""
     ids = np.unique(cluster)
-    fold: Ints = np.random.default_rng(seed).permutation(len(ids)) % min(folds, len(ids))
+    fold: Ints = np.random.default_rng(SEED).permutation(len(ids)) % min(folds, len(ids))
     return fold[np.searchsorted(ids, cluster)]
 
 
@@ -250,21 +238,21 @@ def _covariance(first: Floats, second: Floats, weights: Floats) -> float:
     return float((weights * (first - (weights * first).sum()) * (second - (weights * second).sum())).sum())
 
 
-def _combined(arms: Sequence[_Arm], level: float) -> Corrected:
+def _combined(arms: Sequence[_Arm]) -> Corrected:
     """One arm's mean, or the first minus the second."""
     signs = (1.0, -1.0)[: len(arms)]
     labelled, clusters = min(arm.labelled_clusters for arm in arms), min(arm.clusters for arm in arms)
     labels, texts = sum(len(arm.probabilities) for arm in arms), sum(arm.texts for arm in arms)
 
     def interval(name: str, count: int, n: int, method: str, fewest: int) -> tuple[Interval, float]:
-        estimate = sum(sign * getattr(arm, name) for sign, arm in zip(signs, arms, strict=True))
-        errors = np.zeros(max(len(arm.judge_errors) for arm in arms))
+        estimate, errors = 0.0, np.zeros(max(len(arm.estimates[name][1]) for arm in arms))
         for sign, arm in zip(signs, arms, strict=True):
-            own = getattr(arm, f"{name}_errors")
-            errors[: len(own)] += sign * own
+            own, own_errors = arm.estimates[name]
+            estimate += sign * own
+            errors[: len(own_errors)] += sign * own_errors
         variance = float((errors**2).sum()) * count / (count - 1) if count > 1 else math.nan
-        half = float(stats.t.ppf((1 + level) / 2, count - 1)) * math.sqrt(variance) if count >= fewest else math.nan
-        about = Interval(level=level, n=n, clusters=count, method=method, assumes=ASSUMES)
+        half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * math.sqrt(variance) if count >= fewest else math.nan
+        about = Interval(n=n, clusters=count, method=method, assumes=ASSUMES)
         return replace(about, estimate=estimate, low=estimate - half, high=estimate + half), variance
 
     both, variance = interval("both", labelled, labels, "PPI++ over clusters, t over labelled ones", MIN_CLUSTERS)

@@ -9,35 +9,32 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
-from parley.analysis.stats.results import Estimate, Interval
+from parley.analysis.stats.results import LEVEL, Estimate, Interval
 from parley.analysis.stats.tables import Column, Floats, cluster_sums
 
 
-def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
+def wilson(successes: float, n: float) -> Interval:
     """A proportion with its Wilson score interval.
 
     Args:
         successes: Number of successes; a tie may count as half.
         n: Number of cases, taken as independent.
-        level: Confidence level.
     """
     p, low, high = math.nan, math.nan, math.nan
     if n:
         p = successes / n
-        low, high = _within_unit(p, *proportion_confint(successes, n, alpha=1 - level, method="wilson"))
+        low, high = _within_unit(p, *proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson"))
     return Interval(
         estimate=p,
         low=low,
         high=high,
-        level=level,
         n=int(n),
-        clusters=None,
         method="Wilson",
         assumes="the n cases are independent of each other",
     )
 
 
-def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95, *, inflation: float = 1.0) -> Estimate:
+def cluster_proportion(successes: Column, clusters: Column, *, inflation: float = 1.0) -> Estimate:
     """The proportion of wins over all rows, with its error from clusters.
 
     The proportion is a ratio of cluster sums, its variance c / (c - 1) · Σ (wins - p·size)² / n² over the c clusters.
@@ -47,7 +44,6 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95,
     Args:
         successes: 1 for a win, ½ for a tie, 0 for a loss; rows where it is missing are left out.
         clusters: The cluster of each row. Clusters are taken as independent.
-        level: Confidence level.
         inflation: How many times larger the variance is than the spread between clusters shows.
     """
     reduced = cluster_sums(successes, clusters)
@@ -55,7 +51,6 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95,
     unknown = Estimate(
         method="Wilson, effective n from the spread between clusters",
         assumes=INDEPENDENT_CLUSTERS,
-        level=level,
         n=n,
         clusters=count,
     )
@@ -73,14 +68,14 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95,
     else:
         effective = p * (1 - p) / variance
     effective /= inflation
-    t = float(stats.t.ppf((1 + level) / 2, count - 1))
+    t = float(stats.t.ppf((1 + LEVEL) / 2, count - 1))
     centre = (p + t**2 / (2 * effective)) / (1 + t**2 / effective)
     half = t / (1 + t**2 / effective) * math.sqrt(p * (1 - p) / effective + t**2 / (4 * effective**2))
     low, high = _within_unit(p, centre - half, centre + half)
     return replace(unknown, estimate=p, low=low, high=high)
 
 
-def exact_proportion(shares: Floats, cases: float, level: float = 0.95) -> tuple[float, float]:
+def exact_proportion(shares: Floats, cases: float) -> tuple[float, float]:
     """The interval of the mean of the clusters' shares that still covers where errors are rare; NaN where all agree.
 
     Korn and Graubard (1998, Survey Methodology 24, 193-201): Clopper and Pearson's exact interval, of as many
@@ -90,15 +85,14 @@ def exact_proportion(shares: Floats, cases: float, level: float = 0.95) -> tuple
     Args:
         shares: The share of successes of each cluster, ties as half.
         cases: The number of cases, which the effective number does not exceed.
-        level: Confidence level.
     """
     count, p = len(shares), float(shares.mean()) if len(shares) else math.nan
     if count < 2 or math.isclose(float(shares.min()), float(shares.max()), abs_tol=1e-12):
         return math.nan, math.nan
-    t = float(stats.t.ppf((1 + level) / 2, count - 1))
-    shrunk = (float(stats.norm.ppf((1 + level) / 2)) / t) ** 2
+    t = float(stats.t.ppf((1 + LEVEL) / 2, count - 1))
+    shrunk = (float(stats.norm.ppf((1 + LEVEL) / 2)) / t) ** 2
     n = min(cases, p * (1 - p) / (float(shares.var(ddof=1)) / count)) * shrunk
-    low, high = proportion_confint(p * n, n, alpha=1 - level, method="beta")
+    low, high = proportion_confint(p * n, n, alpha=1 - LEVEL, method="beta")
     return float(low), float(high)
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
+from parley.analysis.stats.results import LEVEL
 from parley.analysis.stats.tables import Floats, Ints
 
 DRAWS = 2000
@@ -57,7 +58,7 @@ def bootstrap_sums(units: Floats, draws: int, seed: int, counts: Ints | None = N
     return sums
 
 
-def percentile_interval(draws: Floats, units: int, level: float) -> tuple[float, float]:
+def percentile_interval(draws: Floats, units: int) -> tuple[float, float]:
     """The expanded percentile interval: wider where there are few units, so that its coverage is right.
 
     T. Hesterberg, "What teachers should know about the bootstrap" (2014), arXiv 1411.5279: the normal quantile is
@@ -66,7 +67,6 @@ def percentile_interval(draws: Floats, units: int, level: float) -> tuple[float,
     Args:
         draws: The statistic in each bootstrap draw.
         units: Number of units that were drawn from.
-        level: Confidence level.
 
     Returns:
         Lower and upper end; NaN for fewer than two units or 40 draws.
@@ -74,14 +74,9 @@ def percentile_interval(draws: Floats, units: int, level: float) -> tuple[float,
     known = draws[np.isfinite(draws)]
     if units < 2 or len(draws) < MIN_DRAWS or 2 * len(known) <= len(draws):
         return math.nan, math.nan
-    tail = stats.norm.cdf(_expanded_quantile(units, level))
+    tail = stats.norm.cdf(math.sqrt(units / (units - 1)) * stats.t.ppf((1 - LEVEL) / 2, units - 1))
     low, high = np.quantile(known, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def _expanded_quantile(units: int, level: float) -> float:
-    """The lower quantile of Student's t over this many units, scaled for use in place of the normal one."""
-    return float(math.sqrt(units / (units - 1)) * stats.t.ppf((1 - level) / 2, units - 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +101,7 @@ class ArrangementP:
     def note(self) -> str:
         """Says that p is a bound, where no random arrangement but the data reached the observed value; or ""."""
         is_bound = not self.exact and self.p * self.count < 1.5
-        return f"p ≤ {self.p:.2g}: none of {self.count:,} arrangements came as far" if is_bound else ""
+        return f"p ≤ {self.p:.2g}: none of {self.count:,} arrangements was as extreme" if is_bound else ""
 
 
 def arrangement_p(

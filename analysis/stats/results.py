@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 Assumption = Literal["independent", "clustered"]
+LEVEL = 0.95
+"""Confidence level of intervals, where a caller does not correct it for several tests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +24,7 @@ class Interval:
         estimate: The point estimate; NaN where the data do not give one.
         low: Lower end of the interval; NaN where the data do not give one.
         high: Upper end of the interval; NaN where the data do not give one.
-        level: Confidence level, such as 0.95.
+        level: Confidence level.
         n: Number of observations.
         clusters: Number of clusters; None where observations are taken as independent.
         method: How the interval was computed.
@@ -32,7 +34,7 @@ class Interval:
     estimate: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    level: float
+    level: float = LEVEL
     n: int = 0
     clusters: int | None = None
     method: str
@@ -59,7 +61,6 @@ class Test:
         effect_name: Which effect size it is.
         low: Lower end of the effect's interval.
         high: Upper end of the effect's interval.
-        level: Confidence level of the interval.
         n: Number of observations.
         clusters: Number of clusters; None where observations are taken as independent.
         assumption: Whether observations or clusters of them are taken as independent.
@@ -77,7 +78,6 @@ class Test:
     effect_name: str
     low: float = math.nan
     high: float = math.nan
-    level: float
     n: int = 0
     clusters: int | None = None
     assumption: Assumption

@@ -11,6 +11,7 @@ the first group that the test does not reject.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -18,6 +19,7 @@ from itertools import combinations
 import numpy as np
 
 from parley.analysis.stats.resampling import data_seed
+from parley.analysis.stats.results import LEVEL
 from parley.analysis.stats.tables import Column, Floats, as_floats
 
 MAX_COUNTED = 50_000
@@ -46,13 +48,12 @@ class PermutedDifference:
     method: str
 
 
-def permuted_difference(first: Column, second: Column, level: float = 0.95) -> PermutedDifference:
+def permuted_difference(first: Column, second: Column) -> PermutedDifference:
     """Mean of the first group minus mean of the second, with a permutation test and the interval that agrees with it.
 
     Args:
         first: Independent values; missing ones are left out.
         second: The other group's.
-        level: Confidence level.
     """
     groups = [values[np.isfinite(values)] for values in map(as_floats, (first, second))]
     sizes = len(groups[0]), len(groups[1])
@@ -72,7 +73,7 @@ def permuted_difference(first: Column, second: Column, level: float = 0.95) -> P
         return float(far.mean())
 
     reach = 4 * float(np.ptp(values)) + scale * 1e-6
-    ends = [_end(p_of, estimate, estimate + side * reach, 1 - level) for side in (-1, 1)]
+    ends = [_end(p_of, estimate, estimate + side * reach) for side in (-1, 1)]
     method = "permuted groups, exact" if exact else f"permuted groups, {len(weights) - 1:,} drawn"
     return PermutedDifference(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], sizes=sizes, method=method)
 
@@ -105,9 +106,9 @@ def _all_divisions(first: int, second: int) -> Floats:
     return np.where(chosen, 1 / first, -1 / second)
 
 
-def _end(p_of: object, inside: float, outside: float, alpha: float) -> float:
+def _end(p_of: Callable[[float], float], inside: float, outside: float) -> float:
     """The shift between one that is not rejected and one that is, to a thousandth; infinite where none is rejected."""
-    assert callable(p_of)
+    alpha = 1 - LEVEL
     if p_of(outside) > alpha:
         return math.copysign(math.inf, outside - inside)
     width = abs(outside - inside)

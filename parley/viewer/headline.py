@@ -60,7 +60,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         "headline": json_values(report.headline.data()) if report.headline else None,
         "also": [json_values(answer.data()) for answer in _other_answers(report)],
         **_ranked(report),
-        "forests": [json_values(asdict(forest)) for forest in report.forests if forest.estimates],
+        "forests": [json_values(asdict(forest)) for forest in report.forests],
         "figures": _pictures(report, tell),
     }
 

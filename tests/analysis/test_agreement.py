@@ -118,34 +118,15 @@ def test_text_categories_need_an_order() -> None:
 # Krippendorff
 
 
-@pytest.mark.parametrize(
-    ("data", "scale", "alpha", "digits"),
-    [
-        # R: irr::kripp.alpha(nmm), help page, prints 0.743, 0.815, 0.849
-        (C_DATA, "nominal", 0.743, 3),
-        (C_DATA, "ordinal", 0.815, 3),
-        (C_DATA, "interval", 0.849, 3),
-        # Wikipedia gives 0.691 and 0.811; the Python package krippendorff tests six digits
-        (UNITS, "nominal", 0.691358, 6),
-        (UNITS, "interval", 0.810845, 6),
-    ],
-)
-def test_alpha_of_published_data(data: np.ndarray, scale: str, alpha: float, digits: int) -> None:
-    result = krippendorff_alpha(data, scale=scale)  # type: ignore[arg-type]
-    assert round(result.estimate, digits) == alpha
+def test_alpha_of_published_data() -> None:
+    assert round(krippendorff_alpha(C_DATA).estimate, 3) == 0.849, "R: irr::kripp.alpha, help page"
+    # Wikipedia gives 0.811; the Python package krippendorff tests six digits
+    assert round(krippendorff_alpha(UNITS).estimate, 6) == 0.810845
 
 
 def test_only_items_with_two_ratings_count() -> None:
     result = krippendorff_alpha(C_DATA)
     assert (result.n, result.clusters) == (40, 11), "Krippendorff's n.. = 40 pairable values"
-
-
-def test_ordinal_alpha_uses_order_and_not_distance() -> None:
-    stretched = np.where(C_DATA == 5, 50.0, C_DATA)
-    assert krippendorff_alpha(stretched, scale="ordinal").estimate == pytest.approx(
-        krippendorff_alpha(C_DATA, scale="ordinal").estimate
-    )
-    assert krippendorff_alpha(stretched).estimate != pytest.approx(krippendorff_alpha(C_DATA).estimate, abs=0.01)
 
 
 def test_interval_alpha_of_numbers_that_never_repeat() -> None:
@@ -160,10 +141,10 @@ def test_interval_alpha_of_numbers_that_never_repeat() -> None:
     assert result.estimate == pytest.approx(1 - apart[same].mean() / expected, abs=1e-6)
 
 
-def test_pure_chance_gives_alpha_near_zero() -> None:
+def test_pure_chance_gives_agreement_near_zero() -> None:
     ratings = np.random.default_rng(1).integers(0, 11, (4000, 4))
-    for scale in ("nominal", "ordinal", "interval"):
-        result = krippendorff_alpha(ratings, scale=scale)  # type: ignore[arg-type]
+    for coefficient in (krippendorff_alpha, fleiss_kappa):
+        result = coefficient(ratings)
         assert abs(result.estimate) < 0.02
         assert result.low < 0 < result.high
 
@@ -194,17 +175,16 @@ def test_items_of_one_scenario_are_drawn_together() -> None:
     assert clusters.estimate == pytest.approx(items.estimate)
     assert clusters.clusters == 12
     assert clusters.high - clusters.low > 1.4 * (items.high - items.low)
-    frame = pd.DataFrame(ratings)
-    again = krippendorff_alpha(frame, scale="nominal", clusters=pd.Series(scenario))
-    assert again.high - again.low == pytest.approx(clusters.high - clusters.low, rel=0.05)
+    again = fleiss_kappa(pd.DataFrame(ratings), clusters=pd.Series(scenario))
+    assert (again.low, again.high) == (clusters.low, clusters.high)
 
 
 def test_counting_equal_items_together_gives_the_same_interval() -> None:
     ratings = np.random.default_rng(3).choice([0, 0, 1, 2], (150, 1)) + np.random.default_rng(4).integers(
         0, 2, (150, 3)
     )
-    together = krippendorff_alpha(ratings, scale="ordinal", draws=4000)
-    one_by_one = krippendorff_alpha(ratings, scale="ordinal", draws=4000, clusters=np.arange(150))
+    together = krippendorff_alpha(ratings, draws=4000)
+    one_by_one = krippendorff_alpha(ratings, draws=4000, clusters=np.arange(150))
     assert (together.low, together.high) == pytest.approx((one_by_one.low, one_by_one.high), abs=0.02)
 
 
@@ -233,7 +213,7 @@ def test_an_interval_stays_within_the_scale_and_names_what_it_lacks() -> None:
     few = krippendorff_alpha(ratings[:7], clusters=list("abcdefg"))
     assert few.note == "7 clusters: an interval needs 8"
     assert math.isnan(few.low)
-    for draws, note in ((1, "1 draws are too few for an interval of 95%"), (200, "")):
+    for draws, note in ((1, "a 95% interval needs more than 1 draw"), (200, "")):
         result = krippendorff_alpha(ratings, clusters=list("abcdefgh"), draws=draws)
         assert result.note == note
         assert note or -1 <= result.low <= result.estimate <= result.high <= 1

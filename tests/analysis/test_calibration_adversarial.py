@@ -24,7 +24,7 @@ from parley.analysis.calibration.printed import (
 )
 from parley.analysis.calibration.silent import NAIVE_BASES
 from parley.analysis.reporting.figures import save
-from parley.analysis.stats.paired import mcnemar_counts
+from parley.analysis.stats.paired import mcnemar_p
 
 NAN = np.nan
 
@@ -132,7 +132,10 @@ def test_a_scenario_without_a_complete_judge_is_left_out_of_its_base() -> None:
 
 def test_mcnemar_agrees_with_the_reports_test() -> None:
     wins, losses = np.array([0, 3, 12, 40, 0]), np.array([4, 3, 5, 61, 0])
-    theirs = [mcnemar_counts(int(won), int(lost), 200).p for won, lost in zip(wins, losses, strict=True)]
+    theirs = [
+        mcnemar_p(np.repeat([1, 0, 0], counts), np.repeat([0, 1, 0], counts))
+        for counts in zip(wins, losses, [200] * 5, strict=True)
+    ]
     assert printed.binomial_p(wins, losses) == pytest.approx(theirs, nan_ok=True)
 
 

@@ -56,7 +56,7 @@ def test_the_tails_are_hesterbergs() -> None:
     # R, resample::ExpandProbs: z(probs2)·sqrt((n - 1) / n) = t(probs, n - 1). On normal draws with the bootstrap's
     # narrower spread the interval is then Student's.
     draws = stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000) * math.sqrt(9 / 10)
-    low, high = percentile_interval(draws, 10, 0.95)
+    low, high = percentile_interval(draws, 10)
     assert (low, high) == pytest.approx((-2.2622, 2.2622), abs=2e-3)  # t(0.975, 9)
 
 

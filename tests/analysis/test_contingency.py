@@ -25,11 +25,6 @@ def test_chi_square_by_hand() -> None:
     assert result.p == pytest.approx(math.erfc(math.sqrt(7.5 / 2)))
     assert result.effect == pytest.approx(math.sqrt(7.5 / 60))
     assert (result.n, result.clusters, result.assumption) == (60, None, "independent")
-    # Yates takes a half off every |observed - expected|: (4.5² / 20 + 4.5² / 10) · 2 = 6.075; V stays as it is
-    corrected = chi_square([[25, 5], [15, 15]], yates=True)
-    assert corrected.statistic == pytest.approx(6.075)
-    assert corrected.effect == pytest.approx(result.effect)
-    assert "Yates" in corrected.name
 
 
 def test_chi_square_of_a_textbook_table() -> None:
@@ -42,8 +37,7 @@ def test_chi_square_of_a_textbook_table() -> None:
 
 def test_cramers_v_has_the_interval_of_r() -> None:
     # R, package statpsych, help page: ci.cramer(.05, 19.21, 2, 3, 200) gives 0.3099, 0.1601, 0.4417
-    result = cramers_v(19.21, 200, 2, 3)
-    assert (round(result.estimate, 4), round(result.low, 4), round(result.high, 4)) == (0.3099, 0.1601, 0.4417)
+    assert [round(value, 4) for value in cramers_v(19.21, 200, 2, 3)] == [0.3099, 0.1601, 0.4417]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_three_lines_are_enough(tmp_path: Path) -> None:
     report = identities(pd.read_csv(tmp_path / "mine.csv"))
 
     assert report.words[0].startswith("Identity affects the scores (sign flips over clusters, p = ")
-    assert report.words[1].startswith("'a' scored 1.19 above 'b' (p = ")
+    assert report.words[1].startswith("'a' scored 1.19 above 'b' on the same 8 clusters (p = ")
 
 
 def test_the_numbers_by_hand() -> None:

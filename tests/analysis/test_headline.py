@@ -29,8 +29,8 @@ def plot(*lines: Estimate, reference: float | None = 0.0) -> Forest:
 def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_tested() -> None:
     found = headline(plot(SMALL, LARGE, UNSURE))
     assert found.text == (
-        "Do they differ? b − c: −0.50 (−0.90 to −0.10), p = 0.01 corrected for 3 tests, of which 2 are "
-        "significant; this is the largest."
+        "Do they differ? b − c: −0.50 (−0.90 to −0.10), p = 0.01 corrected for 3 tests; 2 are significant, and this is "
+        "the largest."
     )
     assert (found.status, found.line, found.distance, found.tests, found.shown) == ("shown", LARGE, 0.5, 3, 2)
 

@@ -133,7 +133,7 @@ def test_a_p_that_no_arrangement_reached_is_a_bound() -> None:
     frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
     result = effect_of(frame)
     assert result.p == 2.0**-22
-    assert result.note == "p ≤ 2.4e-07: none of 4,194,304 arrangements came as far"
+    assert result.note == "p ≤ 2.4e-07: none of 4,194,304 arrangements was as extreme"
     assert result.low > 0.1
 
 

@@ -22,9 +22,8 @@ NAN = math.nan
 
 def test_holm_by_hand() -> None:
     # the smallest times five, the next times four, … and none below the one before
-    result = holm([0.50, 0.003, 0.32, 0.054, 0.0003], family="gender, phase 1")
-    assert result.adjusted == pytest.approx((0.64, 0.012, 0.64, 0.162, 0.0015))  # also pingouin.holm's documentation
-    assert (result.name, result.method, result.tests) == ("gender, phase 1", "Holm", 5)
+    # also pingouin.holm's documentation
+    assert holm([0.50, 0.003, 0.32, 0.054, 0.0003]) == pytest.approx([0.64, 0.012, 0.64, 0.162, 0.0015])
 
 
 def test_a_table_is_corrected_in_each_family_of_rows() -> None:
@@ -38,31 +37,29 @@ def test_a_table_is_corrected_in_each_family_of_rows() -> None:
 
 def test_benjamini_hochberg_as_in_r() -> None:
     # stdlib's padjust, checked there against R's p.adjust
-    result = benjamini_hochberg([0.008, 0.03, 0.123, 0.6, 0.2], family="pairs")
-    assert result.adjusted == pytest.approx((0.04, 0.075, 0.205, 0.6, 0.25))
+    assert benjamini_hochberg([0.008, 0.03, 0.123, 0.6, 0.2]) == pytest.approx([0.04, 0.075, 0.205, 0.6, 0.25])
 
 
 def test_a_missing_p_value_stays_missing_and_is_not_corrected_for() -> None:
     for correct in (holm, benjamini_hochberg):
-        with_gap, without = correct(pd.Series([0.01, NAN, 0.04]), "f"), correct([0.01, 0.04], "f")
-        assert math.isnan(with_gap.adjusted[1])
-        assert (with_gap.adjusted[0], with_gap.adjusted[2]) == without.adjusted
-        assert with_gap.tests == 2
-        assert correct([NAN, NAN], "f").tests == 0
-        assert correct([], "f").adjusted == ()
+        first, missing, last = correct(pd.Series([0.01, NAN, 0.04]))
+        assert math.isnan(missing)
+        assert [first, last] == correct([0.01, 0.04])
+        assert all(map(math.isnan, correct([NAN, NAN])))
+        assert correct([]) == []
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.randoms())
 def test_corrections_never_lower_a_p_value_and_keep_the_order(p: list[float], order: object) -> None:
     for correct in (holm, benjamini_hochberg):
-        result = np.array(correct(p, "f").adjusted)
+        result = np.array(correct(p))
         assert np.all(result >= np.array(p) - 1e-12)
         assert np.all(result <= 1)
         assert np.all(np.diff(result[np.argsort(p)]) >= -1e-12)
         place = sorted(range(len(p)), key=lambda _: order.random())  # type: ignore[attr-defined]
-        assert correct([p[k] for k in place], "f").adjusted == pytest.approx(tuple(result[place]))
-    assert np.all(np.array(holm(p, "f").adjusted) >= np.array(benjamini_hochberg(p, "f").adjusted) - 1e-12)
+        assert correct([p[k] for k in place]) == pytest.approx(result[place].tolist())
+    assert np.all(np.array(holm(p)) >= np.array(benjamini_hochberg(p)) - 1e-12)
 
 
 # Equivalence
@@ -84,7 +81,6 @@ def test_tost_by_hand_and_near_that_of_statsmodels() -> None:
 def test_a_mean_near_zero_is_not_evidence_of_equivalence() -> None:
     assert equivalence_p(SLEEP, 2.0) > 0.05
     assert equivalence_p([3.0, -3.0, 2.5, -2.6], 0.5) > 0.3
-    assert math.isnan(equivalence_p([], 0.5))
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -104,8 +100,3 @@ def test_a_difference_at_the_margin_is_rarely_called_equivalent() -> None:
     rng = np.random.default_rng(1)
     called = sum(equivalence_p(rng.normal(0.3, 0.5, 30), 0.3) <= 0.05 for _ in range(600))
     assert called <= 48  # 5% of 600 are 30, standard deviation 5.3
-
-
-def test_a_judge_without_differences_is_equivalent_given_enough_clusters() -> None:
-    assert equivalence_p([0.0] * 8, 0.5) == 2.0**-8
-    assert equivalence_p([0.0] * 4, 0.5) == 1 / 16, "four clusters cannot show it at 5%"

@@ -83,6 +83,7 @@ def test_a_large_effect_has_no_floor() -> None:
 
 def test_a_judge_without_differences_is_equivalent() -> None:
     assert equivalence_p([0.0] * 20, 0.1) == 2.0**-20
+    assert equivalence_p([0.0] * 4, 0.1) == 1 / 16, "four clusters cannot show it at 5%"
     assert sign_flip_p([0.0] * 20) == 1.0
 
 

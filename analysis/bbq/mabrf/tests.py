@@ -14,7 +14,7 @@ from parley.analysis.bbq.scores import CONTEXTS
 from parley.analysis.reporting.systems import baseline_pairs
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import with_holm
-from parley.analysis.stats.paired import mcnemar, paired_permutation, pearson, wilcoxon
+from parley.analysis.stats.paired import mcnemar_p, paired_permutation, pearson, wilcoxon_p
 from parley.analysis.stats.results import columns
 
 PLAIN, SEARCH = "mabrf", "mabrf-search"
@@ -46,7 +46,7 @@ def changes(frame: pd.DataFrame) -> pd.DataFrame:
                 "worsened": int((both["right1"] < both["right0"]).sum()),
                 "changed": int((both["first"] != both["final"]).sum()),
                 **columns(flips, "difference", "p"),
-                "p_mcnemar": mcnemar(both["right1"], both["right0"]).p,
+                "p_mcnemar": mcnemar_p(both["right1"], both["right0"]),
                 "n": flips.n,
                 "clusters": flips.clusters,
                 "unread": len(group) - len(both),
@@ -121,15 +121,19 @@ def _compared(both: pd.DataFrame, system: str, baseline: str) -> Iterator[Column
             first, second = part[name], part[f"{name}_without"]
             clusters = templates(part)
             flips = paired_permutation(first, second, clusters)
-            second_test = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, clusters)
+            other, other_p = (
+                ("McNemar, exact", mcnemar_p(first, second))
+                if measure == "accuracy"
+                else ("Wilcoxon signed rank", wilcoxon_p(first, second, clusters))
+            )
             yield {
                 "system": system,
                 "baseline": baseline,
                 "context": context,
                 "measure": measure,
                 **columns(flips, "difference", "p"),
-                "p_other": second_test.p,
-                "other_test": second_test.name,
+                "p_other": other_p,
+                "other_test": other,
                 "n": flips.n,
                 "same_start": int(_same_start(part).sum()),
                 "clusters": flips.clusters,
