@@ -87,13 +87,13 @@ def _gap(scores: dict[str, Floats], clusters: Column) -> dict[str, Any]:
     # the loop's was rejected: it shrinks towards the mean, and absorbs the selection effect being measured.
     inside, outside = (scores[f"{name}0"] - scores[f"{name}1"] for name in ("inside", "outside"))
     ranked = {name: quantiles(values, scores[f"{name[:-1]}0"]) for name, values in scores.items()}
-    ranked_gains = [ranked[f"{name}0"] - ranked[f"{name}1"] for name in ("inside", "outside")]
+    first, second = (ranked[f"{name}0"] - ranked[f"{name}1"] for name in ("inside", "outside"))
     compared = {"gain": (inside, 0 * inside), "outside_gain": (outside, 0 * outside), "points": (inside, outside)}
     row: dict[str, Any] = {}
     for name, pair in compared.items():
         test = paired_permutation(*pair, clusters)
         row |= {name: test.effect} | {f"{name}_{part}": getattr(test, part) for part in ("low", "high", "p")}
-    gap = paired_permutation(*ranked_gains, clusters)
+    gap = paired_permutation(first, second, clusters)
     return (
         row | {"gap": gap.effect} | {part: getattr(gap, part) for part in ("low", "high", "p", "n", "clusters", "note")}
     )
