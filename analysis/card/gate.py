@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from parley.analysis.card.changes import Change, compare_lines, why_undecidable
+from parley.analysis.card.changes import ALPHA, Change, compare_lines, why_undecidable
 from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
 from parley.analysis.card.record import Card, Line
 from parley.analysis.card.requirements import Allowed, Requirement
@@ -31,7 +31,6 @@ from parley.analysis.stats.tables import Floats
 from parley.base.errors import ConfigError
 from parley.base.text import p_text, plural, signed
 
-ALPHA = 0.05
 MANY = 100_000
 """More clusters than anybody would add."""
 Outcome = Literal["holds", "broken", "changed", "undecided"]

@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from parley.analysis.card.changes import other_units, units_of
+from parley.analysis.card.changes import ALPHA, other_units, units_of
 from parley.analysis.card.record import Card, Line
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
 
-LEVEL = 0.05
-LEAST = clusters_to_reject(LEVEL)
+LEAST = clusters_to_reject(ALPHA)
 """Clusters below which nothing is tested, as in reports."""
 SIMULATED = "a simulated model"
 
@@ -126,7 +125,7 @@ def line_places(lines: Sequence[Line]) -> list[tuple[int, int]]:
         # |a| > |b| exactly where a - b and a + b have the same sign, so both must be shown.
         total, p_total = paired_t(table[first] + table[second])
         worse, p = np.sign(difference) * np.sign(total), np.maximum(p, p_total)
-    shown = np.array(holm(p)) <= LEVEL
+    shown = np.array(holm(p)) <= ALPHA
     better_than, worse_than = np.zeros(count, dtype=int), np.zeros(count, dtype=int)
     for here, sign in ((first, worse), (second, -worse)):
         np.add.at(worse_than, here[shown & (sign > 0)], 1)
@@ -186,9 +185,9 @@ def board_values(board: Board) -> dict[str, Any]:
             }
             for place, entry in enumerate(board.entries)
         ],
-        "level": LEVEL,
+        "level": ALPHA,
         "least": LEAST,
-        "quantiles": [None, None, *(round(float(stdtrit(n - 1, 1 - LEVEL / 2)), 6) for n in range(2, widest + 1))],
+        "quantiles": [None, None, *(round(float(stdtrit(n - 1, 1 - ALPHA / 2)), 6) for n in range(2, widest + 1))],
     }
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.report import MAX_SENTENCES, Report, Table, format_interval
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.multiplicity import with_holm
@@ -27,7 +27,6 @@ from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Column, cell_means
 from parley.base.text import p_text, plural
 
-LEVEL = 0.05
 GAPS = "gaps between identities"
 FACETS = ("category", "identity", "phase", "cluster")
 KEYS = ["item", "metric", "subject"]

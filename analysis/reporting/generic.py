@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import LEVEL, Forest, estimates
 from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Report, ReportContext, Table
 from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
 from parley.analysis.stats.clustered import cluster_mean
@@ -27,7 +27,6 @@ from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import cell_means, cell_sums
 from parley.base.text import p_text, plural
 
-LEVEL = 0.05
 CLUSTER = "cluster of the row"  # a column that no study has
 TEST_COLUMNS = (
     "name", "statistic", "df", "p", "effect", "effect_name", "low", "high", "n", "clusters", "assumption", "note"
