@@ -23,6 +23,7 @@ from parley.analysis.reporting.report import MAX_SENTENCES, Report, Table, forma
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
+from parley.analysis.stats.results import columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Column, cell_means
 from parley.base.text import p_text, plural
@@ -175,7 +176,7 @@ def _values(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _value(name: str, part: pd.DataFrame) -> dict[str, Any]:
     first, second = part["value_first"], part["value_second"]
     yes_or_no = set(first) | set(second) <= {0.0, 1.0}
-    return _row("values by metric", name, first, second, part["cluster"], beside=yes_or_no)
+    return _row("values by metric", name, first, second, part["cluster"], yes_or_no=yes_or_no)
 
 
 def _preferences(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -183,7 +184,7 @@ def _preferences(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     decided = chosen[chosen["choice_first"].isin(["A", "B"]) & chosen["choice_second"].isin(["A", "B"])]
     if len(chosen):
         first, second = ((decided[f"choice_{side}"] == "A").astype(float) for side in ("first", "second"))
-        row = _row("preferences", "prefers the one shown first", first, second, decided["cluster"], beside=True)
+        row = _row("preferences", "prefers the one shown first", first, second, decided["cluster"], yes_or_no=True)
         same = (chosen["choice_first"] == chosen["choice_second"]).mean()
         agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
         yield row | {"note": "; ".join(filter(None, (row["note"], agreed)))}
@@ -204,7 +205,7 @@ def _gaps(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _row(
-    family: str, what: str, first: pd.Series, second: pd.Series, clusters: Column, *, beside: bool = False
+    family: str, what: str, first: pd.Series, second: pd.Series, clusters: Column, *, yes_or_no: bool = False
 ) -> dict[str, Any]:
     """One comparison: means over clusters, the test, and McNemar's p where values are 0 or 1."""
     test = paired_permutation(second, first, clusters)
@@ -214,15 +215,8 @@ def _row(
         "what": what,
         "first": means[0],
         "second": means[1],
-        "difference": test.effect,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "p_mcnemar": mcnemar_p(first, second) if beside else np.nan,
-        "test": test.name,
-        "n": test.n,
-        "clusters": test.clusters,
-        "note": test.note,
+        **columns(test, "difference", "p", "n", "clusters", "note", test="name"),
+        "p_mcnemar": mcnemar_p(first, second) if yes_or_no else np.nan,
     }
 
 

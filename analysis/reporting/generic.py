@@ -22,7 +22,7 @@ from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import Test
+from parley.analysis.stats.results import Test, columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import cell_means, cell_sums
 from parley.base.text import p_text, plural
@@ -236,9 +236,7 @@ def _means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     rows = []
     for values, group in frame.groupby(keys, sort=False, observed=True, dropna=False):
         place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
-        mean = cluster_mean(group["value"], group[CLUSTER])
-        found = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "n": mean.n, "clusters": mean.clusters}
-        rows.append(place | found)
+        rows.append(place | columns(cluster_mean(group["value"], group[CLUSTER]), "mean", "n", "clusters"))
     return pd.DataFrame(rows)
 
 
