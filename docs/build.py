@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import json
 import re
 import shutil
 import sys
@@ -17,6 +18,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
@@ -28,15 +30,14 @@ from pygments.util import ClassNotFound
 
 from docs.commands import commands_page
 from docs.generated import generated_pages
-from docs.notebooks import notebook_as_markdown
 from docs.reference import reference_page
-from docs.search_index import search_script
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 FIGURES = HERE / "figures"
 EXTERNAL = ("http://", "https://", "mailto:")
 CONTENTS_LEVELS = ("h2", "h3")
+SECTION = re.compile(r'<h[1-6] id="([^"]*)">(.*?)</h[1-6]>(.*?)(?=<h[1-6] id=|\Z)', re.S)
 MIN_CONTENTS = 3
 """A page with fewer headings needs no list of them."""
 
@@ -157,6 +158,33 @@ def page_link(target: str, page: Page, names: dict[Path, str]) -> str | None:
     return (f"{name}.html" if file else "") + (f"#{anchor}" if anchor else "")
 
 
+def notebook_as_markdown(path: Path) -> str:
+    parts = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(source)
+            continue
+        parts.append(_fenced("python", source))
+        parts += [_output(output) for output in cell["outputs"]]
+    return "\n\n".join(parts)
+
+
+def _output(output: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        return f"![Output](data:image/png;base64,{''.join(data['image/png']).strip()})"
+    text = "".join(output.get("text", data.get("text/plain", "")))
+    return _fenced("text", text.rstrip())
+
+
+def _fenced(kind: str, text: str) -> str:
+    """A code block whose fence is longer than any inside it: the output of a cell may be Markdown itself."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{kind}\n{text}\n{fence}"
+
+
 def broken_links(pages: dict[str, Page]) -> list[str]:
     """One message per broken link."""
     problems = []
@@ -234,6 +262,20 @@ def previous_and_next(name: str, pages: dict[str, Page], sections: list[Section]
     return "".join(f'<a href="{to}.html">{left}{html.escape(pages[to].title)}{right}</a>' for left, to, right in links)
 
 
+def search_index(pages: dict[str, Page]) -> str:
+    """The text under every heading, as a script: a browser lets a page from disk load a script, but not JSON."""
+
+    def plain(markup: str) -> str:
+        return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup)).split())
+
+    index = [
+        {"to": f"{page.name}.html#{anchor}", "page": page.title, "heading": plain(heading), "text": plain(text)}
+        for page in pages.values()
+        for anchor, heading, text in SECTION.findall(page.body)
+    ]
+    return f"const SECTIONS = {json.dumps(index, ensure_ascii=False)};\n"
+
+
 def fill(template: str, parts: dict[str, str]) -> str:
     """A template with {name} replaced by its parts; other braces, as in scripts, stay as they are."""
     return re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
@@ -257,8 +299,7 @@ def build(out: Path) -> list[str]:
     shutil.copytree(FIGURES, out / "figures", dirs_exist_ok=True)
     (out / "site.css").write_text(style_sheet(), "utf-8")
     scripts = "\n".join((HERE / "theme" / f"{name}.js").read_text("utf-8") for name in ("theme", "copy", "search"))
-    searched = {name: (page.title, page.body) for name, page in pages.items()}
-    (out / "site.js").write_text(search_script(searched, scripts), "utf-8")
+    (out / "site.js").write_text(search_index(pages) + scripts, "utf-8")
     kinds = {name: section.title for section in sections for name in section.pages}
     for page in pages.values():
         parts = {

@@ -41,9 +41,9 @@ def draw(folder: Path, out: Path) -> list[str]:
     return problems
 
 
-def shrink(picture: Path, colours: int = 256) -> None:
-    """Keep only so many colours: much smaller, and no visible change."""
-    Image.open(picture).convert("RGB").quantize(colours).save(picture, optimize=True)
+def shrink(picture: Path) -> None:
+    """Keep only 256 colours: much smaller, and no visible change."""
+    Image.open(picture).convert("RGB").quantize(256).save(picture, optimize=True)
 
 
 def main() -> int:

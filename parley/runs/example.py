@@ -3,7 +3,7 @@
     runs = example_runs()        # {"silent": …/example/silent.sqlite, "talking": …/example/talking.sqlite}
 
 The package has them compressed; they are unpacked to Parley's home, never among the user's runs, and opened there.
-`python -m docs.example SILENT TALKING` packs other ones.
+`python -m docs.example --silent RUN --talking RUN` packs other ones.
 """
 
 from __future__ import annotations

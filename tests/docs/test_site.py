@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from docs import build, gallery
-from docs.notebooks import notebook_as_markdown
 from docs.reference import as_markdown, undocumented
 
 CHROMIUM = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
@@ -175,7 +174,7 @@ def test_markdown_in_the_output_of_a_notebook_is_not_rendered(tmp_path: Path) ->
     printed = {"text": ["# A card\n", "```python\n", "load()\n", "```\n"]}
     cells = [{"cell_type": "code", "source": ["print(card)"], "outputs": [printed]}]
     (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [*cells, {"cell_type": "markdown", "source": ["## Next"]}]}))
-    page = build.Page("a", "# A\n\n" + notebook_as_markdown(tmp_path / "a.ipynb"), tmp_path)
+    page = build.Page("a", "# A\n\n" + build.notebook_as_markdown(tmp_path / "a.ipynb"), tmp_path)
     build.render(page, {})
     assert list(page.headings) == ["a", "next"]
     assert page.body.count("<pre>") == 2
