@@ -55,7 +55,7 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
 
 LONGEST = (
-    "test_house.py", "test_browser.py", "test_commands.py", "test_ray.py", "test_planted.py",
+    "test_house.py", "test_commands.py", "test_ray.py", "test_planted.py",
     "test_hostile_folder.py", "test_worker_pool.py", "test_batch_vendors.py",
 )  # fmt: skip
 

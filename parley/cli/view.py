@@ -104,11 +104,9 @@ def _export(run_path: Path, target: Path, where: list[str]) -> int:
         if not sign:
             raise ConfigError(f"--where needs FILTER=VALUE, e.g. f.phase=2, got '{text}'")
         filters.add(key, value)
-    query, params = read_query(filters)
+    query = read_query(filters)
     with explain_damage(run_path):
-        page = export_page(
-            RunFolder(run_path), OpenRun(run_path), run_path.name, query, text=params.q, include_prompts=params.prompts
-        )
+        page = export_page(RunFolder(run_path), OpenRun(run_path), run_path.name, query)
     part = target.with_name(target.name + ".part")
     try:
         part.write_text(page, "utf-8")

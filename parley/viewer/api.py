@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import ClientPayloadError, web
@@ -14,11 +13,11 @@ from multidict import MultiMapping
 from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError
-from parley.runs import reading
+from parley.runs import RunFile, reading
 from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer import compare
-from parley.viewer.export import export_page
+from parley.viewer.export import config_page, export_page
 from parley.viewer.grid import MAX_BALLOTS, ballots, grid
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reporter import Reporter
@@ -30,6 +29,8 @@ BODY_TIMEOUT_SECONDS = 10.0
 MAX_FACET_CHOICES = 200
 """A facet with more values is not offered for comparison."""
 MAX_FOUND = 10
+BRIEF = ("headline", "also", "unavailable", "pending")
+"""What a list of runs shows of each."""
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """An integer that SQLite can store."""
 M = TypeVar("M", bound=BaseModel)
@@ -61,11 +62,6 @@ class ViewerState:
                 self._runs[name] = (path.stat().st_ino, run)
             return run
 
-    def table(self, name: str) -> UnitTable:
-        table = self.run(name).table(wait=True)
-        assert table is not None
-        return table
-
     def close(self) -> None:
         self.reporter.close()
         for _, run in self._runs.values():
@@ -75,43 +71,17 @@ class ViewerState:
 STATE: web.AppKey[ViewerState] = web.AppKey("state", ViewerState)
 
 
-class PageParams(BaseModel, frozen=True):
-    """The parameters in a page's address, apart from its filters (f.FACET and d.FIGURE)."""
-
-    judge: str = ""
-    low: float | None = Field(None, allow_inf_nan=False)
-    high: float | None = Field(None, allow_inf_nan=False)
-    sort: str = "position"
-    desc: bool = False
-    page: int = Field(0, ge=0)
-    size: int = Field(50, ge=1, le=500)
-    q: str = Field("", max_length=500)
-    prompts: bool = False
-    """Search prompts as well as replies."""
-
-
-def read_query(values: MultiMapping[str]) -> tuple[UnitQuery, PageParams]:
-    try:
-        params = PageParams.model_validate(
-            {key: value for key, value in values.items() if key in PageParams.model_fields and value}
-        )
-    except ValidationError as error:
-        raise ConfigError(_first_problem(error)) from None
+def read_query(values: MultiMapping[str]) -> UnitQuery:
+    """The parameters of an address; its filters are those that begin with "f." or "d."."""
     filters: dict[str, list[str]] = {}
     for key, value in values.items():
         if key.startswith(("f.", "d.")):
             filters.setdefault(key, []).append(value)
-    query = UnitQuery(
-        filters=filters,
-        judge=params.judge,
-        low=params.low,
-        high=params.high,
-        sort=params.sort,
-        descending=params.desc,
-        page=params.page,
-        size=params.size,
-    )
-    return query, params
+    given = {key: value for key, value in values.items() if key in UnitQuery.model_fields and value}
+    try:
+        return UnitQuery.model_validate({**given, "filters": filters})
+    except ValidationError as error:
+        raise ConfigError(_first_problem(error)) from None
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -123,6 +93,22 @@ async def respond(work: Callable[[], Any]) -> web.Response:
     """Run the work in a thread and send its result as JSON."""
     text = await asyncio.to_thread(lambda: json.dumps(work(), ensure_ascii=True, allow_nan=False))
     return web.Response(text=text, content_type="application/json")
+
+
+async def respond_about_run(request: web.Request, work: Callable[[OpenRun], Any]) -> web.Response:
+    """The same for work on the run that the address names."""
+    name, state = required(request), request.app[STATE]
+    return await respond(lambda: work(state.run(name)))
+
+
+async def respond_from_file(request: web.Request, read: Callable[[RunFile], Any]) -> web.Response:
+    """The same for what is read from the file of that run."""
+
+    def work(run: OpenRun) -> Any:
+        with run.file() as file:
+            return read(file)
+
+    return await respond_about_run(request, work)
 
 
 async def read_body(request: web.Request, model: type[M]) -> M:
@@ -180,15 +166,13 @@ async def get_pulse(request: web.Request) -> web.Response:
 @routes.get("/api/headline")
 async def get_headline(request: web.Request) -> web.Response:
     """What the run found. In a list of runs, `brief` leaves out what only the run's own page shows."""
-    name, state, brief = required(request), request.app[STATE], bool(request.query.get("brief"))
+    reporter, brief = request.app[STATE].reporter, bool(request.query.get("brief"))
 
-    def work() -> dict[str, Any]:
-        found = state.run(name).headline(state.reporter, first=not brief)
-        if brief:
-            return {key: found.get(key) for key in ("headline", "unavailable", "pending", "cautions")}
-        return found
+    def work(run: OpenRun) -> dict[str, Any]:
+        found = run.headline(reporter, first=not brief)
+        return {key: found.get(key) for key in BRIEF} if brief else found
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 @routes.get("/api/figure")
@@ -206,56 +190,40 @@ async def get_figure(request: web.Request) -> web.Response:
 
 @routes.get("/api/config")
 async def get_config(request: web.Request) -> web.Response:
-    """How the run was made: everything stored about it, and its prompts."""
-    name, state = required(request), request.app[STATE]
-
-    def work() -> dict[str, Any]:
-        with closing(state.run(name).file()) as file:
-            return reading.read_config(file)
-
-    return await respond(work)
+    return await respond_from_file(request, config_page)
 
 
 @routes.get("/api/units")
 async def get_units(request: web.Request) -> web.Response:
-    name, state = required(request), request.app[STATE]
-    query, params = read_query(request.query)
-    return await respond(lambda: state.run(name).page(query, params.q, include_prompts=params.prompts))
+    query = read_query(request.query)
+    return await respond_about_run(request, lambda run: run.page(query))
 
 
 @routes.get("/api/grid")
 async def get_grid(request: web.Request) -> web.Response:
-    name, state = required(request), request.app[STATE]
-    query, _ = read_query(request.query)
+    query = read_query(request.query)
     rows, columns = (request.query.get(key, "") for key in ("rows", "columns"))
 
-    def work() -> dict[str, Any]:
-        table = state.table(name)
-        progress = state.run(name).progress(table)  # before the cells: units indexed meanwhile are asked for again
+    def work(run: OpenRun) -> dict[str, Any]:
+        table = run.loaded_table()
+        progress = run.progress(table)  # before the cells: units indexed meanwhile are asked for again
         return grid(table, query, rows, columns) | progress
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 @routes.get("/api/ballots")
 async def get_ballots(request: web.Request) -> web.Response:
     """The probabilities that were read from silent ballots, by unit."""
-    name, state, units = required(request), request.app[STATE], request.query.getall("unit", [])[:MAX_BALLOTS]
-
-    def work() -> dict[str, Any]:
-        with closing(state.run(name).file()) as file:
-            return ballots(file, units)
-
-    return await respond(work)
+    units = request.query.getall("unit", [])[:MAX_BALLOTS]
+    return await respond_from_file(request, lambda file: ballots(file, units))
 
 
 @routes.get("/api/unit")
 async def get_unit(request: web.Request) -> web.Response:
-    name, unit_id, state = required(request), required(request, "unit"), request.app[STATE]
-    query, params = read_query(request.query)
+    unit_id, query = required(request, "unit"), read_query(request.query)
 
-    def work() -> dict[str, Any]:
-        run = state.run(name)
+    def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
             unit = reading.read_unit(file, unit_id)
         unit["notes"] = run.notes.notes(unit_id)
@@ -263,15 +231,15 @@ async def get_unit(request: web.Request) -> web.Response:
         if table is None:
             run.start_indexing()
         unit["figures"] = None if table is None else table.row(int(unit["position"]))
-        unit["neighbours"] = {} if table is None else _neighbours(run, table, query, params, int(unit["position"]))
+        unit["neighbours"] = {} if table is None else _neighbours(run, table, query, int(unit["position"]))
         return unit
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
-def _neighbours(run: OpenRun, table: UnitTable, query: UnitQuery, params: PageParams, position: int) -> dict[str, Any]:
+def _neighbours(run: OpenRun, table: UnitTable, query: UnitQuery, position: int) -> dict[str, Any]:
     """The units before and after in the filtered list that the page was opened from."""
-    positions = table.positions(query, run.search(params.q, include_prompts=params.prompts))
+    positions = table.positions(query, run.search(query))
     try:
         index = positions.index(position)
     except ValueError:
@@ -289,30 +257,24 @@ def _neighbours(run: OpenRun, table: UnitTable, query: UnitQuery, params: PagePa
 @routes.get("/api/find")
 async def get_units_by_name(request: web.Request) -> web.Response:
     """The first units that have all words of a text in their ids or facets."""
-    name, text, state = required(request), required(request, "text"), request.app[STATE]
-    return await respond(lambda: {"units": state.table(name).find(text, MAX_FOUND)})
+    text = required(request, "text")
+    return await respond_about_run(request, lambda run: {"units": run.loaded_table().find(text, MAX_FOUND)})
 
 
 @routes.get("/api/texts")
 async def get_texts(request: web.Request) -> web.Response:
-    name, ids, state = required(request), required(request, "ids").split(","), request.app[STATE]
-
-    def work() -> dict[str, str]:
-        with closing(state.run(name).file()) as file:
-            return reading.read_texts(file, ids)
-
-    return await respond(work)
+    ids = required(request, "ids").split(",")
+    return await respond_from_file(request, lambda file: reading.read_texts(file, ids))
 
 
 @routes.get("/api/compare")
 async def get_comparison(request: web.Request) -> web.Response:
-    name, state, params = required(request), request.app[STATE], request.query
-    query, _ = read_query(params)
+    state, params, query = request.app[STATE], request.query, read_query(request.query)
 
-    def work() -> dict[str, Any]:
-        a = state.table(name)
+    def work(run: OpenRun) -> dict[str, Any]:
+        a = run.loaded_table()
         if other := params.get("with"):
-            b = state.table(other)
+            b = state.run(other).loaded_table()
             pairs = compare.match_by_id(a, b)
         else:
             b = a
@@ -325,14 +287,14 @@ async def get_comparison(request: web.Request) -> web.Response:
         result["points"] = compare.points(a, b, pairs, query.judge)
         return result
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 @routes.get("/api/comparison")
 async def get_tested_comparison(request: web.Request) -> web.Response:
     """Another run minus this one, with intervals and tests, as `parley compare` gives them."""
-    name, other, state = required(request), required(request, "with"), request.app[STATE]
-    return await respond(lambda: state.run(name).comparison(state.folder.path(other), state.reporter))
+    other, state = required(request, "with"), request.app[STATE]
+    return await respond_about_run(request, lambda run: run.comparison(state.folder.path(other), state.reporter))
 
 
 def download(name: str) -> dict[str, str]:
@@ -341,12 +303,6 @@ def download(name: str) -> dict[str, str]:
 
 @routes.get("/api/export")
 async def get_export(request: web.Request) -> web.Response:
-    name, state = required(request), request.app[STATE]
-    query, params = read_query(request.query)
-
-    def work() -> str:
-        run = state.run(name)
-        return export_page(state.folder, run, name, query, text=params.q, include_prompts=params.prompts)
-
-    page = await asyncio.to_thread(work)
+    name, state, query = required(request), request.app[STATE], read_query(request.query)
+    page = await asyncio.to_thread(lambda: export_page(state.folder, state.run(name), name, query))
     return web.Response(text=page, content_type="text/html", headers=download(f"{name.replace('/', '-')}.html"))

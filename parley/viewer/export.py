@@ -16,7 +16,8 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
-from parley.runs import reading
+from parley.runs import RunFile, reading
+from parley.runs.studies import STUDIES, find_study
 from parley.viewer.figures import PANEL
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
@@ -26,39 +27,18 @@ TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 MAX_UNITS = 2000
 """A larger page is slow to open."""
 STYLES = ("viewer.css", "unit.css")
-MODULES = (
-    "dom.js",
-    "echo.js",
-    "api.js",
-    "charts.js",
-    "forest.js",
-    "facets.js",
-    "diff.js",
-    "widgets.js",
-    "title.js",
-    "verdict.js",
-    "scores.js",
-    "material.js",
-    "switcher.js",
-    "runs.js",
-    "findings.js",
-    "config.js",
-    "notes.js",
-    "run.js",
-    "message.js",
-    "drawer.js",
-    "grid.js",
-    "unit.js",
-    "compare.js",
-    "label.js",
-    "app.js",
-)
 
 
 @cache
 def static_names() -> frozenset[str]:
     """The names of the static files, as shipped in the package."""
     return frozenset(file.name for file in files("parley.viewer").joinpath("static").iterdir())
+
+
+def scripts() -> list[str]:
+    """The scripts in the order in which they are joined: first the one that all need, last the one that starts."""
+    names = sorted(name for name in static_names() if name.endswith(".js"))
+    return sorted(names, key=lambda name: (name == "app.js") - (name == "dom.js"))
 
 
 @cache
@@ -70,24 +50,29 @@ def content_type(name: str) -> str:
     return TYPES[name.rpartition(".")[2]]
 
 
-def export_page(
-    folder: RunFolder, run: OpenRun, name: str, query: UnitQuery, *, text: str, include_prompts: bool
-) -> str:
+def config_page(file: RunFile) -> dict[str, Any]:
+    """How the run was made: everything stored about it, its prompts, and what its settings mean.
+
+    Their meanings are those of `parley run STUDY --help`; no code of a user's own study is loaded for it.
+    """
+    study = str(file.info().get("study"))
+    fields = find_study(study).Config.model_fields if study in STUDIES else {}
+    return {**reading.read_config(file), "meanings": {name: field.description for name, field in fields.items()}}
+
+
+def export_page(folder: RunFolder, run: OpenRun, name: str, query: UnitQuery) -> str:
     """The page with all units that match.
 
     Args:
         folder: the folder of the run, for its summary.
         run: the run.
         name: the run's name in the folder.
-        query: filters and order; its page and size are ignored.
-        text: the text search, or "".
-        include_prompts: search prompts as well as replies.
+        query: filters, search and order; its page and size are ignored.
     """
-    table = run.table(wait=True)
-    assert table is not None
+    table = run.loaded_table()
     if not run.wait_until_indexed(3600):
         raise ConfigError("the run is still being indexed: try again in a moment")
-    positions = table.positions(query, run.search(text, include_prompts=include_prompts))
+    positions = table.positions(query, run.search(query))
     if not positions:
         raise ConfigError("no unit matches: there is nothing to export")
     if len(positions) > MAX_UNITS:
@@ -102,7 +87,7 @@ def export_page(
             for _, _, text_id in call["prompt"]
         }
         texts = reading.read_texts(file, text_ids)
-        config = reading.read_config(file)
+        config = config_page(file)
         addresses = HiddenAddresses(file.info())
     for unit in units:
         unit["notes"] = run.notes.notes(unit["id"])
@@ -123,7 +108,7 @@ def export_page(
 
 
 def single_file(data: dict[str, Any]) -> str:
-    script = bundle([static(name) for name in MODULES])
+    script = bundle([static(name) for name in scripts()])
     style = "\n".join(static(name) for name in STYLES)
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from parley.runs import RunFile
@@ -65,7 +64,7 @@ Cell = list[tuple[int, float]]
 def _one_part(table: UnitTable, query: UnitQuery, column_facet: str) -> tuple[dict[str, str], list[int]]:
     """The scored units of the part of the study that varies the columns' facet most, and which part that is."""
     scores = table.figures(query.judge).score
-    plan = replace(query, sort="position", descending=False)
+    plan = query.model_copy(update={"sort": "position", "desc": False})
     positions = [position for position in table.positions(plan) if not math.isnan(scores[position])]
     if column_facet == "identity" and "identity_a" in table.facets:  # a pair has two of them, and one score for both
         positions = [position for position in positions if table.facets["identity_a"].codes[position] < 0]

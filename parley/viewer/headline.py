@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.headline import Headline
     from parley.analysis.reporting.report import Report
 
-NOT_INSTALLED = "reports need pandas and friends: pip install 'parley-autogen[analysis]'"
+NOT_INSTALLED = "reports need pandas, SciPy and Matplotlib: pip install 'parley-autogen[analysis]'"
 MAX_VERDICTS = 4_000_000
 """With more verdicts than this, the report takes too long for a page."""
 
@@ -43,7 +43,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
     if verdicts == 0:
         return {**page, "unavailable": "this run has no verdicts"}
     if verdicts > MAX_VERDICTS:
-        return {**page, "unavailable": "this run is too large for figures here: use parley report"}
+        return {**page, "unavailable": "this run is too large for a report here: use parley report"}
     tell("loading the statistics")
     try:
         from parley.analysis.reporting.report import json_values

@@ -158,12 +158,10 @@ class SearchIndex:
                 yield units
 
     def search(self, text: str, *, include_prompts: bool) -> list[int]:
-        """Positions of the units whose replies, or also prompts, contain the search terms."""
+        """Positions of the units whose replies, or also prompts, contain the search terms; there must be one."""
         expression = fts_query(text)
-        if not expression:
-            return []
+        scope = expression if include_prompts else f"{{replies}} : ({expression})"
         with closing(self._open()) as db:
-            scope = expression if include_prompts else f"{{replies}} : ({expression})"
             # As one JSON value: row by row, releasing and taking the interpreter lock takes three times as long.
             row = db.execute("SELECT json_group_array(rowid) FROM words WHERE words MATCH ?", (scope,)).fetchone()
         positions: list[int] = json.loads(row[0])
@@ -210,7 +208,7 @@ def _cache_path(run: Path) -> Path:
             return folder / name
         except (OSError, sqlite3.Error):
             continue
-    raise OSError(f"the viewer's cache cannot be written to {home()}: set PARLEY_HOME to a folder that is writable")
+    raise OSError(f"the viewer's cache cannot be written to {home()}: set PARLEY_HOME to a writable folder")
 
 
 def _is_ours(folder: Path) -> bool:

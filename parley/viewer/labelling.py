@@ -67,7 +67,7 @@ class RaterView:
         """Take back the rater's last item."""
         mine = [row for row in self.notes.labels(self.draw_id) if row["rater"] == self.rater]
         if not mine:
-            raise ConfigError("there is nothing to take back")
+            raise ConfigError("there is nothing to undo")
         self.notes.remove_labels(self.draw_id, max(mine, key=lambda row: row["at"])["unit"], self.rater)
 
     def _item(self, number: int) -> LabelItem:

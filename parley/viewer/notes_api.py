@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
@@ -15,8 +16,18 @@ from parley.reports.label_texts import SCALE
 from parley.runs.notes import AboutRun, NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer import labelling
-from parley.viewer.api import STATE, Int64, download, read_body, read_query, required, respond
+from parley.viewer.api import (
+    STATE,
+    Int64,
+    download,
+    read_body,
+    read_query,
+    required,
+    respond,
+    respond_about_run,
+)
 from parley.viewer.labelling import RaterView
+from parley.viewer.open_run import OpenRun
 
 routes = web.RouteTableDef()
 TextNumber = Annotated[int, Field(ge=0, lt=100)]
@@ -82,36 +93,34 @@ async def get_notes(request: web.Request) -> web.Response:
         notes = await asyncio.to_thread(lambda: state.run(name).notes.notes())
         return web.Response(text=as_csv(notes, NOTE_COLUMNS), content_type="text/csv", headers=download("notes.csv"))
 
-    def work() -> dict[str, Any]:
-        notes, table = state.run(name).notes, state.table(name)
+    def work(run: OpenRun) -> dict[str, Any]:
+        notes, table = run.notes, run.loaded_table()
         positions = table.positions_by_id()
         return {
             "notes": [
                 note | {"facets": table.row(positions[note["unit"]])["facets"] if note["unit"] in positions else {}}
                 for note in notes.notes()
             ],
-            "labels": notes.labels(),
             "tags": labelling.tag_table(notes, table),
         }
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 @routes.post("/api/notes")
 async def add_note(request: web.Request) -> web.Response:
-    name, state, note = required(request), request.app[STATE], await read_body(request, NewNote)
+    note = await read_body(request, NewNote)
     if not note.tag.strip() and not note.comment.strip():
         raise ConfigError("a note needs a tag or a comment")
 
-    def work() -> dict[str, Any]:
-        run = state.run(name)
+    def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
             if file.status(note.unit) is None:
                 raise NotFound(f"there is no unit '{note.unit}' in this run")
         run.notes.add(note.unit, note.seq, note.author.strip(), note.tag.strip(), note.comment.strip())
         return {"notes": run.notes.notes(note.unit)}
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 @routes.post("/api/about")
@@ -129,35 +138,25 @@ async def describe_run(request: web.Request) -> web.Response:
 
 @routes.post("/api/notes/withdraw")
 async def withdraw_note(request: web.Request) -> web.Response:
-    name, state, withdrawal = required(request), request.app[STATE], await read_body(request, NoteWithdrawal)
-
-    def work() -> dict[str, Any]:
-        state.run(name).notes.withdraw(withdrawal.id)
-        return {}
-
-    return await respond(work)
+    withdrawal = await read_body(request, NoteWithdrawal)
+    return await respond_about_run(request, lambda run: run.notes.withdraw(withdrawal.id))
 
 
 @routes.get("/api/label/sets")
 async def get_draws(request: web.Request) -> web.Response:
-    name, state = required(request), request.app[STATE]
-
-    def work() -> dict[str, Any]:
-        run = state.run(name)
+    def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
             return {"sets": [labelling.draw_json(file, run.notes, draw) for draw in run.notes.draws()]}
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 @routes.post("/api/label/sets")
 async def add_draw(request: web.Request) -> web.Response:
     """Draw items from the finished units that have the facets in the address."""
-    name, state, new = required(request), request.app[STATE], await read_body(request, NewDraw)
-    query, _ = read_query(request.query)
+    new, query = await read_body(request, NewDraw), read_query(request.query)
 
-    def work() -> dict[str, Any]:
-        run = state.run(name)
+    def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
             number = len(run.notes.draws()) if new.seed is None else new.seed
             settings = DrawSettings(
@@ -170,50 +169,42 @@ async def add_draw(request: web.Request) -> web.Response:
             )
             return {"set": draw_items(file, run.notes, settings)}
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 @routes.get("/api/label")
 async def get_label_item(request: web.Request) -> web.Response:
-    name, state, rater = required(request), request.app[STATE], required(request, "rater")
-    set_id = _integer("set", required(request, "set"))
-
-    def work() -> dict[str, Any]:
-        run = state.run(name)
-        with run.file() as file:
-            return RaterView(file, run.notes, set_id, rater).next_item()
-
-    return await respond(work)
+    return await _next_item(request, _integer("set", required(request, "set")), required(request, "rater"))
 
 
 @routes.post("/api/label")
 async def add_labels(request: web.Request) -> web.Response:
     """Store the answers, and send the next item."""
-    name, state, labels = required(request), request.app[STATE], await read_body(request, NewLabels)
-
-    def work() -> dict[str, Any]:
-        run = state.run(name)
-        with run.file() as file:
-            view = RaterView(file, run.notes, labels.set, labels.rater)
-            view.store(labels.item, labels.scores, labels.choice, labels.comment)
-            return view.next_item()
-
-    return await respond(work)
+    new = await read_body(request, NewLabels)
+    return await _next_item(
+        request, new.set, new.rater, lambda view: view.store(new.item, new.scores, new.choice, new.comment)
+    )
 
 
 @routes.post("/api/label/undo")
 async def undo_labels(request: web.Request) -> web.Response:
     """Take back the rater's last item, and send it again."""
-    name, state, undo = required(request), request.app[STATE], await read_body(request, LabelUndo)
+    undo = await read_body(request, LabelUndo)
+    return await _next_item(request, undo.set, undo.rater, RaterView.undo)
 
-    def work() -> dict[str, Any]:
-        run = state.run(name)
+
+async def _next_item(
+    request: web.Request, draw: int, rater: str, change: Callable[[RaterView], None] = lambda view: None
+) -> web.Response:
+    """Change a rater's labels, and send the item that is next."""
+
+    def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
-            view = RaterView(file, run.notes, undo.set, undo.rater)
-            view.undo()
+            view = RaterView(file, run.notes, draw, rater)
+            change(view)
             return view.next_item()
 
-    return await respond(work)
+    return await respond_about_run(request, work)
 
 
 def _integer(name: str, text: str) -> int:

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,6 @@ class OpenRun:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes = NotesFile(path)
-        self._index: SearchIndex | None = None
         self._table: UnitTable | None = None
         self._stamp: FileStamp | None = None
         self._notes_version = -1
@@ -53,6 +52,10 @@ class OpenRun:
         self._cached_search = lru_cache(maxsize=32)(self._search)
         with RunFile.open(path) as file:
             self.size = int(file.rows("SELECT count(*) FROM units")[1][0][0])
+
+    @cached_property
+    def _index(self) -> SearchIndex:
+        return SearchIndex(self.path)
 
     def file(self) -> RunFile:
         # Opened and closed for every request, so that a run that ends meanwhile can merge its WAL into one file.
@@ -79,12 +82,17 @@ class OpenRun:
         self._refresh(self._table)
         return self._table
 
+    def loaded_table(self) -> UnitTable:
+        """The table, up to date; a large run's is waited for."""
+        table = self.table(wait=True)
+        assert table is not None
+        return table
+
     def _load(self) -> None:
         with self._lock:
             if self._table is None:
                 with self.file() as file:
                     table = UnitTable(file)
-                self._index = self._index or SearchIndex(self.path)
                 table.add(self._index.units())
                 self._table = table
 
@@ -117,21 +125,25 @@ class OpenRun:
     def _update_index(self) -> None:
         try:
             self._load()
-            assert self._index is not None
             assert self._table is not None
-            self._table.sort_common_keys()
+            self._sort_ahead(self._table)
             for batch in self._index.update() if self.size <= SMALL_RUN else self._indexed_elsewhere(self._index):
                 with self._lock:
                     self._table.add(batch)
                 self._cached_search.cache_clear()
                 if self._closed.is_set():
                     return
-            self._table.sort_common_keys()
+            self._sort_ahead(self._table)
             self._index_error = ""
         except (ParleyError, OSError, sqlite3.Error) as error:
             self._index_error = str(error)  # shown on the page, with the units indexed so far
         except Exception as error:
             self._index_error = find_damage(self.path) or f"indexing failed: {error!r}"
+
+    def _sort_ahead(self, table: UnitTable) -> None:
+        """Sort a large run before a request has to wait for it; a small one is sorted faster than the pauses take."""
+        if self.size > SMALL_RUN:
+            table.sort_common_keys()
 
     def _indexed_elsewhere(self, index: SearchIndex) -> Iterator[list[IndexedUnit]]:
         """Batches indexed in a process of its own, so that requests do not have to wait for the interpreter."""
@@ -151,33 +163,26 @@ class OpenRun:
             raise OSError(f"indexing failed: {complaint[-1] if complaint else process.returncode}")
 
     def _search(self, text: str, include_prompts: bool) -> int:
-        assert self._index is not None
         return bitmaps.from_positions(self._index.search(text, include_prompts=include_prompts), self.size)
 
-    def search(self, text: str, *, include_prompts: bool) -> int | None:
-        """The set of units that match the search; None without a search term."""
-        return self._cached_search(text, include_prompts) if fts_query(text) else None
+    def search(self, query: UnitQuery) -> int | None:
+        """The set of units that match the text search; None without a search term."""
+        return self._cached_search(query.q, query.prompts) if fts_query(query.q) else None
 
-    def page(self, query: UnitQuery, text: str, *, include_prompts: bool) -> dict[str, Any]:
-        """One page of units, with the counts of every filter and the progress of the index.
-
-        Args:
-            query: filters, order and page.
-            text: the text search, or "".
-            include_prompts: search prompts as well as replies.
-        """
+    def page(self, query: UnitQuery) -> dict[str, Any]:
+        """One page of units, with the counts of every filter and the progress of the index."""
         table = self.table()
         if table is None:
             page = self._first_page(query)
             self.start_indexing()  # afterwards: reading the table would slow the first page down
             return page
-        matches = self.search(text, include_prompts=include_prompts)
+        matches = self.search(query)
         with self._lock:
             page = table.page(query, matches) | self.progress(table)
         if matches is not None:
             with self.file() as file:
                 ids = [row["id"] for row in page["rows"]]
-                found = excerpts(file, ids, search_terms(text), include_prompts=include_prompts)
+                found = excerpts(file, ids, search_terms(query.q), include_prompts=query.prompts)
             for row in page["rows"]:
                 row["excerpt"] = found.get(row["id"])
         return page
@@ -220,8 +225,6 @@ class OpenRun:
             reporter: computes it in the background; without one, it is computed now.
             first: whether it goes before other runs.
         """
-        with self._lock:
-            self._index = self._index or SearchIndex(self.path)
         with self.file() as file:
             done = file.counts()["done"]
         cached = self._cached("headline")
@@ -242,14 +245,11 @@ class OpenRun:
 
     def _cached(self, key: str) -> dict[str, Any] | None:
         """What this version of Parley computed; another version's numbers may not be those of its report."""
-        assert self._index is not None
         stored: dict[str, Any] | None = self._index.load(key)
         return stored if stored is not None and stored.get("version") == __version__ else None
 
     def pictures(self) -> dict[str, str]:
         """The report's figures by name, as SVG; none until the report was made."""
-        with self._lock:
-            self._index = self._index or SearchIndex(self.path)
         return dict(self._index.load("pictures") or {})
 
     def comparison(self, other: Path, reporter: Reporter) -> dict[str, Any]:
@@ -259,8 +259,6 @@ class OpenRun:
             other: the other run's file.
             reporter: computes it in the background.
         """
-        with self._lock:
-            self._index = self._index or SearchIndex(self.path)
         cached = self._cached(comparison_key(other))
         if cached is not None and cached["done"] == units_done(self.path, other):
             return dict(cached["found"])

@@ -9,13 +9,13 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from parley import __version__
-from parley.viewer.api import PageParams
 from parley.viewer.notes_api import LabelUndo, NewAbout, NewDraw, NewLabels, NewNote, NoteWithdrawal
+from parley.viewer.table import UnitQuery
 
 routes = web.RouteTableDef()
 TEXT = {"type": "string"}
 PAGE_PARAMS = "page parameters"
-"""Stands for all fields of `api.PageParams`, and for two of the filters (f.FACET, d.FIGURE)."""
+"""Stands for all fields of `UnitQuery`, with two examples of its filters (f.FACET, d.FIGURE)."""
 READS: dict[str, tuple[str, ...]] = {
     "/api/runs": (),
     "/api/run": ("run",),
@@ -65,7 +65,8 @@ def openapi_description() -> dict[str, Any]:
 
 
 def _operation(names: tuple[str, ...]) -> dict[str, Any]:
-    page_params = PageParams.model_json_schema()["properties"] | {"f.phase": TEXT, "d.status": TEXT}
+    page_params = UnitQuery.model_json_schema()["properties"] | {"f.phase": TEXT, "d.status": TEXT}
+    del page_params["filters"]
     parameters = []
     for name in names:
         if name == PAGE_PARAMS:

@@ -23,8 +23,8 @@ from parley.runs.notes import NotesFile
 from parley.viewer.headline import comparison, headline
 from parley.viewer.index import SearchIndex
 
-FAILED = "the report could not be made: try parley report"
-NOT_COMPARED = "the runs could not be compared: try parley compare"
+FAILED = "the report could not be computed: run parley report to see why"
+NOT_COMPARED = "the runs could not be compared: run parley compare to see why"
 
 
 DONE = "done"

@@ -3,6 +3,7 @@ broken, with the reason."""
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -93,6 +94,7 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
             _, errors = file.rows(
                 "SELECT error, count(*) FROM units WHERE status = 'failed' GROUP BY error ORDER BY 2 DESC LIMIT 5"
             )
+            _, labels = file.rows("SELECT substr(name, 7), text FROM prompts WHERE name LIKE 'label/%'")
         config = info["config"]
         return {
             **base,
@@ -102,6 +104,7 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
             "measures": [asdict(measure) for measure in measures_of(info)],
             "config": config,
             "versions": info.get("versions"),
+            "wordings": {wording: in_words(text) for wording, text in labels},
             "units": units,
             "started": events[0][0] if events else None,
             "last_event": {"at": events[-1][0], "kind": events[-1][1], "detail": events[-1][2]} if events else None,
@@ -113,6 +116,12 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
     except (ParleyError, KeyError, ValueError, TypeError) as error:
         reason = str(error) if isinstance(error, ParleyError) else f"{path} is not a complete run file ({error!r})"
         return {**base, "broken": reason.replace(f"{path}", path.name)}
+
+
+def in_words(template: str) -> str:
+    """A label's wording with a gap in place of the identity: "Answer, written by …:"."""
+    text = template.replace("{answer}", "Answer").replace("{a} ", "a ")
+    return " ".join(re.sub(r"\{\w+\}", "…", text).split())
 
 
 def run_state(path: Path, units: dict[str, int]) -> str:

@@ -11,8 +11,9 @@ import math
 import time
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from pydantic import BaseModel, Field
 
 from parley.runs import RunFile
 from parley.viewer import bitmaps
@@ -30,20 +31,23 @@ PAUSE_SECONDS = 0.1
 """Pause between two background sorts, since each one keeps requests waiting."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class UnitQuery:
-    """Which units to show, and in which order."""
+class UnitQuery(BaseModel, frozen=True):
+    """Which units to show, and in which order: the parameters of a page's address."""
 
-    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    filters: Mapping[str, Sequence[str]] = {}
     """Accepted values by filter: "f.phase" for a facet, "d.flip" for a figure."""
     judge: str = PANEL
     """Whose figures are shown, filtered and sorted by."""
-    low: float | None = None
-    high: float | None = None
+    low: float | None = Field(None, allow_inf_nan=False)
+    high: float | None = Field(None, allow_inf_nan=False)
     sort: str = "position"
-    descending: bool = False
-    page: int = 0
-    size: int = 50
+    desc: bool = False
+    page: int = Field(0, ge=0)
+    size: int = Field(50, ge=1, le=500)
+    q: str = Field("", max_length=500)
+    """The text search."""
+    prompts: bool = False
+    """Search prompts as well as replies."""
 
 
 class JudgeFigures:
@@ -187,7 +191,7 @@ class UnitTable:
         """Sort by the keys most used, before a request has to wait for it."""
         for key in ("score", "margin", "tokens", "latency"):
             for descending in (False, True):
-                self._order(UnitQuery(sort=key, descending=descending))
+                self._order(UnitQuery(sort=key, desc=descending))
                 time.sleep(PAUSE_SECONDS)
 
     def figures(self, judge: str) -> JudgeFigures:
@@ -291,10 +295,9 @@ class UnitTable:
 
     def _sort_values(self, query: UnitQuery) -> Sequence[Any] | None:
         key, figures = query.sort, self.figures(query.judge)
-        if key in ("score", "margin"):
-            return figures.score if key == "score" else figures.margin
-        if key in ("choice", "parse", "flip"):
-            return {"choice": figures.choice, "parse": figures.parse, "flip": figures.flip}[key]
+        if key in ("score", "margin", "choice", "parse", "flip"):
+            values: Sequence[Any] = getattr(figures, key)
+            return values
         if key == "id":
             return self.ids
         if key in UnitUsage._fields:
@@ -311,16 +314,16 @@ class UnitTable:
         """
         planned = self.status.get("planned", 0)
         values = self._sort_values(query)
-        if values is None and not (planned or query.descending):
+        if values is None and not (planned or query.desc):
             return None
-        key = (query.sort, query.judge, query.descending)
+        key = (query.sort, query.judge, query.desc)
         if key not in self._orders:
             if values is None:
-                ordered = list(range(self.size))[:: -1 if query.descending else 1]
+                ordered = list(range(self.size))[:: -1 if query.desc else 1]
             else:
                 # A missing figure is None, or NaN, which is not equal to itself.
                 ordered = [position for position, value in enumerate(values) if value is not None and value == value]
-                ordered.sort(key=values.__getitem__, reverse=query.descending)
+                ordered.sort(key=values.__getitem__, reverse=query.desc)
                 ordered += sorted(set(range(self.size)).difference(ordered)) if len(ordered) < self.size else ()
             if planned:
                 ordered.sort(key=bitmaps.bits(planned, self.size).__getitem__)

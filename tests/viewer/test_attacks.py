@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import socket
 import sqlite3
 import time
 from contextlib import closing
+from itertools import count
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -18,7 +19,7 @@ from parley.viewer import api, server
 from parley.viewer.openapi import openapi_description
 from parley.viewer.server import make_app
 
-JSON = "application/json"
+NUMBERS = count()
 
 
 def send(address, raw, timeout=30.0):
@@ -46,8 +47,17 @@ WRITE = (b"Content-Type: application/json",)
 
 
 @pytest.fixture
-def address(runs, viewer):
-    return viewer(runs)
+def address(shared_viewer):
+    return shared_viewer
+
+
+@pytest.fixture
+def run(malibu, shelf):
+    """A run of this test alone, in the folder that is served."""
+    path = Path(shutil.copy(malibu, shelf / f"attacked-{next(NUMBERS)}.sqlite"))
+    yield path
+    for file in shelf.glob(f"{path.stem}.*"):
+        file.unlink()
 
 
 # Other sites' pages
@@ -79,10 +89,10 @@ def test_the_viewers_own_pages_may_read(address, site):
         (),
     ],
 )
-def test_other_sites_pages_may_not_write(address, runs, headers):
+def test_other_sites_pages_may_not_write(address, malibu, headers):
     for path in ("/api/notes", "/api/notes/withdraw", "/api/label", "/api/label/undo", "/api/label/sets"):
         assert request(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
-    assert not (runs / "quick.notes.sqlite").exists()
+    assert not NotesFile(malibu).path.exists()
 
 
 @pytest.mark.parametrize(
@@ -122,11 +132,11 @@ PATHS = [
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_no_run_name_leads_out_of_the_folder(address, runs, name):
-    shutil.copy(runs / "quick.sqlite", runs.parent / "secret.sqlite")
+def test_no_run_name_leads_out_of_the_folder(address, malibu, shelf, name):
+    secret = Path(shutil.copy(malibu, shelf.parent / "secret.sqlite"))
     for path in ("run", "units", "pulse", "headline", "export", "notes"):
         assert request(address, f"/api/{path}?run={quote(name, safe='%')}")[0] == 404
-    assert not (runs.parent / "secret.notes.sqlite").exists()
+    assert not NotesFile(secret).path.exists()
 
 
 @pytest.mark.parametrize(
@@ -145,11 +155,11 @@ def test_only_static_files_are_served(address, name):
      b'{"unit": "x", "tag": "t", "seq": 9223372036854775808}', b'{"unit": "x", "tag": "t", "more": 1}',
      b'{"unit": 7, "tag": "t"}', b'{"unit": "x", "tag": "' + b"t" * 100 + b'"}'],
 )  # fmt: skip
-def test_an_invalid_note_gets_a_one_line_error(address, runs, body):
+def test_an_invalid_note_gets_a_one_line_error(address, malibu, body):
     status, text = request(address, "/api/notes?run=quick.sqlite", *WRITE, method=b"POST", body=body)
     assert status in (400, 403)
     assert "Traceback" not in text
-    assert not (runs / "quick.notes.sqlite").exists()
+    assert not NotesFile(malibu).path.exists()
 
 
 def test_an_unknown_charset_is_ignored(address):
@@ -173,11 +183,11 @@ def test_an_unknown_charset_is_ignored(address):
         {"rater": ""},
     ],
 )
-def test_an_invalid_label_is_refused(address, fields):
-    created = request(address, "/api/label/sets?run=quick.sqlite", *WRITE, method=b"POST", body=b'{"count": 2}')
-    assert created[0] == 200
+def test_an_invalid_label_is_refused(address, run, fields):
+    path = f"?run={run.name}"
+    assert request(address, f"/api/label/sets{path}", *WRITE, method=b"POST", body=b'{"count": 2}')[0] == 200
     body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "scores": [[0, "Accuracy", 5]], **fields}).encode()
-    assert request(address, "/api/label?run=quick.sqlite", *WRITE, method=b"POST", body=body)[0] == 400
+    assert request(address, f"/api/label{path}", *WRITE, method=b"POST", body=body)[0] == 400
 
 
 def test_large_requests_are_refused(address):
@@ -219,11 +229,11 @@ def test_idle_connections_do_not_block_others(address):
 # The OpenAPI description
 
 
-def test_the_openapi_description_is_complete(runs):
+def test_the_openapi_description_is_complete(shelf):
     described = {
         (method.upper(), path) for path, operations in openapi_description()["paths"].items() for method in operations
     }
-    routes = make_app(runs).router.routes()
+    routes = make_app(shelf).router.routes()
     served = {(route.method, route.resource.canonical) for route in routes if route.method != "HEAD"}
     assert {(method, path) for method, path in served if path.startswith("/api/")} == described
 
@@ -237,36 +247,35 @@ def test_the_openapi_description_is_served(address):
 # Malicious run files
 
 
-def test_a_damaged_run_is_reported(address, runs):
-    with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
+def test_a_damaged_run_is_reported(address, run):
+    with closing(sqlite3.connect(run)) as db:
         db.execute("DELETE FROM checks")
         db.execute("UPDATE messages SET parsed = '{'")
         db.commit()
         unit = db.execute("SELECT id FROM units WHERE status = 'done'").fetchone()[0]
-    status, text = request(address, f"/api/unit?run=quick.sqlite&unit={quote(unit)}")
-    assert (status, json.loads(text)["error"]) == (
-        500,
-        "quick.sqlite is damaged: messages.parsed has an invalid value",
-    )
+    status, text = request(address, f"/api/unit?run={run.name}&unit={quote(unit)}")
+    found = (status, json.loads(text)["error"])
+    assert found == (500, f"{run.name} is damaged: messages.parsed has an invalid value")
 
 
-def test_viewing_a_run_executes_none_of_its_code(address, runs, monkeypatch):
-    monkeypatch.chdir(runs)
-    (runs / "evil.py").write_text("import pathlib\npathlib.Path('stolen').touch()\nclass Panel: pass\n")
-    with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
+def test_viewing_a_run_executes_none_of_its_code(address, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil.py").write_text("import pathlib\npathlib.Path('stolen').touch()\nclass Panel: pass\n")
+    with closing(sqlite3.connect(run)) as db:
         db.execute("UPDATE run SET value = '\"mine\"' WHERE key = 'study'")
         db.execute("UPDATE run SET value = '\"evil.py:Panel\"' WHERE key = 'target'")
         db.commit()
-    assert request(address, "/api/headline?run=quick.sqlite")[0] == 200
-    assert not (runs / "stolen").exists()
+    for path in ("headline", "config"):
+        assert request(address, f"/api/{path}?run={run.name}")[0] == 200
+    assert not (tmp_path / "stolen").exists()
 
 
-def test_errors_contain_no_absolute_path(address, runs):
-    (runs / "cut.sqlite").write_bytes(b"SQLite format 3\x00 and then nothing")
-    status, text = request(address, "/api/run?run=cut.sqlite")
+def test_errors_contain_no_absolute_path(address, run, shelf):
+    run.write_bytes(b"SQLite format 3\x00 and then nothing")
+    status, text = request(address, f"/api/run?run={run.name}")
     assert status == 200
     assert "broken" in text
-    assert not re.search(re.escape(str(runs)), text)
+    assert str(shelf) not in text
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -281,18 +290,18 @@ NOTES = {
 
 
 @pytest.fixture
-def noted(runs):
-    notes = NotesFile(runs / "quick.sqlite")
+def noted(run):
+    notes = NotesFile(run)
     notes.add("p1", None, "Ada", "odd", "look")
     return notes
 
 
 @pytest.mark.parametrize("name", NOTES)
-def test_notes_that_bring_sql_of_their_own_are_refused(address, noted, name):
+def test_notes_that_bring_sql_of_their_own_are_refused(address, run, noted, name):
     with closing(sqlite3.connect(noted.path)) as db:
         db.executescript(NOTES[name])
     before = noted.path.read_bytes()
-    status, text = request(address, "/api/notes?run=quick.sqlite")
+    status, text = request(address, f"/api/notes?run={run.name}")
     assert status >= 400
     assert "that Parley did not write" in json.loads(text)["error"]
     with pytest.raises(NotesError, match="that Parley did not write"):
@@ -300,13 +309,13 @@ def test_notes_that_bring_sql_of_their_own_are_refused(address, noted, name):
     assert noted.path.read_bytes() == before
 
 
-def test_notes_cannot_have_a_file_of_yours_deleted(address, noted, tmp_path):
+def test_notes_cannot_have_a_file_of_yours_deleted(address, run, noted, tmp_path):
     from tests.parley.test_foreign_files import journal
 
     mine = tmp_path / "mine.txt"
     mine.write_text("years of work")
     noted.path.with_name(noted.path.name + "-journal").write_bytes(journal(noted.path, names=mine))
-    status, text = request(address, "/api/notes?run=quick.sqlite")
+    status, text = request(address, f"/api/notes?run={run.name}")
     assert status >= 400
     assert "names another file" in json.loads(text)["error"]
     with pytest.raises(NotesError, match="names another file"):
@@ -314,8 +323,8 @@ def test_notes_cannot_have_a_file_of_yours_deleted(address, noted, tmp_path):
     assert mine.exists()
 
 
-def test_a_database_in_the_place_of_notes_is_not_written_to(runs):
-    notes = NotesFile(runs / "quick.sqlite")
+def test_a_database_in_the_place_of_notes_is_not_written_to(run):
+    notes = NotesFile(run)
     with closing(sqlite3.connect(notes.path)) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")
     before = notes.path.read_bytes()
@@ -324,12 +333,12 @@ def test_a_database_in_the_place_of_notes_is_not_written_to(runs):
     assert notes.path.read_bytes() == before
 
 
-def test_a_run_with_a_changed_unit_is_said_to_be_damaged(address, runs):
-    with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
+def test_a_run_with_a_changed_unit_is_said_to_be_damaged(address, run, shelf):
+    with closing(sqlite3.connect(run)) as db:
         unit = db.execute("SELECT id FROM units WHERE status = 'done'").fetchone()[0]
         db.execute("UPDATE verdicts SET value = value + 1 WHERE unit = ?", (unit,))
         db.commit()
-    status, text = request(address, f"/api/unit?run=quick.sqlite&unit={quote(unit)}")
+    status, text = request(address, f"/api/unit?run={run.name}&unit={quote(unit)}")
     assert status == 500
-    assert json.loads(text)["error"].startswith(f"quick.sqlite is damaged: unit '{unit}'")
-    assert str(runs) not in text
+    assert json.loads(text)["error"].startswith(f"{run.name} is damaged: unit '{unit}'")
+    assert str(shelf) not in text

@@ -28,16 +28,16 @@ def ballot(scenario: str, identity: str, score: float, phase: int = 1) -> Record
     return Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(turns, "done"), (verdict,)))
 
 
-@pytest.fixture
-def silent(tmp_path, build):
+@pytest.fixture(scope="module")
+def silent(shelf, build):
     records = [ballot(*key, score) for key, score in SCORES.items()]
-    return build.write_run(tmp_path / "silent.sqlite", [*records, ballot("even", "black", 9.0, phase=3)])
+    return build.write_run(shelf / "grid.sqlite", [*records, ballot("even", "black", 9.0, phase=3)])
 
 
 def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent):
     run = OpenRun(silent)
     assert run.wait_until_indexed(60)
-    found = grid(run.table(wait=True), UnitQuery())
+    found = grid(run.loaded_table(), UnitQuery())
     run.close()
     assert (found["row_facet"], found["column_facet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
     assert found["columns"] == ["black", "white", "<b>x</b>"]
@@ -48,13 +48,13 @@ def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent):
 
 def test_a_study_without_scores_has_no_grid(tmp_path, build):
     run = OpenRun(build.write_run(tmp_path / "loop.sqlite", [build.critique_loop()]))
-    assert grid(run.table(wait=True), UnitQuery())["rows"] == []
+    assert grid(run.loaded_table(), UnitQuery())["rows"] == []
     run.close()
 
 
-def test_the_grid_is_read_by_keys_and_shows_the_words(silent, viewer, open_page):
+def test_the_grid_is_read_by_keys_and_shows_the_words(silent, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
-    page = open_page(viewer(silent) + "run?run=silent.sqlite&tab=grid")
+    page = open_page(shared_viewer + "run?run=grid.sqlite&tab=grid")
     expect(page.locator(".grid-about")).to_contain_text("Wide · black: 2.00")
     page.keyboard.press("j")
     page.keyboard.press("ArrowRight")
@@ -68,9 +68,9 @@ def test_the_grid_is_read_by_keys_and_shows_the_words(silent, viewer, open_page)
     assert page.locator(".heat b:has-text('x')").count() == 0, "what a file says is text"
 
 
-def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent, viewer, open_page):
+def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
-    page = open_page(viewer(silent) + "run?run=silent.sqlite")
+    page = open_page(shared_viewer + "run?run=grid.sqlite")
     asked = []
 
     def answer(route):
@@ -94,7 +94,7 @@ PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"
 SHOWN = "Situation:\nIt rains.\n\nAnswer A:\nStay.\n\n(By a man)\n\nAnswer B:\nGo.\n\n(By a woman)\n\nWhich:\nA or B?"
 
 
-def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(tmp_path, build, viewer, open_page):
+def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(shelf, build, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
     record = ballot("rain", "man", 0.5, phase=2)
     expected = {"preferred=A": 0.62, "preferred=B": 0.38, "preferred on scale": 1.0, "preferred log-odds": 0.5}
@@ -105,8 +105,10 @@ def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(tmp_path, build,
         Verdict(**common, metric="log-odds", value=0.5),
     )
     outcome = Outcome(Transcript(turns, "0 rounds completed"), found)
-    path = build.write_run(tmp_path / "pair.sqlite", [replace(record, outcome=outcome)], prompts={"prompt/pair": PAIR})
-    page = open_page(viewer(path) + f"unit?run=pair.sqlite&unit={record.unit.id}")
+    path = build.write_run(
+        shelf / "silent-pair.sqlite", [replace(record, outcome=outcome)], prompts={"prompt/pair": PAIR}
+    )
+    page = open_page(shared_viewer + f"unit?run={path.name}&unit={record.unit.id}")
     parts = page.locator(".material .part")
     expect(parts).to_have_count(4)
     for nth, words in enumerate(("It rains.", "Stay.\n\n(By a man)", "Go.\n\n(By a woman)", "Which:\nA or B?")):
@@ -117,8 +119,8 @@ def test_a_silent_pair_has_both_answers_and_an_axis_of_log_odds(tmp_path, build,
     expect(page.get_by_role("group", name="parsed reply")).to_contain_text("A62%B38%")
 
 
-def test_the_axis_of_a_silent_score_is_the_scale_that_was_asked_for(silent, viewer, open_page):
+def test_the_axis_of_a_silent_score_is_the_scale_that_was_asked_for(silent, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
-    page = open_page(viewer(silent) + "unit?run=silent.sqlite&unit=s1/even/black")
+    page = open_page(shared_viewer + "unit?run=grid.sqlite&unit=s1/even/black")
     expect(page.locator(".matrix figcaption")).to_have_text("Overall by judge, 1 to 9")
     assert page.locator(".matrix .axis text").all_text_contents() == ["1", "3", "5", "7", "9"]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
 
-import parley
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.reports.export.settings import Settings
@@ -21,43 +19,18 @@ from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
 from parley.viewer.labelling import agreement, given_answers
 
-BBQ_ROW = {
-    "example_id": 1, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig",
-    "category": "Age", "context": "Two met.", "question": "Who forgot?", "label": 2,
-    "ans0": "The old man", "ans1": "The boy", "ans2": "Not known",
-    "answer_info": {"ans0": ["old man", "old"], "ans1": ["boy", "nonOld"], "ans2": ["Not known", "unknown"]},
-    "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-}  # fmt: skip
-
-
-def run_study(name, path, **options):
-    thread = threading.Thread(target=lambda: parley.run(name, out=str(path), **options))
-    thread.start()
-    thread.join()
-    return RunFile.open(path)
-
 
 @pytest.fixture(scope="module")
-def bbq(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bbq")
-    (folder / "Age.jsonl").write_text(json.dumps(BBQ_ROW))
-    model = "sim/any?base=5&round=-2&noise=0"
-    with run_study("bbq", folder / "b.sqlite", data=str(folder), method=["default", "mabrf"], model=model) as file:
-        yield file
-
-
-@pytest.fixture(scope="module")
-def silent(tmp_path_factory):
+def silent(tmp_path_factory, build):
     path = tmp_path_factory.mktemp("silent") / "s.sqlite"
     options = {"suite": "quick", "design": "silent", "identities": ["female", "male"], "yardstick": "off", "limit": 5}
-    run_study("malibu", path, model="sim/judge", phases=[1, 2], **options).close()
-    return path
+    return build.run_study("malibu", path, model="sim/judge", phases=[1, 2], **options)
 
 
 @pytest.fixture(scope="module")
-def debate(tmp_path_factory):
+def debate(tmp_path_factory, build):
     options = {"topics": 1, "rounds": 2, "model": "sim/any?base=4&round=-1"}
-    with run_study("rldf", tmp_path_factory.mktemp("rldf") / "d.sqlite", **options) as file:
+    with RunFile.open(build.run_study("rldf", tmp_path_factory.mktemp("rldf") / "d.sqlite", **options)) as file:
         yield file
 
 
@@ -87,11 +60,11 @@ def test_a_pair_is_two_answers_and_a_choice_not_the_judges_prompt(malibu):
 
 
 def test_a_question_is_answered_by_the_rater_and_a_chain_is_scored(bbq):
-    question = label_item(bbq, only_unit(bbq, "%default%"))
+    with RunFile.open(bbq) as file:
+        question, chain = (label_item(file, only_unit(file, like)) for like in ("%default%", "%mabrf%"))
     assert question.task == (("Context", "Two met."), ("Question", "Who forgot?"))
     assert question.texts == ()
     assert given_answers(question, [], "2") == [("", "answer", 2.0, None, "Not known")]
-    chain = label_item(bbq, only_unit(bbq, "%mabrf%"))
     assert [metric.name for metric in chain.metrics] == ["bias", "relevancy"]
     assert chain.texts[0].text.startswith("1. To put it neutrally"), "the accepted draft"
 
@@ -154,13 +127,13 @@ def test_a_silent_ballot_shows_people_the_answer_without_its_label_or_verdict(si
     assert not re.search(r"\b(female|male|woman|man)\b|only the number", shown)
 
 
-def test_ten_items_are_labelled_by_single_keys(silent, tmp_path, viewer, open_page):
+def test_ten_items_are_labelled_by_single_keys(silent, shelf, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
-    path = Path(shutil.copy(silent, tmp_path / "silent.sqlite"))
+    path = Path(shutil.copy(silent, shelf / "keys.sqlite"))
     notes = NotesFile(path)
     with RunFile.open(path) as file:
         draw_items(file, notes, DrawSettings(count=10, seed=3))
-    page = open_page(viewer(tmp_path) + "label?run=silent.sqlite&set=1")
+    page = open_page(shared_viewer + "label?run=keys.sqlite&set=1")
     page.get_by_label("your name").fill("Ada")
     page.keyboard.press("Enter")
     for item in range(10):
@@ -182,7 +155,7 @@ def test_ten_items_are_labelled_by_single_keys(silent, tmp_path, viewer, open_pa
             assert page.locator("input:checked:not([type=checkbox])").count() == 0
             page.get_by_label("single keys").check()
         page.keyboard.press("B" if is_pair else "x")
-    expect(page.locator("main")).to_contain_text("You have labelled all 10 items of draw 1, and skipped 1 of them")
+    expect(page.locator("main")).to_contain_text("You have finished all 10 items of draw 1 and skipped 1 of them")
     labels = notes.labels()
     assert len(labels) == 10, "one question and one key each"
     assert {(row["value"], row["text"]) for row in labels} == {(10.0, None), (0.0, "B"), (None, None)}
@@ -191,18 +164,49 @@ def test_ten_items_are_labelled_by_single_keys(silent, tmp_path, viewer, open_pa
     assert all(row["probability"] == pytest.approx(10 / 15) for row in labels)
 
 
-def test_pairs_may_be_scored_too_one_key_a_score(runs, viewer, open_page):
+def test_pairs_may_be_scored_too_one_key_a_score(malibu, shelf, shared_viewer, open_page):
     expect = pytest.importorskip("playwright.sync_api").expect
-    notes = NotesFile(runs / "quick.sqlite")
-    with RunFile.open(runs / "quick.sqlite") as file:
+    path = Path(shutil.copy(malibu, shelf / "scored.sqlite"))
+    notes = NotesFile(path)
+    with RunFile.open(path) as file:
         draw_items(file, notes, DrawSettings(count=1, scores=True, filters={"f.phase": ["2"]}))
-    page = open_page(viewer(runs) + "label?run=quick.sqlite&set=1&rater=Ada")
+    page = open_page(shared_viewer + "label?run=scored.sqlite&set=1&rater=Ada")
     expect(page.locator(".sides article")).to_have_count(2)
     assert page.locator(".sides mark.only").count() > 4
     page.get_by_role("button", name="Save and continue").click()
-    expect(page.get_by_role("alert")).to_contain_text("9 answers missing")
+    expect(page.get_by_role("alert")).to_contain_text("9 answers are missing")
     page.keyboard.type("b12345678")
-    expect(page.locator("main")).to_contain_text("You have labelled all 1 item of draw 1")
+    expect(page.locator("main")).to_contain_text("You have finished the only item of draw 1")
     stored = {(row["subject"], row["question"]): row["value"] for row in notes.labels()}
     assert (stored["", "preferred"], stored["A", "Creativity"], stored["B", "Creativity"]) == (0.0, 1.0, 2.0)
     assert stored["B", "Reliability"] == 8.0
+
+
+def test_blind_labelling_hides_identities_and_measures_agreement(malibu, shelf, shared_viewer, open_page):
+    expect = pytest.importorskip("playwright.sync_api").expect
+    path = Path(shutil.copy(malibu, shelf / "blind.sqlite"))
+    page = open_page(shared_viewer + "label?run=blind.sqlite")
+    page.get_by_label("number of items").fill("20")
+    page.get_by_label("also score each answer").check()
+    page.get_by_role("button", name="Draw").click()
+    expect(page.get_by_role("heading", name="Draw 1: 6 items")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("20 were asked for, but the 9 units show only 6 different texts")
+    for rater, items in (("Ada", 6), ("Ben", 2)):
+        page.goto(f"{shared_viewer}label?run=blind.sqlite&set=1&rater={rater}")
+        for item in range(items):
+            expect(page.locator("h1")).to_have_text(f"{item + 1} of 6")
+            shown = page.locator("main").inner_text().lower()
+            assert not re.search(r"\b(female|male|sim/judge|examiner)\b", shown)
+            assert rater == "Ada" or "ada" not in shown, "raters see nothing of each other"
+            assert "answer" in shown
+            assert "assign a score" not in shown, "the judges' instructions are not for raters"
+            for group in page.get_by_role("radiogroup").all():
+                group.locator("label").nth(min(item, group.locator("label").count() - 1)).click()
+            page.get_by_role("button", name="Save and continue").click()
+        expect(page.locator("main")).to_contain_text("You have finished all 6 items" if items == 6 else "3 of 6")
+    page.goto(shared_viewer + "label?run=blind.sqlite")
+    expect(page.locator("main")).to_contain_text("Agreement between raters (2)")
+    expect(page.locator("main")).to_contain_text("Krippendorff's α")
+    labels = NotesFile(path).labels()
+    assert len({row["unit"] for row in labels}) == 6
+    assert len({(row["unit"], row["rater"]) for row in labels}) == 8

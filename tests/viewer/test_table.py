@@ -71,9 +71,7 @@ def test_requests_at_the_same_moment_wait_for_one_indexing(runs, monkeypatch):
 
 def test_filters_and_counts_match_sql(runs, open_run):
     run = runs / "quick.sqlite"
-    page = open_run(run).page(
-        UnitQuery(filters={"f.phase": ["1"], "f.identity": ["female"]}), "", include_prompts=False
-    )
+    page = open_run(run).page(UnitQuery(filters={"f.phase": ["1"], "f.identity": ["female"]}))
     with closing(sqlite3.connect(run)) as db:
         phase, identity = "json_extract(facets, '$.phase')", "json_extract(facets, '$.identity')"
         both = db.execute(
@@ -85,7 +83,7 @@ def test_filters_and_counts_match_sql(runs, open_run):
 
 
 def test_scores_are_the_last_rounds_mean_and_missing_ones_sort_last(runs, open_run, tmp_path, build):
-    page = open_run(runs / "quick.sqlite").page(UnitQuery(sort="score", descending=True), "", include_prompts=False)
+    page = open_run(runs / "quick.sqlite").page(UnitQuery(sort="score", desc=True))
     with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
         rows = db.execute(
             "SELECT unit, avg(value) FROM verdicts WHERE round = 2 GROUP BY unit ORDER BY 2 DESC"
@@ -100,7 +98,7 @@ def test_scores_are_the_last_rounds_mean_and_missing_ones_sort_last(runs, open_r
         ],
     )
     for descending in (False, True):
-        rows = open_run(path).page(UnitQuery(sort="score", descending=descending), "", include_prompts=False)["rows"]
+        rows = open_run(path).page(UnitQuery(sort="score", desc=descending))["rows"]
         assert [(row["score"], row["parse"]) for row in rows] == [(6.0, "ok"), (None, "refused")]
 
 
@@ -117,7 +115,7 @@ def test_a_score_range_excludes_units_without_a_score(tmp_path, build, open_run)
         build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", status="unparsed")]),
         build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "A")]),
     ]
-    page = open_run(build.write_run(tmp_path / "r.sqlite", records)).page(UnitQuery(low=0.0), "", include_prompts=False)
+    page = open_run(build.write_run(tmp_path / "r.sqlite", records)).page(UnitQuery(low=0.0))
     assert [row["id"] for row in page["rows"]] == ["p2/s2/o0"]
 
 
@@ -126,8 +124,8 @@ def test_search_supports_phrases_prefixes_and_excluded_words(tmp_path, build, op
     records = [build.pair_unit(build.pair(n, 0), [build.JudgeReply("One", "A", text)]) for n, text in texts.items()]
     run = open_run(build.write_run(tmp_path / "words.sqlite", records))
 
-    def found(text, include_prompts=False):
-        rows = run.page(UnitQuery(), text, include_prompts=include_prompts)["rows"]
+    def found(text, prompts=False):
+        rows = run.page(UnitQuery(q=text, prompts=prompts))["rows"]
         return [row["position"] + 1 for row in rows]
 
     assert found("clear calm") == [1, 2]
@@ -135,7 +133,7 @@ def test_search_supports_phrases_prefixes_and_excluded_words(tmp_path, build, op
     assert found("cal*") == [1, 2]
     assert found("clear -cafe") == [2], "accents do not matter"
     assert found("answered") == [], "prompts are not searched"
-    assert found("answered", include_prompts=True) == [1, 2, 3]
+    assert found("answered", prompts=True) == [1, 2, 3]
     assert found("nowhere") == []
 
 
@@ -285,7 +283,7 @@ def test_only_whole_words_are_redacted():
 def test_a_large_run_is_indexed_in_a_process_of_its_own(tmp_path, build, open_run, monkeypatch):
     monkeypatch.setattr("parley.viewer.open_run.SMALL_RUN", 2)
     run = open_run(build.flipping(tmp_path / "flips.sqlite"))
-    page = run.page(UnitQuery(judge="Three"), "marm*", include_prompts=False)
+    page = run.page(UnitQuery(judge="Three", q="marm*"))
     assert [(row["id"], row["flip"]) for row in page["rows"]] == [("p2/s1/o1", "flipped")]
     assert (page["indexed"], page["index_error"]) == (4, "")
 

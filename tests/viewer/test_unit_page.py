@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from parley.cli import main
-from parley.judging import Outcome
-from parley.runs import RunFile
+from parley.agents import Transcript, Turn
+from parley.judging import Outcome, Unit, Verdict
+from parley.runs import Record, RunFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -74,6 +74,9 @@ def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
         facets,
     )
     assert titles == [title for _, title in TITLES]
+    meanings = page.evaluate("async () => (await import('/static/facets.js')).GLOSSARY")
+    glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text("utf-8")
+    assert [word for word, meaning in meanings.items() if f"| **{word}** | {meaning} |" not in glossary] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -130,7 +133,7 @@ def replace_calls(turn, names):
     )
 
 
-def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(tmp_path, viewer, open_page, build):
+def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(shelf, shared_viewer, open_page, build):
     task = "Say whether the first answer gives the staff a clear and simple order of steps."
     quoted = "The first answer gives the staff a clear and simple order of steps"
     remark = "It names every risk before it says what anyone should do about them."
@@ -141,11 +144,11 @@ def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(tmp
         build.JudgeReply("Four", "A", f"{quoted}, and no more."),
     ]
     record = heard(build.pair_unit(build.pair(1, 0), replies, task), {"Two": ["One"], "Four": ["Two"]})
-    build.write_run(tmp_path / "echo.sqlite", [record])
-    page = open_page(f"{viewer(tmp_path)}unit?run=echo.sqlite&unit={record.unit.id}")
+    build.write_run(shelf / "echo.sqlite", [record])
+    page = open_page(f"{shared_viewer}unit?run=echo.sqlite&unit={record.unit.id}")
     lines = page.locator(".echoes li")
     expect(lines).to_have_count(2)
-    expect(lines.nth(0)).to_have_text("Two, round 1 gives the same scores as One, and repeats 11 words of One")
+    expect(lines.nth(0)).to_have_text("Two, round 1 gives the same scores as One, and repeats 11 of One's words")
     expect(lines.nth(1)).to_have_text("Four, round 1 gives the same scores as Two")
     expect(page.locator("#m2 mark.echo")).to_have_text("it names every risk before it says what anyone should do")
     lines.nth(0).locator("a").press("Enter")
@@ -174,23 +177,118 @@ def test_the_drawer_shows_a_transcript_beside_the_list(shared_viewer, open_page)
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
-def test_a_hostile_transcript_is_text_in_the_drawer_too(tmp_path, viewer, open_page, build):
-    build.hostile(tmp_path / "hostile.sqlite")
-    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite&tab=units")
+def test_a_hostile_transcript_is_shown_as_text(shelf, shared_viewer, open_page, build):
+    build.hostile(shelf / "hostile.sqlite")
+    page = open_page(shared_viewer + "run?run=hostile.sqlite&tab=units")
     expect(page.locator("a.unit")).to_have_text("who <i>x</i> · phase 2")
     page.keyboard.press("v")
     expect(page.locator(".drawer .message")).to_have_count(6)
-    assert page.evaluate("window.stolen") is None
     assert page.locator(".drawer script, .drawer img, .drawer base").count() == 0
+    page.keyboard.press("Escape")
+    page.locator("a.unit").click()
+    expect(page.locator(".message")).to_have_count(6)
+    for text in build.HOSTILE[:2]:
+        expect(page.locator(".reply .prose", has_text=text).first).to_be_attached()
+    assert page.evaluate("window.stolen") is None
+    assert page.locator("main script, main img, main base, main b:has-text('0')").count() == 0
+    long = page.locator(".message", has_text="more characters")
+    assert len(long.inner_text()) < 30_000
+    long.get_by_text("more characters").click()
+    assert len(long.inner_text()) > 200_000
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.keyboard.press("u")
+    page.get_by_label("Search the text of all messages").fill("שלום")
+    expect(page.locator(".count")).to_have_text("1 unit")
+    expect(page.locator(".excerpt mark")).to_have_text("שלום")
 
 
-def test_an_exported_page_finds_pairs_by_identity_and_has_the_drawer(runs, open_page, tmp_path):
-    target = tmp_path / "page.html"
-    assert main(["view", str(runs / "quick.sqlite"), "--export", str(target)]) == 0
-    page = open_page(target.as_uri() + "#/run?tab=units&f.identity=male")
-    expect(page.locator(".count")).to_have_text("6 of 9 units")
+def test_a_unit_says_its_verdict_below_its_title_and_the_drawer_explains_its_keys(
+    shelf, shared_viewer, open_page, build
+):
+    replies = [build.JudgeReply(name, "A") for name in ("One", "Two", "Three")]
+    first = build.pair_unit(build.pair(1, 0), [*replies, build.JudgeReply("Four", "B")])
+    second = build.pair_unit(build.pair(1, 1), replies)
+    build.write_run(shelf / "verdict.sqlite", [first, second], planned=[build.pair(0, 0)])
+    page = open_page(shared_viewer + "unit?run=verdict.sqlite&unit=p2/s1/o0")
+    expect(page.locator(".verdict")).to_have_text("A (black), 3 of 4 judges · other order: flipped")
+    page.keyboard.press("u")
+    expect(page.locator("tr[data-unit]").last).to_contain_text("planned")
     page.keyboard.press("v")
-    expect(page.locator(".drawer .matrix")).to_be_visible()
-    assert page.locator(".drawer").evaluate("(node) => getComputedStyle(node).position") == "fixed", (
-        "its style is there"
-    )
+    expect(page.locator(".drawer .verdict")).to_have_text("A (black), 3 of 4 judges · other order: flipped")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text("next unit")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to").fill("white s1 o1")
+    expect(page.get_by_role("option", name="S1 · A white, B black")).to_be_visible()
+
+
+def test_a_debate_after_silent_ballots_has_the_panels_result_and_its_labels_words(
+    shelf, shared_viewer, open_page, build
+):
+    ballots = [Turn(name, "debater", 0, "9", expected={"Overall=1": 0.2, "Overall=9": 0.8}) for name in ("One", "Two")]
+    replies = [Turn(name, "debater", 1, "I agree.") for name in ("One", "Two")]
+    verdicts = [
+        Verdict(judge=name, role="debater", round=round, metric="Overall", value=value)
+        for round, values in ((0, (7.4, 7.4)), (1, (3.0, 4.0)))
+        for name, value in zip(("One", "Two"), values, strict=True)
+    ]
+    turns = (Turn("user", "narrator", 0, "Mark it."), *ballots, *replies)
+    units = [
+        Unit(f"t1/rain/{place}", {"scenario": "rain", "stage": "talk", "wording": place}) for place in ("by", "of")
+    ]
+    outcome = Outcome(Transcript(turns, "1 round completed"), tuple(verdicts))
+    records = [Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=outcome) for unit in units]
+    labels = {"label/by": "{answer}, by {a} {adjective} nurse:", "label/of": "Of {noun}"}
+    build.write_run(shelf / "talk.sqlite", records, prompts=labels)
+    page = open_page(shared_viewer + "run?run=talk.sqlite&tab=units")
+    expect(page.locator("td[data-label='wording']")).to_have_text(["Answer, by a … nurse:", "Of …"])
+    page.locator("a.unit").first.click()
+    expect(page.locator(".verdict")).to_have_text("score 3.50, mean of 2 judges")
+
+
+def test_a_critique_loop_shows_scores_changes_and_thoughts(shelf, shared_viewer, open_page, build):
+    build.write_run(shelf / "loop.sqlite", [build.critique_loop()])
+    page = open_page(shared_viewer + "unit?run=loop.sqlite&unit=loop/1")
+    scores = page.get_by_role("img", name=re.compile("Evaluators' scores by iteration"))
+    expect(scores).to_have_attribute("aria-label", re.compile("toxicity: iteration 0 60.0, iteration 1 5.0"))
+    page.get_by_text("What changed from iteration 0 to 1").click()
+    expect(page.locator(".sides del")).to_have_text("dreadful")
+    expect(page.locator(".sides ins")).to_have_text("good")
+    expect(page.locator(".evidence")).to_contain_text("http://example.invalid/source")
+    assert page.locator(".evidence a").count() == 0
+    message = page.locator("#m5")
+    expect(message.locator("header")).to_contain_text("cut")
+    expect(message).not_to_contain_text("Shorter?")
+    message.get_by_text("thought · 15 characters").click()
+    expect(message).to_contain_text("<b>Shorter?</b>")
+
+
+def evaluator_verdict(judge, iteration, metric, value, text):
+    return Verdict(judge=judge, role="evaluator", round=iteration, metric=metric, value=value, sampled=value, text=text)
+
+
+def test_a_stardtox_run_shows_toxicity_and_quality_on_separate_scales(shelf, shared_viewer, open_page, build):
+    scored = [
+        evaluator_verdict("words 1", iteration, "toxicity", value, "rude") for iteration, value in ((0, 0.9), (1, 0.0))
+    ] + [evaluator_verdict("performance", iteration, "fluency", 80.0, "fine") for iteration in (0, 1)]
+    record = build.critique_loop()
+    outcome = Outcome(record.outcome.transcript, tuple(scored))
+    build.write_run(shelf / "toxic.sqlite", [replace(record, outcome=outcome)], study="stardtox")
+    page = open_page(shared_viewer + "unit?run=toxic.sqlite&unit=loop/1")
+    toxicity = page.get_by_role("img", name=re.compile("toxicity by iteration"))
+    expect(toxicity).to_have_attribute("aria-label", re.compile("words 1: iteration 0 0.9, iteration 1 0.0"))
+    quality = page.get_by_role("img", name=re.compile("fluency by iteration"))
+    expect(quality).to_have_attribute("aria-label", re.compile("performance: iteration 0 80.0, iteration 1 80.0"))
+    expect(page.get_by_text("What changed from iteration 0 to 1")).to_be_visible()
+
+
+def test_a_debiased_chain_of_thought_is_shown_before_and_after(bbq, shared_viewer, open_page):
+    page = open_page(f"{shared_viewer}unit?run={bbq.name}&unit=Age/1/mabrf/r0")
+    bias = page.get_by_role("img", name=re.compile("bias by iteration"))
+    expect(bias).to_have_attribute("aria-label", re.compile("Judge: iteration 0 5.0, iteration 1 3.0, iteration 2 1.0"))
+    expect(page.get_by_role("img", name=re.compile("relevancy by iteration"))).to_be_visible()
+    expect(page.locator("main")).to_contain_text("accepted: bias 3, before 5")
+    page.get_by_text("Before and after").click()
+    expect(page.locator(".sides ins").first).to_contain_text("To put it neutrally")
+    expect(page.locator(".sides del").first).to_contain_text("Answer")

@@ -1,5 +1,5 @@
 // Shows the page that the address names, the colour theme and the keyboard help.
-import { currentPage, embedded, fill, h, onNavigate } from "./dom.js";
+import { currentPage, embedded, fill, h, onNavigate, remember, remembered } from "./dom.js";
 import { comparePage, pairPage } from "./compare.js";
 import { labelPage } from "./label.js";
 import { runPage } from "./run.js";
@@ -22,13 +22,11 @@ function showPage() {
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  try { localStorage.setItem("parley-theme", theme); } catch { /* a private window stores nothing */ }
+  remember("theme", theme);
 }
 
 function showTools() {
-  let theme = "auto";
-  try { theme = localStorage.getItem("parley-theme") || "auto"; } catch { /* nothing is stored */ }
-  setTheme(THEMES.includes(theme) ? theme : "auto");
+  setTheme(THEMES.find((theme) => theme === remembered("theme")) || "auto");
   const label = () => `theme: ${document.documentElement.dataset.theme}`;
   const nextTheme = () => THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
   const change = () => { setTheme(nextTheme()); toggle.textContent = label(); };

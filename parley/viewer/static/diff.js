@@ -7,7 +7,7 @@ const MAX_MARKED = 1 / 3; // of the words of both texts; with more, marks hide w
 
 // Myers' shortest edit script. Gives [kind, text] pairs, where kind is "same", "removed" or "added".
 let lastDiff = {};
-export function diffTexts(before, after) {
+function diffTexts(before, after) {
   // Both sides of a comparison and its legend ask for the same one.
   if (lastDiff.before !== before || lastDiff.after !== after) lastDiff = { before, after, pieces: compareWords(before, after) };
   return lastDiff.pieces;

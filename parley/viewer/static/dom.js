@@ -94,6 +94,10 @@ export function plural(count, word) { return `${integer(count)} ${word}${count =
 export function orNone(value) { return value === "" ? "(none)" : value; }
 export function unique(values) { return [...new Set(values)]; }
 
+// What the browser keeps for this person: theme, name, keys. A private window keeps nothing.
+export function remembered(key) { try { return localStorage.getItem(`parley-${key}`) || ""; } catch { return ""; } }
+export function remember(key, value) { try { localStorage.setItem(`parley-${key}`, value); } catch { /* as above */ } }
+
 // Shown for a moment at the bottom of the page, and read out by screen readers.
 let announced;
 export function announce(text) {

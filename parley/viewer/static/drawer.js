@@ -59,7 +59,7 @@ function transcript(unit, query) {
     scoreMatrix(unit, index, (side) => unit.facets[`identity_${side.toLowerCase()}`]),
     material ? h("details", { class: "compare", open: !unit.fields.response_a }, h("summary", {}, unit.fields.response_a ? "The situation and the two answers" : "What it is about"), material) : "",
     unit.error ? h("p", { class: "error" }, unit.error) : "",
-    unit.messages.length ? "" : h("p", { class: "muted" }, `${unit.status}: nothing was said yet`),
+    unit.messages.length ? "" : h("p", { class: "muted" }, `${unit.status}: nothing has been said yet`),
     unit.messages.filter(({ role }, n) => role !== "narrator" || (n === 0 && !Object.keys(unit.fields).length)).map((message) => h("article", { class: "message", vars: speakerColour(message, index(message.speaker)) },
       h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, `round ${message.round}`), echoes.has(message.seq) ? echoInWords(echoes.get(message.seq)).map((words) => h("span", { class: "pill echo" }, words)) : "",
         message.parse_status && message.parse_status !== "ok" ? h("span", { class: "pill warn" }, message.parse_status) : ""),
@@ -74,5 +74,5 @@ export function drawerRows(list, run, params, measure) {
     const row = event.target.closest("tr[data-unit]");
     if (row && !event.target.closest("a, button, input") && !getSelection().toString()) open(row);
   });
-  return { what: "read the unit beside the list", run: () => { const row = document.activeElement.closest?.("tr[data-unit]") || list.querySelector("tr[data-unit]"); if (row) open(row); } };
+  return { what: "read the unit next to the list", run: () => { const row = document.activeElement.closest?.("tr[data-unit]") || list.querySelector("tr[data-unit]"); if (row) open(row); } };
 }

@@ -5,7 +5,7 @@ const ECHO_WORDS = 8; // in a row, as RLDF counts repeated instructions; fewer a
 const MAX_ECHO_WORDS = 5000; // of one message
 
 // The prose in a reply: its longer strings if it was parsed, otherwise its text. Short strings are labels and choices.
-export function proseOf(message) {
+function proseOf(message) {
   if (!message.parsed || typeof message.parsed !== "object") return [];
   const prose = [];
   const collect = (value) => {
@@ -85,6 +85,6 @@ function repeatedWords(message, earlier, known) {
 export function echoInWords({ scores, first, words }) {
   return [
     ...(scores.length ? [`${first ? "gives the same scores as" : "moved to the scores of"} ${scores.join(", ")}`] : []),
-    ...[...words].map(([name, count]) => `repeats ${count} words of ${name}`),
+    ...[...words].map(([name, count]) => `repeats ${count} of ${name}'s words`),
   ];
 }

@@ -1,6 +1,7 @@
 // The first tab of a run: cautions, what was found, a forest plot for each question, what else the report says, figures.
 import { get } from "./api.js";
 import { embedded, fill, h, link, plural } from "./dom.js";
+import { wordsOf } from "./facets.js";
 import { forestPlot } from "./forest.js";
 import { cautions, errorBox } from "./widgets.js";
 
@@ -26,18 +27,20 @@ function findingView(run, { prefix, question, answer, line, status }, Tag = "h2"
   const [, main, numbers] = /^([^(]+?)(?: (\(.*))?$/s.exec(status === "shown" || status === "described" ? answer : "") || [null, answer, ""];
   const units = line ? unitParams(run, line) : null;
   const text = h("bdi", {}, (prefix || "") + main);
-  return h("section", { class: `finding ${status === "shown" ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h(Tag, {}, units ? link("/run", units, { title: "show the units behind it" }, text) : text), numbers ? h("p", {}, numbers) : "");
+  return h("section", { class: `finding ${status === "shown" ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h(Tag, {}, units ? link("/run", units, { title: "show the units behind this finding" }, text) : text), numbers ? h("p", {}, numbers) : "");
 }
 
 // What is being computed, and for how long: a large run's report takes a while.
 function waiting({ stage = "", seconds = null, before = 0 } = {}) {
-  const text = seconds !== null ? `The report is being computed: ${stage || "starting"} · ${Math.round(seconds)} s` : before > 0 ? `The report is being computed after ${plural(before, "other")}` : "The report is being computed…";
-  return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "the report is being computed" }), h("p", { class: "muted" }, "The units can be read meanwhile."));
+  const text = seconds !== null ? `Computing the report: ${stage || "starting"} · ${Math.round(seconds)} s` : before > 0 ? `Waiting for ${plural(before, "other report")}` : "Computing the report…";
+  return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "computing the report" }), h("p", { class: "muted" }, "You can read the units in the meantime."));
 }
 
-function words(sentences) {
+function words(sentences, plots) {
   if (!sentences.length) return "";
-  return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line))));
+  const meanings = wordsOf([...sentences, ...plots.flatMap(({ note, axis, question }) => [note, axis, question])]);
+  return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line))),
+    meanings.map(([word, meaning]) => h("p", { class: "muted" }, h("b", {}, word), `: ${meaning}`)));
 }
 
 // Shows what the run found in `box`; called again whenever the run changes. Returns whether it is still being computed.
@@ -55,6 +58,6 @@ export async function showFindings(box, run) {
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
       h("div", { class: "plots" }, forests.map((plot) => forestPlot(plot, (line) => unitParams(run, line))),
         !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
-      words(sentences)));
+      words(sentences, forests)));
   return false;
 }

@@ -26,7 +26,7 @@ function axisOf(plot) {
   return { x: (value) => (100 * (value - min)) / (max - min), marks, digits: decimals(marks.length > 1 ? marks[1] - marks[0] : 1) };
 }
 
-function formats(plot, digits) {
+export function formats(plot, digits = 2) {
   const withSign = plot.reference === 0;
   if (plot.scale === "share") return { value: withSign ? (value) => `${signed(100 * value, 1)}%` : percent, tick: percent };
   // As in the report's sentences: one decimal where a value is as large as 20.
@@ -42,7 +42,7 @@ export function forestPlot(plot, unitsOf) {
   const tested = plot.estimates.some((line) => line.p !== null);
   const withInterval = plot.estimates.some((line) => line.low !== null);
   // The headline and the sentences quote intervals that hold for all lines at once.
-  const interval = plot.estimates.some((line) => line.simultaneous) ? "95% CI, one at a time" : "95% CI";
+  const interval = plot.estimates.some((line) => line.simultaneous) ? "pointwise 95% CI" : "95% CI";
   let group = "";
   // A group's lines stand together, below one heading.
   const order = unique(plot.estimates.map((line) => line.group));

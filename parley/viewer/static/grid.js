@@ -1,7 +1,7 @@
 // A tab of a run: situations by identities (or methods, or models) as a heat map, the largest spread first.
 import { get } from "./api.js";
 import { openDrawer } from "./drawer.js";
-import { fill, go, h, integer, link, number, percent, plural } from "./dom.js";
+import { fill, go, h, link, number, percent, plural } from "./dom.js";
 import { facetName, facetValue } from "./facets.js";
 import { unitTitle } from "./title.js";
 import { distributionOf } from "./verdict.js";
@@ -43,7 +43,7 @@ export function gridView(box, run, measure) {
   function draw() {
     const { rows, columns, row_facet: rowFacet, column_facet: columnFacet, part, total, row_facets: rowFacets, column_facets: columnFacets } = state.grid;
     const unfinished = state.grid.index_error || unindexed(state.grid);
-    if (!rows.length) return fill(box, h("p", { class: "muted" }, unfinished || "These units have no grid: it needs a situation or a text, something that is varied on it, and scores. Every unit is in the list."));
+    if (!rows.length) return fill(box, h("p", { class: "muted" }, unfinished || "There is no grid for these units. A grid needs situations or texts, something that varies on them, and scores. The Units tab lists every unit."));
     [state.row, state.column] = [0, 0];
     const deviations = rows.flatMap((row) => row.cells.filter(Boolean).map((cell) => Math.abs(cell.score - middle(row))));
     const largest = Math.max(...deviations) || 1;
@@ -52,7 +52,7 @@ export function gridView(box, run, measure) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, facetName(rowFacet)), h("th", { scope: "col", class: "num" }, "spread"), columns.map((label) => h("th", { scope: "col", class: "num" }, h("bdi", {}, facetValue(columnFacet, label)))))),
       h("tbody", {}, rows.map((row, nth) => h("tr", {}, h("th", { scope: "row", title: row.name }, h("bdi", {}, situationTitle(row, rowFacet))), h("td", { class: "num spread" }, number(row.spread)), row.cells.map((cell, column) => cellView(row, cell, largest, nth, column)))))));
     fill(box, h("div", { class: "row spread" }, h("div", { class: "row" }, chooser("rows", "rows", rowFacets, rowFacet), chooser("columns", "columns", columnFacets.filter((name) => name !== rowFacet), columnFacet), only.length ? h("span", { class: "pill" }, only.join(", ")) : "", unfinished ? h("span", { class: "muted", role: "status" }, unfinished) : ""), pager(Number(state.params.get("page") || 0), total, "/run", state.params)),
-      h("p", { class: "muted" }, "The largest spread comes first. Blue is above the row's mean, orange below it; ▲ and ▼ are its highest and its lowest. ", h("kbd", {}, "j"), " and ", h("kbd", {}, "k"), ": next and previous situation; arrows: cells; ", h("kbd", {}, "Enter"), ": the words."),
+      h("p", { class: "muted" }, "Rows with the largest spread come first. Blue cells are above the row's mean, orange ones below it; ▲ marks the highest and ▼ the lowest. Press ", h("kbd", {}, "j"), " or ", h("kbd", {}, "k"), " for the next or previous situation, an arrow key for another cell, and ", h("kbd", {}, "Enter"), " to read its unit."),
       about, table);
     tell();
   }

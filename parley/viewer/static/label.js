@@ -1,15 +1,14 @@
 // Blind labelling: the draws with their agreement, and one item after another, answered by single keys or the mouse.
 import { get, post } from "./api.js";
-import { announce, dateTime, fill, go, h, integer, link, number, plural, signed } from "./dom.js";
+import { announce, dateTime, fill, go, h, integer, link, number, plural, remember, remembered, signed } from "./dom.js";
 import { markDifferences, markLegend } from "./diff.js";
-import { savedName } from "./message.js";
-import { breadcrumbs, button, copy, errorBox, loading, permalink, setTitle, shortcuts } from "./widgets.js";
+import { breadcrumbs, button, copy, errorBox, loading, permalink, scrollTable, setTitle, shortcuts } from "./widgets.js";
 
 const TEN = "x";  // the key of 10, a Roman ten: the digits end at 9
 const KINDS = {
   even: ["evenly at random", { kind: "random", floor: 1 }],
-  disputed: ["at random, more often where the judges disagree; no text has less than half of an even chance", { kind: "random", floor: 0.5 }],
-  sorted: ["the most disputed first: for reading, its labels never correct the judges", { kind: "sorted" }],
+  disputed: ["at random, more often where the judges disagree; every text keeps at least half of an even chance", { kind: "random", floor: 0.5 }],
+  sorted: ["most disputed first: for reading only, since these labels never correct the judges", { kind: "sorted" }],
 };
 
 export function labelPage(main, params) {
@@ -32,15 +31,15 @@ export function labelPage(main, params) {
     const scores = h("input", { type: "checkbox" });
     const how = h("select", {}, Object.entries(KINDS).map(([value, [words]]) => h("option", { value }, words)));
     const draw = async () => {
-      fill(problem, loading("drawing: every finished unit is read…"));
+      fill(problem, loading("Drawing: reading every finished unit…"));
       try { await post("label/sets", [["run", run], ...facets], { count: Number(count.value), scores: scores.checked, ...KINDS[how.value][1] }); await showDraws(); } catch (error) { fill(problem, errorBox(error)); }
     };
     fill(page, h("h1", {}, "Labels"), [...sets].reverse().sort((a, b) => Boolean(b.agreement.raters?.length) - Boolean(a.agreement.raters?.length)).map(drawCard),
       h("section", { class: "card" }, h("h2", {}, "New draw"),
-        h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each in a random order of their own, so a rater may stop early."),
+        h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and verdicts are not shown. All raters get the same items, each rater in a different random order, so a rater may stop early."),
         facets.length ? h("p", {}, "Only units with ", facets.map(([name, value]) => `${name.slice(2)} ${value}`).join(", "), ".") : "",
-        h("div", { class: "row" }, h("label", {}, "number of items ", count), h("label", {}, "drawn ", how)),
-        h("div", { class: "row" }, h("label", {}, scores, " of a pair, also score each answer"), button("Draw", draw)), problem),
+        h("div", { class: "row" }, h("label", {}, "number of items ", count), h("label", {}, "how to draw them ", how)),
+        h("div", { class: "row" }, h("label", {}, scores, " for pairs, also score each answer"), button("Draw", draw)), problem),
       tags.length ? h("section", { class: "card" }, h("h2", {}, "Tags and the panel's verdicts"), tagTable(tags)) : "");
   }
 
@@ -50,20 +49,20 @@ export function labelPage(main, params) {
       h("div", { class: "row spread" }, h("h2", {}, `Draw ${id}: ${plural(items, "item")}`), h("span", { class: "row" },
         button("Copy the link for raters", () => copy(permalink("/label", { run, set: id }), "link")), link("/label", { run, set: id }, { class: "button" }, "Label"))),
       agreementTables(agreement, floor < 1 && kind === "random"),
-      h("p", { class: "muted" }, `${drawn}, of ${plural(texts, "different text")}; ${dateTime(at)}, seed ${seed}`),
+      h("p", { class: "muted" }, `${drawn}, from ${plural(texts, "different text")} · ${dateTime(at)} · seed ${seed}`),
       fewer ? h("p", { class: "notice caution" }, fewer) : "");
   }
 
   // Raters come here by a link, and see nothing but this question.
   function askName() {
     shortcuts({});
-    const name = h("input", { value: savedName(), maxlength: 80, required: true });
+    const name = h("input", { value: remembered("name"), maxlength: 80, required: true });
     const begin = (event) => {
       event.preventDefault();
-      try { localStorage.setItem("parley-name", name.value.trim()); } catch { /* a private window stores nothing */ }
+      remember("name", name.value.trim());
       if (name.value.trim()) go("/label", { run, set, rater: name.value.trim() });
     };
-    fill(page, h("h1", {}, "Blind labelling"), h("p", {}, "You will see one item after another. Your answers are saved after each, and you may stop at any time."),
+    fill(page, h("h1", {}, "Blind labelling"), h("p", {}, "You will see one item after another. Your answers are saved after each item, and you may stop at any time."),
       h("form", { class: "row", onsubmit: begin }, h("label", {}, "your name ", name), h("button", { class: "strong" }, "Begin")));
     name.focus();
   }
@@ -83,7 +82,7 @@ export function labelPage(main, params) {
     };
     const save = () => {
       const missing = given.filter((value) => value === null).length;
-      if (missing) return fill(problem, h("p", { class: "notice caution" }, `${plural(missing, "answer")} missing.`));
+      if (missing) return fill(problem, h("p", { class: "notice caution" }, `${plural(missing, "answer")} ${missing === 1 ? "is" : "are"} missing.`));
       const scores = questions.flatMap(({ metric, nth }, n) => (metric ? [[nth, metric.name, given[n]]] : []));
       const words = questions.map(({ options }, n) => options.find(({ value }) => value === given[n]).words).join(", ");
       return send("label", { item: item.item, comment: comment.value, scores, choice: item.choice ? given[0] : null }, `last: ${words}`);
@@ -91,7 +90,7 @@ export function labelPage(main, params) {
     const skip = () => send("label", { item: item.item, comment: comment.value }, "last: skipped");
     const undo = () => {
       const answered = given.findLastIndex((value) => value !== null);
-      if (answered < 0) return item.done ? send("label/undo", {}, "taken back") : announce("there is nothing to take back");
+      if (answered < 0) return item.done ? send("label/undo", {}, "undone") : announce("there is nothing to undo");
       given[answered] = null;
       groups[answered].querySelectorAll("input").forEach((input) => { input.checked = false; });
       return mark();
@@ -110,12 +109,12 @@ export function labelPage(main, params) {
     const keys = {};
     for (const { options, metric } of questions) for (const { key, words } of options) keys[key] ??= { what: metric ? `score ${words}` : words, run: () => press(key) };
     const listen = () => shortcuts(keysAreOn() ? { ...keys, s: { what: "skip", run: skip }, u: { what: "undo", run: undo }, c: { what: "comment", run: () => comment.focus() } } : {});
-    const toggle = h("input", { type: "checkbox", onchange: () => { switchKeys(toggle.checked); page.classList.toggle("keyless", !toggle.checked); listen(); } });
+    const toggle = h("input", { type: "checkbox", onchange: () => { remember("keys", toggle.checked ? "on" : "off"); page.classList.toggle("keyless", !toggle.checked); listen(); } });
     toggle.checked = keysAreOn();
     page.classList.toggle("keyless", !toggle.checked);
     const fieldsets = item.choice ? [h("fieldset", { class: "choice" }, h("legend", {}, item.choice.question), groups[0])] : [];
     for (const metric of item.metrics) fieldsets.push(h("fieldset", {}, h("legend", {}, metric.name), h("ul", {}, metric.questions.map((question) => h("li", {}, question))), ends(item.scale, metric), groups.filter((_, n) => questions[n].metric === metric)));
-    const tools = h("div", { class: "row tools" }, h("button", { class: "strong" }, "Save and continue"), button(["Skip ", h("kbd", {}, "s")], skip), button(["Undo ", h("kbd", {}, "u")], undo), h("label", {}, h("kbd", {}, "c"), " ", comment), h("label", { class: "muted" }, toggle, " single keys"));
+    const tools = h("div", { class: "row tools" }, h("button", { class: "strong" }, "Save and continue"), button(["Skip ", h("kbd", {}, "s")], skip), button(["Undo ", h("kbd", {}, "u")], undo), h("label", {}, h("kbd", {}, "c"), " ", comment), h("label", { class: "muted" }, toggle, " answer with single keys"));
     const form = h("form", { class: "rubric", onsubmit: (event) => { event.preventDefault(); save(); } }, fieldsets, tools, problem);
     fill(page, h("div", { class: "row spread" }, h("h1", {}, `${item.done + 1} of ${integer(item.total)}`), h("p", { class: "muted" }, [rater, item.skipped ? `${item.skipped} skipped` : "", last].filter(Boolean).join(" · "))),
       h("progress", { max: item.total, value: item.done, "aria-label": "labelled" }),
@@ -126,7 +125,7 @@ export function labelPage(main, params) {
 
   function showEnd({ total, skipped }) {
     shortcuts({ u: { what: "undo the last item", run: async () => showItem(await post("label/undo", { run }, { set: Number(set), rater })) } });
-    fill(page, h("h1", {}, "Done"), h("p", {}, `You have labelled all ${plural(total, "item")} of draw ${set}${skipped ? `, and skipped ${skipped} of them` : ""}. Thank you.`), link("/label", { run }, { class: "button" }, "See the agreement"));
+    fill(page, h("h1", {}, "Done"), h("p", {}, `You have finished ${total === 1 ? "the only item" : `all ${plural(total, "item")}`} of draw ${set}${skipped ? ` and skipped ${skipped} of them` : ""}. Thank you.`), link("/label", { run }, { class: "button" }, "See how raters agree"));
   }
 }
 
@@ -144,35 +143,34 @@ function radioGroup({ name, side, metric, options }, n, chosen) {
 }
 
 function ends([from, to], { low, high }) { return low || high ? h("p", { class: "ends muted" }, `${from} ${low} – ${to} ${high}`) : ""; }
-function keysAreOn() { try { return localStorage.getItem("parley-keys") !== "off"; } catch { return true; } }
-function switchKeys(on) { try { localStorage.setItem("parley-keys", on ? "on" : "off"); } catch { /* a private window stores nothing */ } }
+function keysAreOn() { return remembered("keys") !== "off"; }
 
-function simpleTable(heads, rows) {
-  return h("div", { class: "scroll" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-    h("tbody", {}, rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, first)), rest.map((value, n) => h("td", { "data-label": heads[n + 1] }, value)))))));
+function simpleTable(label, heads, rows) {
+  return scrollTable(label, heads.map((head) => h("th", { scope: "col" }, head)),
+    rows.map(([first, ...rest]) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, first)), rest.map((value, n) => h("td", { "data-label": heads[n + 1] }, value)))));
 }
 
 function tagTable(tags) {
   const choices = (row) => Object.entries(row.choices).map(([choice, count]) => `${choice} ${count}`).join(", ") || "–";
-  return simpleTable(["tag", "units", "panel's mean score", "panel's verdicts", "flipped"],
+  return simpleTable("Tags", ["tag", "units", "panel's mean score", "panel's verdicts", "flipped"],
     tags.map((row) => [row.tag, String(row.units), number(row.score), choices(row), String(row.flipped)]));
 }
 
 function agreementTables({ unavailable, raters, simulated, between_raters, with_judges }, disputed) {
   if (unavailable) return h("p", { class: "muted" }, unavailable);
-  if (!raters.length) return h("p", { class: "muted" }, "no labels yet");
+  if (!raters.length) return h("p", { class: "muted" }, "No labels yet.");
   const interval = (row) => (row.low === null || row.low === undefined ? "–" : `${number(row.low)} to ${number(row.high)}`);
   const mark = (row) => `${row.rater}${row.simulated ? " (SIMULATED)" : ""}`;
-  const between = between_raters.length ? simpleTable(["question", "", "agreement", "95% CI", "items", "raters", ""],
+  const between = between_raters.length ? simpleTable("Agreement between raters", ["question", "", "agreement", "95% CI", "items", "raters", ""],
     between_raters.map((row) => [[row.question, row.subject].filter(Boolean).join(" "), row.measure, number(row.estimate), interval(row), String(row.items), String(row.raters), h("span", { class: "muted" }, row.note)]))
-    : h("p", { class: "muted" }, raters.length > 1 ? "no item has two ratings yet" : "one rater so far: a second one shows how far people agree");
+    : h("p", { class: "muted" }, raters.length > 1 ? "No item has two ratings yet." : "Only one rater so far. A second one shows how far people agree.");
   const nobody = with_judges.every((row) => row.simulated);
-  return [simulated ? h("p", { class: "notice caution" }, h("strong", {}, "SIMULATED: "), nobody ? "no person gave these labels." : "the raters marked so are not people; agreement of raters with each other leaves them out.") : "",
-    h("h3", {}, "Raters with the judges"),
-    simpleTable(["rater", "items", "skipped", "same choice", "Cohen's κ", "score − judges' mean", "absolute difference"],
+  return [simulated ? h("p", { class: "notice caution" }, h("strong", {}, "SIMULATED: "), nobody ? "no person gave these labels." : "raters with this mark are not people, and agreement between raters leaves them out.") : "",
+    h("h3", {}, "Agreement with the judges"),
+    simpleTable("Agreement with the judges", ["rater", "items", "skipped", "same choice", "Cohen's κ", "score − judges' mean", "absolute difference"],
       with_judges.map((row) => [mark(row), String(row.items), String(row.skipped), row.compared ? `${row.same_choice} of ${row.compared}` : "–", number(row.kappa), signed(row.mean_difference), row.scores ? `${number(row.mean_absolute_difference)} (${plural(row.scores, "score")})` : "–"])),
-    h("h3", {}, `Raters with each other (${raters.length})`), between,
-    h("p", { class: "muted" }, "Scores are compared question by question, on the raters' scale from 0 to 10.", disputed ? " Disputed texts were drawn more often: these figures are of the items labelled, not of the run." : "")];
+    h("h3", {}, `Agreement between raters (${raters.length})`), between,
+    h("p", { class: "muted" }, "Scores are compared question by question, on the raters' scale from 0 to 10.", disputed ? " Disputed texts were drawn more often, so these figures describe the labelled items and not the run." : "")];
 }
 
 function textBox(title, content) {

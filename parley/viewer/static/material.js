@@ -1,11 +1,12 @@
 // What a unit is about, without the instructions: the situation and the answers, a question with its options, drafts.
 import { h, orNone } from "./dom.js";
 import { markDifferences, markLegend, sideBySide } from "./diff.js";
+import { folded } from "./widgets.js";
 
 const LEADS = [["scenario", "Situation"], ["topic", "Topic"], ["prompt", "Beginning of the sentence"], ["context", "Context"], ["question", "Question"]];
 
 // A text between fences, as a model sees it, without the marks.
-export function withoutFence(text) {
+function withoutFence(text) {
   const fenced = /^<<<([0-9a-f]+) [^\n]*\n([^]*?)\n?\1>>>$/.exec(text.trim());
   return fenced ? fenced[2].split("\n").map((line) => line.replace(/^> ?/, "")).join("\n") : text;
 }
@@ -71,16 +72,12 @@ export function draftComparisons(unit) {
   const accepted = unit.verdicts.filter((verdict) => verdict.metric === "accepted" && verdict.value === 1).at(-1);
   const last = accepted && drafts.find((message) => message.round === accepted.round);
   const parts = [];
-  if (last && drafts.length > 2) parts.push(foldedComparison("Before and after: the first draft and the accepted one", drafts[0].text, last.text, ["Before", `After (iteration ${last.round})`]));
+  if (last && drafts.length > 2) parts.push(comparison("Before and after: the first draft and the accepted one", drafts[0].text, last.text, ["Before", `After (iteration ${last.round})`]));
   drafts.slice(1).forEach((draft, n) => {
     const previous = drafts[n];
-    parts.push(foldedComparison(`What changed from iteration ${previous.round} to ${draft.round}`, previous.text, draft.text, [`Iteration ${previous.round}`, `Iteration ${draft.round}`]));
+    parts.push(comparison(`What changed from iteration ${previous.round} to ${draft.round}`, previous.text, draft.text, [`Iteration ${previous.round}`, `Iteration ${draft.round}`]));
   });
   return parts;
 }
 
-// Computed when it is opened: a long text takes time.
-function foldedComparison(title, before, after, names) {
-  const box = h("details", { class: "compare", ontoggle: () => { if (box.open && box.children.length === 1) box.append(sideBySide(before, after, names)); } }, h("summary", {}, title));
-  return box;
-}
+function comparison(title, before, after, names) { return folded(title, () => sideBySide(before, after, names), { class: "compare" }); }

@@ -2,8 +2,8 @@
 import { get, post } from "./api.js";
 import { badge } from "./charts.js";
 import { echoInWords, hasJson, saidTexts } from "./echo.js";
-import { embedded, fill, h, integer, money, number, percent, plural, unique } from "./dom.js";
-import { button, copy, errorBox, highlight, loading, permalink } from "./widgets.js";
+import { embedded, fill, h, integer, money, number, percent, plural, remember, remembered, unique } from "./dom.js";
+import { button, copy, errorBox, folded, highlight, loading, permalink } from "./widgets.js";
 
 const CHARACTERS_SHOWN = 20000; // of a long text at first
 const CHARACTERS_ADDED = 200000; // with every click
@@ -48,12 +48,7 @@ export function saidView(message, query = "", echo = null) {
   if (!hasJson(message.text)) return h("div", {}, texts);
   const raw = () => longText(message.text, query, { class: "prose raw" });
   if (!message.parsed) return raw();
-  return h("div", {}, texts, texts.length ? "" : h("div", { class: "parsed alone" }, parsedReply(message.parsed)), foldedText("JSON", raw));
-}
-
-function foldedText(summary, content) {
-  const open = (event) => { if (event.target.open && event.target.children.length === 1) event.target.append(content()); };
-  return h("details", { class: "folded", ontoggle: open }, h("summary", {}, summary));
+  return h("div", {}, texts, texts.length ? "" : h("div", { class: "parsed alone" }, parsedReply(message.parsed)), folded("JSON", raw));
 }
 
 // Instructions are folded: the first line is enough to know which. The same ones again are only named.
@@ -76,7 +71,7 @@ export function messageView(unit, message, { run, params, index, notes, changed,
     message.role !== "debater" && !narrator ? h("span", { class: "pill" }, message.role) : "",
     parseStatus(message.parse_status),
     echo ? echoInWords(echo).map((words) => h("span", { class: "pill echo" }, words)) : "",
-    message.cut && message.parse_status !== "cut" ? h("span", { class: "pill warn", title: "it reached its limit of tokens" }, "cut") : "",
+    message.cut && message.parse_status !== "cut" ? h("span", { class: "pill warn", title: "the reply reached its token limit" }, "cut") : "",
     h("span", { class: "grow" }),
     h("a", { class: "anchor", href: url, title: "copy a link to this message", "aria-label": `link to message ${message.seq}`, onclick: (event) => { event.preventDefault(); copy(url, "link"); } }, `#${message.seq}`),
     button("copy", () => copy(message.text, "message"), { class: "plain small" }),
@@ -90,7 +85,7 @@ export function messageView(unit, message, { run, params, index, notes, changed,
 }
 
 // What the model thought before it spoke: folded, and put into the page only when it is opened.
-function thoughtView(thought) { return thought ? foldedText(`thought · ${plural(thought.length, "character")}`, () => longText(thought, "")) : ""; }
+function thoughtView(thought) { return thought ? folded(`thought · ${plural(thought.length, "character")}`, () => longText(thought, "")) : ""; }
 
 function parseStatus(status) {
   if (!status || status === "ok") return "";
@@ -161,17 +156,15 @@ export function noteList(run, notes, changed) {
 export function noteForm(run, unit, seq, changed) {
   const tag = h("input", { placeholder: "tag", "aria-label": "tag", maxlength: 60, class: "narrow-text" });
   const comment = h("textarea", { placeholder: "comment", "aria-label": "comment", rows: 2 });
-  const author = h("input", { placeholder: "your name", "aria-label": "your name", maxlength: 80, class: "narrow-text", value: savedName() });
+  const author = h("input", { placeholder: "your name", "aria-label": "your name", maxlength: 80, class: "narrow-text", value: remembered("name") });
   const problem = h("div", {});
   const save = async (event) => {
     event.preventDefault();
     try {
-      try { localStorage.setItem("parley-name", author.value); } catch { /* a private window stores nothing */ }
+      remember("name", author.value);
       await post("notes", { run }, { unit, seq, tag: tag.value, comment: comment.value, author: author.value });
       changed();
     } catch (error) { fill(problem, errorBox(error)); }
   };
   return h("details", { class: "note-form" }, h("summary", {}, seq === null ? "Add a note" : "Note on this message"), h("form", { onsubmit: save }, h("div", { class: "row" }, tag, author), comment, h("button", {}, "Save"), problem));
 }
-
-export function savedName() { try { return localStorage.getItem("parley-name") || ""; } catch { return ""; } }

@@ -7,7 +7,7 @@ import { errorBox, loading } from "./widgets.js";
 // The run's name, group and tags, stored next to the run file, never in it.
 function aboutForm(run, about, saved) {
   const field = (label, value, hint) => h("input", { value, placeholder: hint, "aria-label": label, maxlength: 120 });
-  const [name, group, tags] = [field("name", about.name, "name"), field("group", about.group, "group, such as an experiment"), field("tags", about.tags.join(", "), "tags, with commas between them")];
+  const [name, group, tags] = [field("name", about.name, "name"), field("group", about.group, "group, such as an experiment"), field("tags", about.tags.join(", "), "tags, separated by commas")];
   const problem = h("div", {});
   const save = async (event) => {
     event.preventDefault();
@@ -28,7 +28,7 @@ export async function showNotes(box, run, saved) {
 }
 
 function showList(box, run, notes) {
-  if (!notes.length) return fill(box, h("p", { class: "muted" }, "No notes yet. Open a unit and press ", h("kbd", {}, "n"), " to add a tag or a comment to it. Notes are stored beside the run file."));
+  if (!notes.length) return fill(box, h("p", { class: "muted" }, "No notes yet. Open a unit and press ", h("kbd", {}, "n"), " to add a tag or a comment to it. Notes are stored next to the run file."));
   fill(box, h("div", { class: "row spread" }, h("p", { class: "count" }, plural(notes.length, "note")), h("a", { class: "button", href: "/api/notes?" + new URLSearchParams({ run, format: "csv" }), download: "" }, "Download CSV")),
     h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note.tag ? h("span", { class: "pill tag" }, note.tag) : "", h("span", { dir: "auto" }, note.comment),
       h("div", { class: "muted" }, link("/unit", { run, unit: note.unit }, { anchor: note.seq === null ? "" : `m${note.seq}` }, h("bdi", {}, unitTitle(note.facets, note.unit)), note.seq === null ? "" : `, message ${note.seq}`), ` · ${[note.author, dateTime(note.at)].filter(Boolean).join(", ")}`)))));

@@ -4,15 +4,15 @@ import { progress } from "./charts.js";
 import { showConfig } from "./config.js";
 import { drawerRows } from "./drawer.js";
 import { dateTime, embedded, fill, go, h, integer, link, money, number, plural, signed, unique } from "./dom.js";
-import { facetName, facetValue, TECHNICAL } from "./facets.js";
+import { facetName, facetValue, GLOSSARY, knowWordings, TECHNICAL } from "./facets.js";
 import { showFindings } from "./findings.js";
 import { gridView } from "./grid.js";
 import { showNotes } from "./notes.js";
 import { TITLE_FACETS, unitTitle } from "./title.js";
-import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, PAGE_SIZE, pager, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
+import { breadcrumbs, button, cautions, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
-const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
+const SORT_KEYS = [["position", "plan order"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
 const TABS = embedded ? ["findings", "units", "config"] : ["findings", "units", "grid", "notes", "config"];
@@ -30,7 +30,7 @@ export function runPage(main, params) {
   setTitle(run);
   const about = h("section", { class: "about" }, loading());
   const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the run" });
-  const findings = h("section", { class: "tab" }, loading("The report is being computed…"));
+  const findings = h("section", { class: "tab" }, loading("Computing the report…"));
   const [gridBox, notes, config] = Array.from({ length: 3 }, () => h("section", { class: "tab" }));
   const filters = h("details", { class: "filters", "aria-label": "Filters", open: !matchMedia(NARROW).matches });
   const toolbar = h("div", { class: "toolbar" });
@@ -77,24 +77,26 @@ export function runPage(main, params) {
   const count = h("p", { class: "count", role: "status" });
   const pages = h("div", {});
   toolbar.append(h("div", { class: "row grow" }, search, h("label", { class: "check" }, prompts, " also search prompts")),
-    h("div", { class: "row" }, h("label", {}, "judged by ", judge), h("span", { class: "inline-group" }, scoreName, " ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction)),
+    h("div", { class: "row" }, h("label", { title: GLOSSARY.panel }, "judged by ", judge), h("span", { class: "inline-group" }, scoreName, " ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction)),
     h("div", { class: "row spread" }, count, pages));
 
   async function showAbout() {
     const summary = await get("run", { run });
     state.measure = mainMeasure(summary);
+    knowWordings(summary);
     state.choices = (summary.measures || []).some(({ kind }) => kind === "choice");
     if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
     const { done, failed, planned } = summary.units;
     fill(about,
       h("div", { class: "row spread" }, h("h1", {}, h("bdi", {}, summary.about?.name || run), h("span", { class: `pill ${summary.state}` }, summary.state), (summary.about?.tags || []).map((tag) => h("span", { class: "pill tag" }, tag))),
-        embedded ? h("p", { class: "muted" }, "exported part of a run") : h("div", { class: "row actions" },
+        embedded ? h("p", { class: "muted" }, "part of a run, exported") : h("div", { class: "row actions" },
           link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
-          h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "the units that match, as one HTML file" }, "Export"))),
+          h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "download the matching units as one HTML file" }, "Export"))),
       h("p", { class: "facts" }, summary.about?.name ? [h("bdi", {}, run), " · "] : "", summary.about?.group ? [h("bdi", {}, summary.about.group), " · "] : "", h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
       progress(summary.units),
       h("p", { class: "muted" }, [`${integer(done)} of ${plural(done + failed + planned, "unit")} done`, failed ? `${integer(failed)} failed` : null,
         plural(summary.calls, "call"), plural(summary.tokens, "token"), money(summary.cost), dateTime(summary.started)].filter(Boolean).join(" · ")),
+      incomplete(summary.units),
       summary.errors.map(({ units, error }) => h("p", { class: "error" }, `${plural(units, "unit")}: ${error}`)));
   }
 
@@ -136,7 +138,7 @@ export function runPage(main, params) {
       const options = shown.map(([value, n]) => h("label", { class: n || chosen.includes(value) ? "" : "empty" },
         h("input", { type: "checkbox", checked: chosen.includes(value), onchange: () => toggleFilter(key, value) }), h("bdi", {}, facetValue(facet, value)), h("span", { class: "n" }, integer(n))));
       return h("details", { open: Boolean(open), "data-filter": key, ontoggle: (event) => (event.target.open ? state.openFilters.add(key) : state.openFilters.delete(key)) },
-        h("summary", {}, name.charAt(0).toUpperCase() + name.slice(1), chosen.length ? h("span", { class: "pill" }, String(chosen.length)) : ""), options,
+        h("summary", { title: GLOSSARY[facet] || null }, name.charAt(0).toUpperCase() + name.slice(1), chosen.length ? h("span", { class: "pill" }, String(chosen.length)) : ""), options,
         values.length > shown.length ? button(`${values.length - shown.length} more…`, () => { state.expandedFilters.add(key); showFilters(); }, { class: "plain" }) : "");
     });
     const active = [...state.params].filter(([key]) => /^[fd]\./.test(key));
@@ -186,7 +188,7 @@ export function runPage(main, params) {
         shownColumns.map((column) => h("td", { class: column.numeric ? "num" : "", "data-label": column.label }, column.show(row)))),
       row.excerpt ? h("tr", { class: "excerpt-row" }, h("td", { colspan: shownColumns.length + 1 }, h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", highlight(row.excerpt.text, state.params.get("q")), "…"))) : ""];
     });
-    fill(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "unit"), head)), h("tbody", {}, body))));
+    fill(list, scrollTable("Units", [h("th", { scope: "col" }, "unit"), head], body));
   }
 
   async function showUnits() {
@@ -226,17 +228,11 @@ export function runPage(main, params) {
     rows[state.focused].querySelector("a").focus();
     rows[state.focused].scrollIntoView({ block: "nearest" });
   }
-  function turnPage(step) {
-    const next = Number(state.params.get("page") || 0) + step;
-    if (next < 0 || next * PAGE_SIZE >= state.page.matching) return;
-    const query = new URLSearchParams(state.params);
-    next ? query.set("page", next) : query.delete("page");
-    go("/run", query);
-  }
+  const turnPage = (which) => pages.querySelector(`[aria-label="${which} page"]`)?.click();
   shortcuts({
     "/": { what: "search", run: () => search.focus() }, j: { what: "next unit, or situation", run: () => (onGrid() ? grid.move(1) : moveFocus(1)) }, k: { what: "previous unit, or situation", run: () => (onGrid() ? grid.move(-1) : moveFocus(-1)) },
     Enter: { what: "open the unit", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.focused)]?.querySelector("a").click() },
-    n: { what: "next page", run: () => turnPage(1) }, p: { what: "previous page", run: () => turnPage(-1) },
+    n: { what: "next page", run: () => turnPage("next") }, p: { what: "previous page", run: () => turnPage("previous") },
     c: { what: "clear all filters", run: clearAll }, v: drawerRows(list, run, () => state.params, () => state.measure), Escape: { what: "clear search and filters", run: clearAll },
     ...Object.fromEntries(TABS.map((tab, index) => [index + 1, { what: tab, run: () => go("/run", tabParams(tab)) }])),
   });
@@ -246,6 +242,11 @@ export function runPage(main, params) {
     await Promise.all([showAbout(), tabOf(state.params) === "units" ? showUnits() : null, findingsShown ? refreshFindings() : null]);
   });
   return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showTab(); return true; } };
+}
+
+function incomplete({ done, failed, planned }) {
+  if (planned) return cautions([`This run is not finished: ${integer(done)} of ${plural(done + failed + planned, "unit")} are done. All of its numbers may still change.`]);
+  return failed ? cautions([`${plural(failed, "unit")} failed and ${failed === 1 ? "is" : "are"} missing from all numbers.`]) : "";
 }
 
 // A right or wrong answer in words, where one judge or rule says so; otherwise the number.

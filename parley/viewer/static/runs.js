@@ -1,9 +1,10 @@
 // All runs of the folder, as a table that can be sorted; chosen runs can be compared.
 import { get } from "./api.js";
 import { age, bytes, dateTime, fill, go, h, integer, link, money, plural, unique } from "./dom.js";
-import { breadcrumbs, button, errorBox, loading, setTitle, shortcuts } from "./widgets.js";
+import { breadcrumbs, button, errorBox, loading, scrollTable, setTitle, shortcuts } from "./widgets.js";
 
 const AT_ONCE = 4; // requests
+const ANSWERS_SHOWN = 2; // of a report's questions
 const COLUMNS = [
   { key: "name", label: "run", value: (run) => run.about?.name || run.name },
   { key: "group", label: "group", value: (run) => run.about?.group || null },
@@ -24,7 +25,7 @@ export function runsPage(main, params) {
   const search = h("input", { type: "search", placeholder: "Find a run…", "aria-label": "Find a run by name, tag, study or model", oninput: () => draw(),
     onkeydown: (event) => { if (event.key === "Escape" && search.value) { event.preventDefault(); search.value = ""; draw(); } } });
   const group = h("select", { "aria-label": "group", onchange: () => draw() });
-  const compare = button("Compare", () => openComparison(), { class: "strong", disabled: true, title: "choose two or more runs of one study" });
+  const compare = button("Compare", () => openComparison(), { class: "strong", disabled: true, title: "choose two or more runs of the same study" });
   fill(main, h("div", { class: "page" }, h("div", { class: "row spread" }, title, h("div", { class: "row grow end" }, group, search, compare)), list));
   const state = { params, runs: new Map(), order: [], chosen: new Set(), focused: -1, stopped: false, drawn: "", about: new Map() };
 
@@ -100,7 +101,7 @@ export function runsPage(main, params) {
     const studies = unique([...state.chosen].map((name) => state.runs.get(name)?.study));
     compare.disabled = state.chosen.size < 2 || studies.length > 1;
     compare.textContent = state.chosen.size > 1 ? `Compare ${state.chosen.size} runs` : "Compare";
-    compare.title = studies.length > 1 ? "only runs of the same study can be compared" : "choose two or more runs of one study";
+    compare.title = studies.length > 1 ? "only runs of the same study can be compared" : "choose two or more runs of the same study";
   }
 
   function draw() {
@@ -114,7 +115,7 @@ export function runsPage(main, params) {
     state.grouped = rows.some((run) => run.about?.group);
     const head = COLUMNS.filter((column) => column.key !== "group" || state.grouped).map((column) => h("th", { scope: "col", class: `col-${column.key} ${column.numeric ? "num" : ""}`, "aria-sort": key === column.key ? (descending ? "descending" : "ascending") : null },
       button(column.label + (key === column.key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(column), { class: "plain" })));
-    fill(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" }, h("table", { class: "table runs" }, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "choose" }, h("span", { class: "unseen" }, "choose")), head)), h("tbody", {}, rows.map(row)))));
+    fill(list, scrollTable("Runs", [h("th", { scope: "col", class: "choose" }, h("span", { class: "unseen" }, "choose")), head], rows.map(row), { class: "table runs" }));
     if (!rows.length) fill(list, h("p", { class: "muted" }, "No run matches."));
     if (focusedRun) list.querySelector(`tr[data-run="${CSS.escape(focusedRun)}"] ${wasCheckbox ? "input" : "a"}`)?.focus();
     showChoice();
@@ -159,7 +160,10 @@ export function runsPage(main, params) {
 
 function finding(found) {
   if (!found || found.pending) return h("span", { class: "muted" }, "computing…");
-  const { headline, unavailable } = found;
+  const { headline, also, unavailable } = found;
   if (!headline) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
-  return [h("div", { class: headline.status === "shown" ? "" : "muted" }, h("bdi", {}, headline.prefix + headline.answer)), h("div", { class: "muted" }, headline.question)];
+  // Where the main question has no answer, another one may have.
+  const others = headline.status === "shown" ? [] : also || [];
+  return [headline, ...others].slice(0, ANSWERS_SHOWN).map(({ status, answer, question }) => [h("div", { class: status === "shown" ? "" : "muted" }, h("bdi", {}, headline.prefix + answer)), h("div", { class: "muted" }, question)])
+    .concat(others.length >= ANSWERS_SHOWN ? h("div", { class: "muted" }, `and ${plural(others.length + 1 - ANSWERS_SHOWN, "other finding")}`) : []);
 }

@@ -24,7 +24,7 @@ export async function openSwitcher(actions = []) {
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   const run = currentPage().params.get("run") || (embedded ? embedded.name : "");
   const state = { items: pagesOf(run), actions: [...actions, ...pageActions()], units: [], shown: [], at: 0, loading: !embedded, entered: false };
-  const input = h("input", { type: "search", placeholder: "Go to a page, run or unit, or do something…", "aria-label": "Go to a page, run or unit", role: "combobox", "aria-expanded": "true", "aria-controls": "switcher-list", autocomplete: "off", oninput: () => find() });
+  const input = h("input", { type: "search", placeholder: "Go to a page, run or unit, or run a command…", "aria-label": "Go to a page, run or unit", role: "combobox", "aria-expanded": "true", "aria-controls": "switcher-list", autocomplete: "off", oninput: () => find() });
   const list = h("ul", { id: "switcher-list", role: "listbox", "aria-label": "Pages, runs and units" });
   const dialog = h("dialog", { class: "switcher", "aria-label": "Go to" }, input, list);
   dialog.addEventListener("close", () => dialog.remove());

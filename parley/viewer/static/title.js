@@ -2,7 +2,7 @@
 
 // The facets that a title says: a list of titles needs no columns for them.
 export const TITLE_FACETS = new Set(["topic", "topic_id", "article", "question_id", "category", "example_id", "question", "scenario", "base", "set", "prompt", "item", "area", "bias", "identity", "other", "identity_a", "identity_b", "response_a", "response_b",
-  "order", "assignment", "control", "flaw", "dose", "flawed", "reader", "stage", "condition", "polarity", "variant", "attempt", "kind", "ask", "shown", "judged_by", "mode", "completion", "method", "group", "answerable", "answers", "search", "pair", "repeat", "phase", "label", "target", "unknown", "names", "completion"]);
+  "order", "assignment", "control", "flaw", "dose", "flawed", "reader", "stage", "condition", "polarity", "variant", "attempt", "kind", "ask", "shown", "judged_by", "mode", "completion", "method", "group", "answerable", "answers", "search", "pair", "repeat", "phase", "label", "target", "unknown", "names"]);
 
 export function unitTitle(facets, id) {
   const subject = titleSubject(facets);

@@ -3,7 +3,7 @@ import { get } from "./api.js";
 import { badge, sparkline } from "./charts.js";
 import { address, announce, currentPage, dateTime, embedded, fill, go, h, integer, link, orNone, plural, unique } from "./dom.js";
 import { echoInWords, findEchoes } from "./echo.js";
-import { facetName, facetValue } from "./facets.js";
+import { facetName, facetValue, knowWordings } from "./facets.js";
 import { draftComparisons, materialView } from "./material.js";
 import { messageView, noteForm, noteList } from "./message.js";
 import { scoreMatrix } from "./scores.js";
@@ -28,6 +28,7 @@ export function unitPage(main, params) {
       query.set("run", run);
       const [found, summary] = await Promise.all([get("unit", query), get("run", { run })]);
       [unit, measure] = [found, mainMeasure(summary)];
+      knowWordings(summary);
     } catch (error) { return fill(page, errorBox(error)); }
     const top = window.scrollY;
     draw();
@@ -68,7 +69,7 @@ export function unitPage(main, params) {
       h("details", { class: "folded" }, h("summary", {}, plural(facets.length, "facet")), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, facetValue(key, value))))))),
       unit.error ? h("p", { class: "error" }, unit.error) : "",
       h("div", { class: "row actions" },
-        button("JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),
+        button("Download JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),
         button("Copy text", () => copy(messages.map((message) => `[${message.round}] ${message.speaker}: ${message.text}`).join("\n\n"), "conversation")),
         button("Copy link", () => copy(permalink("/unit", { run, unit: unit.id }, ""), "link")),
         button("Print", () => window.print()),
@@ -94,8 +95,8 @@ export function unitPage(main, params) {
     if (!heard) return "";
     const lines = [...echoes].map(([seq, echo]) => { const message = unit.messages.find((one) => one.seq === seq); return h("li", {}, h("a", { href: `#m${seq}`, onclick: (event) => { event.preventDefault(); showMessage(seq); } }, h("bdi", {}, message.speaker), `, round ${message.round}`), ` ${echoInWords(echo).join(", and ")}`); });
     return h("section", { class: "echoes", "aria-label": "Who repeated whom" }, h("h2", {}, "Who repeated whom"),
-      lines.length ? h("ul", {}, lines) : h("p", { class: "muted" }, "Nobody took over the scores of another, or repeated eight words in a row."),
-      lines.length ? h("p", { class: "muted" }, "Of what each had read before: scores that are all the same, and eight or more words in a row that are not in the task. The report says how much of this is chance.") : "");
+      lines.length ? h("ul", {}, lines) : h("p", { class: "muted" }, "Nobody took over another judge's scores or repeated eight of their words in a row."),
+      lines.length ? h("p", { class: "muted" }, "A judge is listed if all of its scores are the same as scores it had read, or if it repeats eight or more words in a row that are not in the task. The report says how much of this is due to chance.") : "");
   }
 
   function showMessage(seq) {

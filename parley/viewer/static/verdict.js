@@ -29,7 +29,7 @@ function choiceInWords(unit) {
   const identity = (side) => unit.facets[`identity_${side.toLowerCase()}`];
   const named = (side) => (identity(side) === undefined ? side : `${side} (${identity(side) || "no label"})`);
   if (ranked.length > 1 && votes(ranked[0]) === votes(ranked[1])) return `tie: ${ranked.map((side) => `${votes(side)} for ${named(side)}`).join(", ")}`;
-  const probability = choices.length === 1 && choices[0].value !== null && expectedValues(unit) ? `, with probability ${percent(choices[0].value)}` : "";
+  const probability = choices.length === 1 && choices[0].value !== null && isSilent(unit) ? `, with probability ${percent(choices[0].value)}` : "";
   return choices.length === 1 ? `${named(ranked[0])}${probability}` : `${named(ranked[0])}, ${votes(ranked[0])} of ${plural(choices.length, "judge")}`;
 }
 
@@ -44,10 +44,10 @@ export function distributionOf(expected, metric) {
 // Whether the unit is one silent ballot: nobody speaks in it, and it has no rounds.
 export function isSilent(unit) { return expectedValues(unit) !== null && unit.messages.every(({ round }) => round === 0); }
 
-// A silent ballot: its expected score, and what it would most likely have said.
+// A silent ballot: its expected score, and what it would most likely have said. Several ballots have a mean instead.
 function expectedInWords(unit) {
-  const score = unit.verdicts.find(({ value, text }) => value !== null && text === null);
-  const options = score ? distributionOf(expectedValues(unit), score.metric) : [];
+  const [score, ...others] = unit.verdicts.filter(({ value, text }) => value !== null && text === null);
+  const options = score && !others.length && isSilent(unit) ? distributionOf(expectedValues(unit), score.metric) : [];
   if (!options.length) return "";
   const [likely, probability] = options.reduce((best, one) => (one[1] > best[1] ? one : best));
   return `expected score ${number(score.value)} on a scale of ${options[0][0]} to ${options.at(-1)[0]} · most likely ${likely} (${percent(probability)})`;

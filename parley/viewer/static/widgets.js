@@ -38,6 +38,17 @@ export function download(name, text, type) {
 
 export function button(label, onclick, props = {}) { return h("button", { type: "button", onclick, ...props }, label); }
 
+// Details whose content is made when they are opened first: a long text, or a comparison of two, takes time.
+export function folded(summary, content, props = { class: "folded" }) {
+  const open = ({ target }) => { if (target.open && target.children.length === 1) target.append(content()); };
+  return h("details", { ...props, ontoggle: open }, h("summary", {}, summary));
+}
+
+// A table that scrolls sideways on a narrow screen, also by keyboard.
+export function scrollTable(label, heads, rows, props = { class: "table" }) {
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, h("table", props, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, rows)));
+}
+
 export function permalink(path, params, anchor) { return embedded ? location.href.split("#")[0] + address(path, params, anchor) : location.origin + address(path, params, anchor); }
 
 // What a study's units are compared by, apart from the choice of a pair.
@@ -69,7 +80,7 @@ export function listenForKeys() {
 
 // The shortcuts of the page, or of a dialog that has its own.
 export function showHelp(own = keys) {
-  const rows = Object.entries({ ...own, "Ctrl-K": { what: "go to a page, run or unit, or do something" }, "?": { what: "this help" } }).map(([key, { what }]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
+  const rows = Object.entries({ ...own, "Ctrl-K": { what: "go to a page, run or unit, or run a command" }, "?": { what: "this help" } }).map(([key, { what }]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
   const dialog = h("dialog", { class: "help", "aria-label": "Keyboard shortcuts" }, h("h2", {}, "Keyboard shortcuts"), h("table", {}, rows), button("Close", () => dialog.close()));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

@@ -1,0 +1,213 @@
+"""One run in a real browser: findings, units, notes and config, a run in progress, an exported part of it, a phone."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import time
+from contextlib import closing
+from decimal import ROUND_HALF_UP, Decimal
+from hashlib import sha256
+from sqlite3 import connect
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from parley.cli import main
+from parley.judging.malibu.config import MalibuConfig
+from parley.reports import make_report
+from parley.runs import RunFile
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
+expect = playwright.expect
+
+
+def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, shared_viewer, open_page):
+    report = make_report([malibu])
+    gap = next(row for row in report.table("differences").itertuples() if row.metric == "all")
+    page = open_page(shared_viewer + "run?run=quick.sqlite")
+    expect(page.locator(".caution").first).to_contain_text("SIMULATED")
+    row = page.locator(".forest tr", has_text="female − male").first
+    difference = Decimal(gap.difference).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    expect(row).to_contain_text(f"{difference:+}".replace("-", "−"))
+    expect(row.locator(".p")).to_have_text(f"{float(f'{gap.p_adjusted:.2g}')}".removesuffix(".0"))
+    assert gap.low == -math.inf, "three bases: the interval is unbounded"
+    expect(row).to_contain_text("no interval")
+    for line in report.words[:4]:
+        expect(page.locator("main")).to_contain_text(line)
+    expect(page.locator(".words")).to_contain_text("base: An area of life")
+    page.get_by_text("All figures of the report").click()
+    expect(page.locator(".picture")).to_have_count(len(report.figures))
+    for picture in page.locator(".picture img").all():  # `wait_for_function` is refused by the page's CSP
+        picture.scroll_into_view_if_needed()
+        expect(picture).to_have_js_property("complete", True)
+        assert picture.evaluate("image => image.naturalWidth") > 0
+    found = page.locator(".finding h2")
+    expect(found).to_contain_text("SIMULATED")
+    size = "(node) => parseFloat(getComputedStyle(node).fontSize)"
+    assert found.evaluate(size) == max(page.locator("main *").evaluate_all(f"(all) => all.map({size})"))
+    row.get_by_role("link").first.click()
+    assert set(parse_qs(urlparse(page.url).query)["f.identity"]) == {gap.first, gap.second}
+    expect(page.locator("tr[data-unit]").first).to_be_visible()
+
+
+def test_settings_are_described_in_the_words_of_the_help(shared_viewer, open_page):
+    page = open_page(shared_viewer + "run?run=quick.sqlite&tab=config")
+    setting = page.locator(".config div", has=page.locator("code", has_text="speaking_order"))
+    expect(setting.locator("dt")).to_have_text(
+        f"{MalibuConfig.model_fields['speaking_order'].description} speaking_order"
+    )
+    expect(setting.locator("dd")).to_have_text("shuffled")
+
+
+def test_escape_clears_search_and_filters(flips, shared_viewer, open_page):
+    page = open_page(shared_viewer + "run?run=flips.sqlite&f.scenario=s1")
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    search = page.get_by_label("Search the text of all messages")
+    search.fill("marmalade")
+    expect(page.locator(".excerpt")).to_have_text("Three The marmalade decides it. A…")
+    expect(page.locator(".count")).to_have_text("1 of 4 units")
+    search.press("Escape")
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    for _ in range(2):  # leaves the empty box, then clears the filters
+        page.keyboard.press("Escape")
+    expect(page.locator(".count")).to_have_text("4 units")
+    assert "f.scenario" not in page.url
+    search.fill("justification")
+    expect(page.locator("main")).to_contain_text("No units match.")
+
+
+def test_keyboard_shortcuts(shared_viewer, open_page):
+    page = open_page(shared_viewer + "run?run=quick.sqlite&tab=units")
+    expect(page.locator("tr[data-unit]")).to_have_count(9)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("tr[data-unit]").nth(1).locator("a")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".message")).to_have_count(10)
+    first = page.locator("h1").text_content()
+    page.keyboard.press("]")
+    expect(page.locator("h1")).not_to_have_text(first)
+    page.keyboard.press("j")
+    expect(page.locator("#m0")).to_be_focused()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("next message")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(page.locator("tr[data-unit]")).to_have_count(9)
+    page.keyboard.press("/")
+    expect(page.get_by_label("Search the text of all messages")).to_be_focused()
+
+
+def test_notes_are_stored_beside_the_run_and_tags_are_filters(malibu, shelf, shared_viewer, open_page):
+    path = shutil.copy(malibu, shelf / "noted.sqlite")
+    before = sha256(path.read_bytes()).hexdigest()
+    with RunFile.open(path) as file:
+        unit = file.rows("SELECT id FROM units ORDER BY position")[1][0][0]
+    page = open_page(f"{shared_viewer}unit?run=noted.sqlite&unit={unit}")
+    message = page.locator("#m1")
+    message.get_by_role("button", name="note").click()
+    message.get_by_label("tag").fill("odd")
+    message.get_by_label("comment").fill("<b>Why</b> so low?")
+    message.get_by_role("button", name="Save").click()
+    expect(page.locator("#m1 .notes")).to_contain_text("<b>Why</b> so low?")
+    page.keyboard.press("u")
+    page.locator("[data-filter='d.tag'] label", has_text="odd").click()
+    expect(page.locator(".count")).to_have_text("1 of 9 units")
+    with closing(connect(shelf / "noted.notes.sqlite")) as db:
+        assert db.execute("SELECT unit, seq, tag FROM notes").fetchall() == [(unit, 1, "odd")]
+    assert sha256(path.read_bytes()).hexdigest() == before
+    page.get_by_role("link", name="Notes").click()
+    expect(page.locator(".notes li")).to_contain_text("<b>Why</b> so low?")
+    page.locator(".notes a").click()
+    expect(page.locator("#m1.linked")).to_be_visible()
+
+
+def test_a_running_run_is_followed_live(shelf, shared_viewer, open_page, build):
+    path = build.write_run(
+        shelf / "live.sqlite",
+        [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])],
+        planned=[build.pair(1, 1), build.pair(2, 0)],
+    )
+    page = open_page(shared_viewer + "run?run=live.sqlite&d.status=done")
+    expect(page.locator(".count")).to_have_text("1 of 3 units")
+    expect(page.locator("h1 .pill")).to_have_text("stopped")
+    with RunFile.open(path, write=True) as file:
+        file.write(
+            [build.pair_unit(build.pair(1, 1), [build.JudgeReply("One", "A", "Written while the page is open.")])]
+        )
+        expect(page.locator(".count")).to_have_text("2 of 3 units")
+        expect(page.locator("h1 .pill")).to_have_text("running")
+        expect(page.locator("tbody")).to_contain_text("flipped")
+    for _ in range(50):  # the page may be reading right now; the last connection to close removes the log
+        if not path.with_name("live.sqlite-wal").exists():
+            break
+        time.sleep(0.1)
+    assert not path.with_name("live.sqlite-wal").exists(), "a run that is being viewed can still become a single file"
+
+
+def test_an_exported_page_opens_from_disk(malibu, flips, open_page, tmp_path):
+    target = tmp_path / "page.html"
+    assert main(["view", str(flips), "--export", str(target), "--where", "f.scenario=s1"]) == 0
+    page = open_page(target.as_uri())
+    expect(page.locator(".count")).to_have_text("2 units")
+    page.get_by_label("Search the text of all messages").fill("marmalade")
+    expect(page.locator(".count")).to_have_text("1 of 2 units")
+    page.locator("a.unit").click()
+    message = page.locator(".message", has_text="The marmalade decides it.")
+    message.get_by_text("exact prompt").click()
+    expect(message.locator(".piece")).to_contain_text("Who answered better?")
+    page.reload()
+    expect(page.locator(".message", has_text="The marmalade decides it.")).to_be_visible()
+
+
+def test_an_exported_page_finds_pairs_by_identity_and_has_the_drawer(malibu, open_page, tmp_path):
+    target = tmp_path / "page.html"
+    assert main(["view", str(malibu), "--export", str(target)]) == 0
+    page = open_page(target.as_uri() + "#/run?tab=units&f.identity=male")
+    expect(page.locator(".count")).to_have_text("6 of 9 units")
+    page.keyboard.press("v")
+    expect(page.locator(".drawer .matrix")).to_be_visible()
+    position = page.locator(".drawer").evaluate("(node) => getComputedStyle(node).position")
+    assert position == "fixed", "its style is there"
+
+
+def test_pages_fit_a_phone_show_a_unit_first_and_have_enough_contrast(malibu, shared_viewer, open_page):
+    page = open_page(shared_viewer)
+    page.set_viewport_size({"width": 375, "height": 800})
+    with RunFile.open(malibu) as file:
+        unit = file.rows("SELECT id FROM units WHERE id LIKE 'p2%'")[1][0][0]
+    run = "run?run=quick.sqlite"
+    for path in ("", run, f"{run}&tab=config", f"unit?run=quick.sqlite&unit={unit}", "label?run=quick.sqlite"):
+        page.goto(shared_viewer + path)
+        expect(page.locator("h1")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    page.goto(f"{shared_viewer}{run}&tab=units")
+    expect(page.locator("tr[data-unit]").first).to_be_in_viewport()
+    page.get_by_text("Filters").click()
+    expect(page.locator("[data-filter='f.phase']")).to_contain_text("single answers")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        contrast = page.evaluate(CONTRAST)
+        assert {name: ratio for name, ratio in contrast.items() if ratio < 4.5} == {}
+
+
+CONTRAST = """() => {
+  const rgb = (name) => {
+    const probe = document.createElement("i");
+    probe.style.color = `var(${name})`;
+    document.body.append(probe);
+    const channels = getComputedStyle(probe).color.match(/[\\d.]+/g).slice(0, 3).map(Number);
+    probe.remove();
+    return channels;
+  };
+  const linear = (v) => ((v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  const light = (name) => { const [r, g, b] = rgb(name).map(linear); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ratio = (a, b) => (Math.max(light(a), light(b)) + 0.05) / (Math.min(light(a), light(b)) + 0.05);
+  const pairs = [
+    ["--ink", "--paper"], ["--soft", "--paper"], ["--soft", "--raised"], ["--soft", "--wash"], ["--accent", "--paper"],
+    ["--accent", "--raised"], ["--bad", "--bad-wash"], ["--warn", "--warn-wash"], ["--ink", "--added"],
+    ["--ink", "--removed"],
+  ];
+  return Object.fromEntries(pairs.map(([a, b]) => [`${a} on ${b}`, ratio(a, b)]));
+}"""

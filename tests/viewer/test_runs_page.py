@@ -1,0 +1,166 @@
+"""The list of runs in a real browser: broken files, sorting, choosing, names and tags, and going anywhere by Ctrl-K."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import sha256
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+
+from parley.judging import Unit
+from parley.runs.notes import NotesFile
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
+expect = playwright.expect
+
+
+def test_from_the_runs_page_to_one_reply_of_one_judge(shelf, flips, shared_viewer, open_page):
+    (shelf / "cut.sqlite").write_bytes(b"SQLite format 3\x00 and then nothing")
+    page = open_page(shared_viewer)
+    broken = page.locator("[data-run='cut.sqlite']")
+    expect(broken).to_contain_text("broken")
+    expect(broken).to_contain_text(re.compile("is not a Parley run file|damaged"))
+    (shelf / "cut.sqlite").unlink()
+    page.get_by_role("link", name="flips.sqlite").click()
+    page.get_by_role("link", name="Units").click()
+    expect(page.locator(".count")).to_have_text("4 units")
+
+    page.get_by_label("judged by").select_option("Three")
+    page.locator("[data-filter='d.flip'] label", has_text="flipped").click()
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    expect(page.locator("tr[data-unit]")).to_have_count(2)
+
+    page.get_by_label("Search the text of all messages").fill("marmalade")
+    expect(page.locator(".count")).to_have_text("1 of 4 units")
+    expect(page.locator(".excerpt mark")).to_have_text("marmalade")
+    assert "judge=Three" in page.url
+    assert "d.flip=flipped" in page.url
+
+    page.reload()
+    expect(page.locator(".count")).to_have_text("1 of 4 units")
+    page.locator("a.unit").click()
+    message = page.locator(".message.linked")
+    expect(message).to_contain_text("The marmalade decides it.")
+    expect(message.locator(".parsed")).to_contain_text("preferredA")
+    message.get_by_text("exact prompt").click()
+    expect(message.locator(".piece")).to_contain_text("Who answered better?")
+    expect(page).to_have_url(re.compile("#m2$"))
+
+
+def test_runs_are_sorted_chosen_and_compared_by_keyboard(shelf, shared_viewer, open_page, build):
+    for name, numbers in (("a", (1,)), ("b", (1, 2)), ("c", (1, 2, 3))):
+        units = [Unit(f"u{number}", {"scenario": f"s{number}"}) for number in numbers]
+        build.write_run(
+            shelf / f"sorted-{name}.sqlite", [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
+        )
+    (shelf / "sorted-cut.sqlite").write_bytes(b"not a run")
+    page = open_page(shared_viewer)
+    page.get_by_label("Find a run").fill("sorted-")
+    page.locator("h1").click()
+    rows = page.locator("tr[data-run]")
+    expect(page.locator("tr[data-run='sorted-cut.sqlite']")).to_contain_text("broken")
+
+    def order():
+        return rows.evaluate_all("rows => rows.map((row) => row.dataset.run[7]).join('')")
+
+    page.get_by_role("button", name="units").click()
+    expect(page.get_by_role("columnheader", name="units")).to_have_attribute("aria-sort", "descending")
+    assert order() == "cbac", "the broken file is last"
+    page.get_by_role("button", name="units").click()
+    expect(page.get_by_role("columnheader", name="units")).to_have_attribute("aria-sort", "ascending")
+    assert order() == "abcc"
+    expect(page.locator("main")).not_to_contain_text("computing…")
+    for key in ("j", "x", "j", "x", "j", "x", "c"):
+        page.keyboard.press(key)
+    expect(page.locator("h1")).to_have_text("Compare")
+    query = parse_qs(urlparse(page.url).query)
+    assert sorted([*query["with"], *query["run"]]) == [f"sorted-{name}.sqlite" for name in "abc"]
+    for name in "bc":
+        expect(page.locator(".numbers thead").last).to_contain_text(f"sorted-{name}.sqlite")
+    expect(page.locator(".forest").first).to_contain_text("no interval")
+    (shelf / "sorted-cut.sqlite").unlink()
+
+
+def test_the_list_shows_another_finding_where_the_main_question_has_none(flips, shared_viewer, open_page):
+    page = open_page(shared_viewer + "label?run=flips.sqlite")
+    main = {"question": "Do scores differ?", "answer": "Not shown.", "status": "not shown", "prefix": "SIMULATED. "}
+    others = [{"question": f"Question {n}?", "answer": f"Answer {n}.", "status": "shown"} for n in (1, 2, 3)]
+    found = json.dumps({"headline": main, "also": others})
+    page.route("**/api/headline?*", lambda route: route.fulfill(body=found, content_type="application/json"))
+    page.goto(shared_viewer)
+    finding = page.locator("[data-run='flips.sqlite'] .finding")
+    expect(finding).to_contain_text("SIMULATED. Not shown.")
+    expect(finding).to_contain_text("SIMULATED. Answer 1.Question 1?and 2 other findings")
+
+
+def test_a_run_that_is_missing_or_stopped_early_says_so(shelf, shared_viewer, chromium, build):
+    unit = build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])
+    build.write_run(shelf / "early.sqlite", [unit], planned=[build.pair(n, 0) for n in range(2, 30)])
+    page = chromium.new_page()  # the browser logs an error for the run that is missing
+    page.goto(shared_viewer)
+    early = page.locator("tr[data-run='early.sqlite']")
+    expect(early).to_contain_text("1 of 29")
+    expect(early.locator(".finding")).to_contain_text("Not known yet")
+    early.get_by_role("link").click()
+    expect(page.locator(".about .caution")).to_contain_text("not finished: 1 of 29 units are done")
+    page.goto(shared_viewer + "run?run=gone.sqlite")
+    expect(page.get_by_role("alert")).to_contain_text("there is no run 'gone.sqlite'")
+    expect(page.locator("main")).not_to_contain_text("Computing")
+    page.close()
+
+
+def test_a_run_gets_a_name_a_group_and_tags_and_ctrl_k_finds_it(shelf, shared_viewer, open_page, build):
+    run = build.flipping(shelf / "named.sqlite")
+    build.write_run(shelf / "other.sqlite", [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "B")])])
+    before = sha256(run.read_bytes()).hexdigest()
+    page = open_page(shared_viewer + "run?run=named.sqlite&tab=notes")
+    page.get_by_label("name", exact=True).fill("The <i>first</i> one")
+    page.get_by_label("group", exact=True).fill("pilots")
+    page.get_by_label("tags", exact=True).fill("kept, kept, blind")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator("h1")).to_contain_text("The <i>first</i> one")
+    assert NotesFile(run).about_run() == ("The <i>first</i> one", "pilots", ("kept", "blind"))
+    assert NotesFile(run).notes() == []
+    assert sha256(run.read_bytes()).hexdigest() == before
+    page.goto(shared_viewer)
+    page.get_by_label("group", exact=True).select_option("pilots")
+    expect(page.locator("tr[data-run]")).to_have_count(1)
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to").fill("theme")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to").fill("blind")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("run=named.sqlite"))
+    page.goto(shared_viewer + "compare?run=named.sqlite&with=other.sqlite")
+    expect(page.locator(".baseline")).to_have_text("baseline: The <i>first</i> one")
+    expect(page.get_by_role("region", name="What differs in the configs")).to_contain_text("units done41")
+    page.get_by_role("button", name="make this the baseline").click()
+    expect(page.locator(".baseline")).to_have_text("baseline: other.sqlite")
+
+
+def test_the_switcher_goes_to_pages_runs_and_units(shared_viewer, open_page):
+    page = open_page(shared_viewer)
+    expect(page.locator("tr[data-run='quick.sqlite']")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("quick")
+    expect(page.locator("dialog").get_by_role("option")).to_have_text(["runquick.sqlite"])
+    page.keyboard.press("Enter")
+    expect(page.locator(".tabs [aria-current]")).to_have_text("Findings")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("conf")
+    page.keyboard.press("Enter")
+    expect(page.locator(".config").first).to_contain_text("malibu")
+    page.get_by_text("malibu/single").first.click()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("p2 female-male")
+    expect(page.locator("dialog").get_by_role("option").first).to_contain_text("p2/")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator(".message").first).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
