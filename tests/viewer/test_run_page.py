@@ -35,7 +35,6 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     expect(row).to_contain_text("no interval")
     for line in report.words[:4]:
         expect(page.locator("main")).to_contain_text(line)
-    expect(page.locator(".words")).to_contain_text("base: An area of life")
     page.get_by_text("All figures of the report").click()
     expect(page.locator(".picture")).to_have_count(len(report.figures))
     for picture in page.locator(".picture img").all():  # `wait_for_function` is refused by the page's CSP

@@ -75,6 +75,13 @@ def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
     )
     assert titles == [title for _, title in TITLES]
     meanings = page.evaluate("async () => (await import('/static/facets.js')).GLOSSARY")
+    texts = [["The panel saw 60 bases."], ["It saw 60 bases.", "A base is an area."]]
+    explained = page.evaluate(
+        "async (texts) => { const { wordsOf } = await import('/static/facets.js'); "
+        "return texts.map((lines) => wordsOf(lines).map(([word]) => word)); }",
+        texts,
+    )
+    assert explained == [["base", "panel"], []]
     glossary = (Path(__file__).parents[2] / "docs" / "glossary.md").read_text("utf-8")
     assert [word for word, meaning in meanings.items() if f"| **{word}** | {meaning} |" not in glossary] == []
 

@@ -22,10 +22,10 @@ export const GLOSSARY = {
   control: "A unit in which nothing is varied, or a harmless text in place of an attempt: what is seen without a cause.",
 };
 
-// Those of them that occur in some texts, as [word, meaning] pairs.
+// Those of them that occur in some texts, as [word, meaning] pairs, unless a text itself says what "a base is".
 export function wordsOf(texts) {
   const all = texts.join(" ");
-  return Object.entries(GLOSSARY).filter(([word]) => new RegExp(`\\b${word}s?\\b`, "i").test(all));
+  return Object.entries(GLOSSARY).filter(([word]) => new RegExp(`\\b${word}s?\\b`, "i").test(all) && !new RegExp(`\\ban? ${word} is\\b`, "i").test(all));
 }
 
 // The words of a run's labels, by the codes in its plan.
