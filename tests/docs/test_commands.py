@@ -49,7 +49,7 @@ ADDED = {
         "gender",
     ],
     ("run", "malibu", "--suite", "wide"): ["--scenarios", "astronomy-planet-dip", "--identities", "gender"],
-    ("run", "referee"): ["--limit", "6", "--questions", "20", "--texts", "20"],
+    ("run", "referee"): ["--limit", "6"],
     ("calibrate",): ["--simulations", "20"],
     ("report",): ["--draws", "50", "--no-files"],
 }
