@@ -30,7 +30,6 @@ from parley.agents import (
     record_calls,
     session,
 )
-from parley.agents.models.request import Request
 from parley.agents.structured import create
 from tests.agents.common import ADA, BEN, SIM, TASK, Opinion, tool_call
 
@@ -184,20 +183,6 @@ async def test_replies_about_different_images_are_cached_apart(server: Any, tmp_
 async def test_a_client_for_text_only() -> None:
     with pytest.raises(BadRequest, match="accepts text only"):
         await model(SIM).create(ask(picture("red")))
-
-
-def test_images_in_the_words_of_each_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
-    for key in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"):
-        monkeypatch.setenv(key, "none")
-    request = Request(tuple(ask("Which colour?", picture("red"))))
-    [turn] = model("anthropic/claude-haiku-5-5").body(request)["messages"]  # type: ignore[attr-defined]
-    assert [block["type"] for block in turn["content"]] == ["text", "text", "image"]
-    assert turn["content"][2]["source"]["media_type"] == "image/png"
-    [content] = model("google/gemini-3.8-flash").contents(request)  # type: ignore[attr-defined]
-    assert content.parts[2].inline_data.data.startswith(b"\x89PNG")
-    responses = model("openai/gpt-6-luna?api=responses")
-    [item] = responses.body(request)["input"]  # type: ignore[attr-defined]
-    assert [part["type"] for part in item["content"]] == ["input_text", "input_text", "input_image"]
 
 
 async def test_a_table_is_a_node_of_a_graph(server: Any) -> None:

@@ -28,7 +28,6 @@ from parley.agents import (
     record_calls,
     session,
 )
-from parley.agents.models.google_messages import efforts_of
 from tests.agents.common import ASK, KEY
 from tests.agents.providers import COUNT, GOOGLE, GoogleFormat, ProviderServer, asked, serving, streamed
 from tests.vendors.google import Standin
@@ -158,7 +157,7 @@ async def test_the_other_variable_works_too(server: ProviderServer, monkeypatch:
     ],
 )
 def test_levels_of_thinking(name: str, efforts: str) -> None:
-    assert " ".join(efforts_of(name)) == efforts
+    assert " ".join(model(f"google/{name}").efforts) == efforts
 
 
 @pytest.mark.parametrize(("name", "effort"), [("gemini-4-argon", "low"), ("gemini-3.5-flash-lite", "minimal")])
@@ -250,3 +249,9 @@ async def test_a_stream_that_ends_in_an_error_is_billed_for_what_arrived(server:
     with record_calls() as calls, pytest.raises(ServerFault):
         await streamed(server.client())
     assert [(call.reply, call.prompt_tokens, call.completion_tokens) for call in calls] == [("Seven, I think.", 3, 4)]
+
+
+async def test_cached_tokens_are_reported(server: ProviderServer) -> None:
+    usage = {"promptTokenCount": 5000, "candidatesTokenCount": 3, "cachedContentTokenCount": 4096}
+    server.sends({**WIRE.reply("Seven."), "usageMetadata": usage})
+    assert (await server.client().create(ASK)).cached_tokens == 4096

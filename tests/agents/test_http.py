@@ -422,16 +422,10 @@ async def test_a_run_through_a_proxy(no_proxies: pytest.MonkeyPatch, tmp_path: P
     assert b"ada:secret" not in stored
 
 
-@pytest.mark.parametrize(
-    ("scheme", "provider"), [("socks5h", "server"), ("https", "server"), ("SOCKS4", "anthropic"), ("socks5", "google")]
-)
-def test_other_kinds_of_proxies_are_refused_in_one_line(
-    no_proxies: pytest.MonkeyPatch, scheme: str, provider: str
-) -> None:
+@pytest.mark.parametrize("scheme", ["socks5h", "https", "SOCKS4"])
+def test_other_kinds_of_proxies_are_refused_in_one_line(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
     no_proxies.setenv("ALL_PROXY", f"{scheme}://ada:{'s3cret'}@proxy:1080")
-    no_proxies.setenv("ANTHROPIC_API_KEY", "k" * 20)
-    no_proxies.setenv("GEMINI_API_KEY", "k" * 20)
-    name = "google/gemini-4-flash" if provider == "google" else f"{provider}/m"
+    name = "server/m"
     with pytest.raises(ConfigError, match=rf"{scheme}://…@proxy:1080, and only proxies that begin with http://") as e:
         model(f"{name}?base_url=https://models.invalid")
     assert "\n" not in str(e.value)

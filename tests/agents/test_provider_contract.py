@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import unused_port
-from autogen_core import CancellationToken, FunctionCall
+from autogen_core import CancellationToken, FunctionCall, Image
 from autogen_core.models import (
     AssistantMessage,
     FunctionExecutionResult,
@@ -21,6 +21,7 @@ from autogen_core.models import (
     SystemMessage,
     UserMessage,
 )
+from PIL import Image as Picture
 from pydantic import BaseModel, Field
 
 from parley.agents import (
@@ -37,6 +38,7 @@ from parley.agents import (
     record_calls,
     session,
 )
+from parley.agents.models.request import Request
 from parley.base.errors import Unreachable
 from tests.agents.common import ASK, KEY
 from tests.agents.providers import (
@@ -357,6 +359,17 @@ def test_an_address_that_is_not_one_is_reported_before_any_work(provider: Provid
         model(provider.model, base_url="localhost:8000")
 
 
+def test_a_proxy_that_is_not_supported_is_refused_before_any_work(
+    provider: ProviderCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What else holds of proxies is in test_http.py."""
+    for variable in ("HTTPS_PROXY", "https_proxy", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("ALL_PROXY", "socks5://proxy:1080")
+    with pytest.raises(ConfigError, match="only proxies that begin with http:// are supported"):
+        model(provider.model, base_url="https://models.invalid")
+
+
 @pytest.mark.parametrize(
     ("name", "option", "why"),
     [
@@ -385,3 +398,17 @@ def test_what_a_model_does_not_accept_is_said_before_the_run(
     with pytest.raises(ConfigError) as caught:
         model(f"{name}?{option}")
     assert str(caught.value).endswith(why)
+
+
+def test_images_in_the_words_of_each_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
+    for provider in (ANTHROPIC, GOOGLE, OPENAI):
+        provider.set_key(monkeypatch)
+    picture = Image(Picture.new("RGB", (2, 2), "red"))
+    request = Request((UserMessage(content=["Which colour?", picture], source="Ben"),))
+    [turn] = model("anthropic/claude-haiku-5-5").body(request)["messages"]  # type: ignore[attr-defined]
+    assert [block["type"] for block in turn["content"]] == ["text", "text", "image"]
+    assert turn["content"][2]["source"]["media_type"] == "image/png"
+    [content] = model("google/gemini-3.8-flash").contents(request)  # type: ignore[attr-defined]
+    assert content.parts[2].inline_data.data.startswith(b"\x89PNG")
+    [item] = model("openai/gpt-6-luna?api=responses").body(request)["input"]  # type: ignore[attr-defined]
+    assert [part["type"] for part in item["content"]] == ["input_text", "input_text", "input_image"]
