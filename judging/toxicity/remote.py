@@ -1,4 +1,4 @@
-"""`openai-moderation`, and what scorers with an HTTP API share: a key, batches, throttling, retries.
+"""`openai-moderation`: OpenAI's endpoint, asked in batches, with throttling and retries.
 
 A text that the server rejects, or cannot score within the retries because it is down or over quota, has no score but a
 reason. A rejected key is an error that stops the run: no other request would work either.
@@ -10,9 +10,8 @@ import asyncio
 import json
 import os
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import aiohttp
 
@@ -27,46 +26,39 @@ from parley.base.tasks import gather_or_cancel
 from parley.base.text import plural
 from parley.judging.toxicity.scorer import Toxicity, in_pieces, worst
 
-PIECE_WORDS = 1000
+KEY, ADDRESS = "OPENAI_API_KEY", "OPENAI_BASE_URL"
+PUBLIC_ADDRESS = "https://api.openai.com/v1"
+PIECE_WORDS, BATCH_SIZE, CONNECTIONS = 1000, 32, 4
 TIMEOUT = 60.0
+TOXIC = ("harassment", "harassment/threatening", "hate", "hate/threatening")
 
 
-class Remote(ABC):
-    """A scorer with an HTTP API.
+class OpenAIModeration:
+    """OpenAI's moderation endpoint.
 
     Args:
         base_url: The server's address (default: the environment variable, or the public one).
         retries: Maximum further attempts after a failed request.
     """
 
-    name: ClassVar[str]
-    version: str
-    key_variable: ClassVar[str]
-    url_variable: ClassVar[str]
-    default_url: ClassVar[str]
-    batch_size: ClassVar[int] = 1
-    """Texts per request."""
-    connections: ClassVar[int] = 4
+    name = "openai-moderation"
+    version = "omni-moderation-2024-09-26"  # dated: "latest" may change while old scores stay cached
 
     def __init__(self, base_url: str | None = None, retries: int = 5) -> None:
-        self.key = os.environ.get(self.key_variable, "").strip()
+        self.key = os.environ.get(KEY, "").strip()
         if not self.key:
-            raise ConfigError(f"{self.name} needs a key: set {self.key_variable} in the environment")
-        self.base_url = base_url or from_environment(self.name, self.url_variable) or self.default_url
+            raise ConfigError(f"{self.name} needs a key: set {KEY} in the environment")
+        self.base_url = base_url or from_environment(self.name, ADDRESS) or PUBLIC_ADDRESS
         require_https(self.name, self.base_url)
         self.retries = retries
         self._failures = 0
-        self._throttle = Throttle(self.connections)
+        self._throttle = Throttle(CONNECTIONS)
         self._session: aiohttp.ClientSession | None = None
-
-    @abstractmethod
-    async def ask(self, texts: Sequence[str]) -> list[Toxicity]:
-        """Score texts with one request; raise `ModelError` if it fails."""
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
         pieces = [in_pieces(text, PIECE_WORDS) for text in texts]
         flat = [piece for of_text in pieces for piece in of_text]
-        batches = [flat[start : start + self.batch_size] for start in range(0, len(flat), self.batch_size)]
+        batches = [flat[start : start + BATCH_SIZE] for start in range(0, len(flat), BATCH_SIZE)]
         scores = iter([score for batch in await gather_or_cancel(map(self._score_batch, batches)) for score in batch])
         return [worst([next(scores) for _ in of_text]) for of_text in pieces]
 
@@ -77,7 +69,7 @@ class Remote(ABC):
             await self._throttle.enter()
             started, seconds = time.monotonic(), None
             try:
-                scores = await self.ask(texts)
+                scores = await self._ask(texts)
                 seconds, self._failures = time.monotonic() - started, 0
                 return scores
             except AuthError:
@@ -89,7 +81,7 @@ class Remote(ABC):
             except ModelError as error:
                 # After this many failures in a row the server is down: from then on each batch has one attempt only.
                 self._failures += 1
-                down = self._failures >= self.connections * (self.retries + 1)
+                down = self._failures >= CONNECTIONS * (self.retries + 1)
                 if down or attempt > self.retries or (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
                     return [Toxicity(None, why=hide_in_error(str(error))) for _ in texts]
                 if isinstance(error, RateLimited):
@@ -102,23 +94,39 @@ class Remote(ABC):
         singles = await gather_or_cancel(self._score_batch([text]) for text in texts)
         return [score for single in singles for score in single]
 
-    async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    async def _ask(self, texts: Sequence[str]) -> list[Toxicity]:
+        """The scores of some texts, with one request; raises `ModelError` if it fails."""
+        reply = await self._post({"model": self.version, "input": list(texts)})
+        try:
+            scores = [
+                {str(label): float(value) for label, value in result["category_scores"].items()}
+                for result in reply["results"]
+            ]
+            toxicities = [
+                Toxicity(max(labels[kind] for kind in TOXIC), labels=tuple(labels.items())) for labels in scores
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise self._unexpected_reply(reply) from None
+        if len(toxicities) != len(texts):
+            raise self._unexpected_reply(f"{plural(len(toxicities), 'result')} for {plural(len(texts), 'text')}")
+        return toxicities
+
+    async def _post(self, body: Mapping[str, Any]) -> Any:
         """Send JSON and return the JSON of the reply; raise `ModelError` if that fails."""
         if self._session is None or self._session.closed:
             self._session = open_session(self.base_url, {}, TIMEOUT)
         payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        sent = {"Content-Type": "application/json", **headers}
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
+        address = f"{self.base_url}/moderations"
         try:
-            async with self._session.post(
-                self.base_url + path, data=payload, headers=sent, allow_redirects=False
-            ) as response:
+            async with self._session.post(address, data=payload, headers=headers, allow_redirects=False) as response:
                 raw = await read_body(response, MAX_BYTES)
                 if response.status != 200:
                     raise status_error(
                         f"{self.name}: {self.base_url}",
                         response.status,
                         server_message(raw, self.key),
-                        key_variable=self.key_variable,
+                        key_variable=KEY,
                         retry_after=retry_seconds(response.headers),
                     )
         except TimeoutError:
@@ -129,9 +137,9 @@ class Remote(ABC):
         try:
             return json.loads(raw)
         except (ValueError, RecursionError):
-            raise self.unexpected_reply(raw) from None
+            raise self._unexpected_reply(raw) from None
 
-    def unexpected_reply(self, raw: object) -> ServerFault:
+    def _unexpected_reply(self, raw: object) -> ServerFault:
         """The error for a reply that is not as documented."""
         start = redact(raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw), self.key)[:60]
         return ServerFault(f"{self.name}: {self.base_url} sent an unexpected reply: {start!r}")
@@ -139,34 +147,3 @@ class Remote(ABC):
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-
-
-TOXIC = ("harassment", "harassment/threatening", "hate", "hate/threatening")
-
-
-class OpenAIModeration(Remote):
-    """OpenAI's moderation endpoint."""
-
-    name = "openai-moderation"
-    version = "omni-moderation-2024-09-26"  # dated: "latest" may change while old scores stay cached
-    key_variable: ClassVar[str] = "OPENAI_API_KEY"
-    url_variable: ClassVar[str] = "OPENAI_BASE_URL"
-    default_url: ClassVar[str] = "https://api.openai.com/v1"
-    batch_size: ClassVar[int] = 32
-
-    async def ask(self, texts: Sequence[str]) -> list[Toxicity]:
-        headers = {"Authorization": f"Bearer {self.key}"}
-        reply = await self.post("/moderations", {"model": self.version, "input": list(texts)}, headers)
-        try:
-            scores = [
-                {str(label): float(value) for label, value in result["category_scores"].items()}
-                for result in reply["results"]
-            ]
-            toxicities = [
-                Toxicity(max(labels[kind] for kind in TOXIC), labels=tuple(labels.items())) for labels in scores
-            ]
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise self.unexpected_reply(reply) from None
-        if len(toxicities) != len(texts):
-            raise self.unexpected_reply(f"{plural(len(toxicities), 'result')} for {plural(len(texts), 'text')}")
-        return toxicities

@@ -351,7 +351,7 @@ def test_probabilities_are_averaged_over_all_places_so_that_a_letter_cannot_win(
 
 
 def test_a_model_without_log_probabilities_is_an_error_before_the_run(place: Path) -> None:
-    with pytest.raises(ConfigError, match="log-probabilities, and sim/any gives none"):
+    with pytest.raises(ConfigError, match="log-probabilities, but sim/any gives none"):
         parley.run("bbq", out="a.sqlite", data="bbq", model="sim/any", method=["logprob"])
     assert not (place / "a.sqlite").exists()
 
