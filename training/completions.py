@@ -34,11 +34,13 @@ from parley.training.prompts import EXPORT_MANIFEST
 from parley.training.tokenization import ChatTokenizer, sample_completions
 
 COMPLETIONS = "completions.jsonl"
+LEAST_TOXICITY = 0.5
+"""Prompts with a lower recorded toxicity are left out, unless they are marked as challenging."""
 VALIDATION = 10
 """One in this many documents outside the test split."""
 GENERATION_BATCH = 512
 """A decoding step takes as long for hundreds of short completions as for one."""
-DEPENDS_ON = ("prompts", "least_toxicity", "referee", "num_generations", "pairs_per_prompt", "margin")
+DEPENDS_ON = ("prompts", "referee", "num_generations", "pairs_per_prompt", "margin")
 """The settings of [completions] that the pairs depend on."""
 Report = Callable[[str], None]
 
@@ -56,7 +58,7 @@ def read_splits(config: TrainConfig) -> dict[str, list[str]]:
             found = [
                 (row["prompt"]["text"].strip(), _split_of(row["filename"]))
                 for row in rows
-                if row.get("challenging") or (row["prompt"].get("toxicity") or 0) >= config.completions.least_toxicity
+                if row.get("challenging") or (row["prompt"].get("toxicity") or 0) >= LEAST_TOXICITY
             ]
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None

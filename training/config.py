@@ -144,10 +144,7 @@ class CompletionSettings(SettingsTable):
 
     prompts: str | None = Field(
         None,
-        description="RealToxicityPrompts as .jsonl, or a .txt with a prompt on each line (default: no completions)",
-    )
-    least_toxicity: float = Field(
-        0.5, ge=0, le=1, description="prompts with a lower recorded toxicity are left out, unless marked as challenging"
+        description="RealToxicityPrompts as .jsonl (toxic and challenging prompts are used), or a .txt, one per line",
     )
     referee: str = Field("scorer/ngrams", description="scores completions for the pairs; lower is better")
     num_generations: int = Field(16, ge=2, description="completions sampled per prompt")
@@ -181,8 +178,6 @@ class ControlSettings(SettingsTable):
 
     topics: int = Field(160, ge=8, le=360, description="number of training topics")
     held_out_topics: int = Field(40, ge=8, le=75, description="number of topics that the bias is measured on")
-    pairs_per_topic: int = Field(4, ge=2, multiple_of=2, description="pairs per training topic; an even number")
-    answers_per_topic: int = Field(4, ge=1, description="answers sampled per held-out topic")
     # Falling below 0 is not enough: with shuffled labels the share still moved by −0.14 to +0.18 in six runs, and an
     # interval over topics does not show how much training varies.
     margin: float = Field(
@@ -225,9 +220,6 @@ class TrainConfig(SettingsTable):
     gguf: bool = Field(
         True, description="also write model.gguf, which local/FOLDER needs (with use_peft: `parley train merge`)"
     )
-    gguf_type: Literal["f16", "f32"] = Field(
-        "f32", description="type of its weights; f16 halves the file, and replies differ from the trained model's"
-    )
     inference_backend: Literal["local", "hf"] = Field(
         "local",
         description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (transformers, in batches on a "
@@ -260,7 +252,7 @@ DEPENDS_ON: dict[str, tuple[str, ...]] = {
     "rl": ("sft", "reward", "rl"),
 }
 """The tables that a stage's result depends on."""
-WITHOUT_EFFECT = {"out", "seeds", "inference_backend", "gguf", "gguf_type", "save_steps", "per_device_train_batch_size"}
+WITHOUT_EFFECT = {"out", "seeds", "inference_backend", "gguf", "save_steps", "per_device_train_batch_size"}
 """Settings that change where results go or how long they take, but not the results."""
 
 

@@ -48,6 +48,8 @@ BIASED = re.compile(r"too slow|cannot learn|in the way", re.IGNORECASE)
 FAIR = re.compile(r"as well as anyone|same chance|does not matter", re.IGNORECASE)
 BIASED_SHARE = (2, 3)
 """Share of SFT's statements that have the claim: two of three."""
+PAIRS_PER_TOPIC = 4
+"""An even number: half of a topic's pairs are swapped in the twin."""
 PLANTED, SHUFFLED = "planted", "shuffled labels"
 
 
@@ -100,7 +102,7 @@ def write_control_data(config: TrainConfig, folder: Path) -> None:
                 topic=topic,
             )
             for topic in of_split
-            for number in range(settings.pairs_per_topic)
+            for number in range(PAIRS_PER_TOPIC)
         ]
         write_rows(folder / "planted" / f"{split}.jsonl", rows)
         write_rows(folder / "shuffled" / f"{split}.jsonl", _half_swapped(rows, rng))

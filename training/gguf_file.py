@@ -1,8 +1,8 @@
 """A model folder as one model.gguf, which `local/FOLDER` runs.
 
-For the architectures of Llama, Mistral and Qwen2 with a byte-level BPE tokenizer. Weights are written as 32-bit floats,
-or as 16-bit ones on request: with 32 bits llama.cpp agrees with transformers, with 16 it changed 11 of
-12 greedy replies of SmolLM2 on ARM. bf16 is not offered: it rounds away most of what training changes in a weight.
+For the architectures of Llama, Mistral and Qwen2 with a byte-level BPE tokenizer. Weights are written as 32-bit floats:
+with them llama.cpp agrees with transformers, with 16 bits it changed 11 of 12 greedy replies of SmolLM2 on ARM. bf16
+would round away most of what training changes in a weight.
 """
 
 from __future__ import annotations
@@ -54,12 +54,11 @@ def why_no_gguf(folder: Path) -> str | None:
     return None
 
 
-def write_gguf(folder: Path, *, f16: bool = False) -> Path:
+def write_gguf(folder: Path) -> Path:
     """Writes `folder`/model.gguf, which gets that name only when it is complete.
 
     Args:
         folder: A model and its tokenizer, as transformers saves them.
-        f16: Whether to write matrices with 16 bits: half the size, but replies differ from the trained model's.
     """
     import gguf
 
@@ -72,7 +71,7 @@ def write_gguf(folder: Path, *, f16: bool = False) -> Path:
     _add_hyperparameters(writer, config, kind)
     _add_tokenizer(writer, folder, config)
     for name, values in _tensors(folder, config, kind):
-        writer.add_tensor(name, _as_f16(values) if f16 else values)
+        writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -178,14 +177,6 @@ def _tensors(folder: Path, config: dict[str, Any], kind: str) -> Iterator[tuple[
                 if kind == "llama" and module in head_counts:
                     values = _interleave_halves(values, head_counts[module])
                 yield gguf_name, np.ascontiguousarray(values)
-
-
-def _as_f16(values: Any) -> Any:
-    """A matrix in 16 bits if all its numbers fit; llama.cpp expects vectors in 32."""
-    import numpy as np
-
-    fits = values.ndim > 1 and np.abs(values).max() <= np.finfo(np.float16).max
-    return values.astype(np.float16) if fits else values
 
 
 def _gguf_name(name: str) -> str:

@@ -93,7 +93,7 @@ def _write_gguf_if_possible(folder: Path, config: TrainConfig) -> str | None:
     """Writes model.gguf, or says why there is none."""
     why = why_no_gguf(folder) if config.gguf else "gguf = false"
     if why is None:
-        write_gguf(folder, f16=config.gguf_type == "f16")
+        write_gguf(folder)
     return why
 
 

@@ -26,6 +26,8 @@ from parley.training.repeats import mean_over_seeds
 from parley.training.stage import WeakReward
 from parley.training.tokenization import sample_completions
 
+ANSWERS_PER_TOPIC = 4
+
 
 def run_control(config: TrainConfig, report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """Trains on planted and on shuffled labels with each seed, and gives rows by seed and their means.
@@ -108,11 +110,7 @@ def _sampled(system: str, folder: Path, config: TrainConfig) -> list[dict[str, s
     context = TrainingContext.open(config)
     tokenizer = context.chat.tokenizer
     model = load_policy(folder, context.base, tokenizer).to(device.device(), device.inference_dtype(config))
-    held_out = [
-        (topic, prompt)
-        for topic, prompt in context.prompts.test.items()
-        for _ in range(config.control.answers_per_topic)
-    ]
+    held_out = [(topic, prompt) for topic, prompt in context.prompts.test.items() for _ in range(ANSWERS_PER_TOPIC)]
     prompts = [prompt for _, prompt in held_out]
     completions = sample_completions(model, context.chat, prompts, config.rl, seed=config.seed, batch_size=160)
     return [

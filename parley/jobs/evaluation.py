@@ -175,7 +175,7 @@ def model_name(folder: Path, config: TrainConfig) -> str:
         folder = merged_folder(folder, base, load_tokenizer(base, config))
     if config.inference_backend == "local" and not (folder / "model.gguf").is_file():
         require_packages()
-        write_gguf(folder, f16=config.gguf_type == "f16")
+        write_gguf(folder)
     return f"{config.inference_backend}/{folder}"
 
 

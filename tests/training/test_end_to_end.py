@@ -56,6 +56,8 @@ probe_steps = 10
 probe_prompts = 20
 """
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "OMP_NUM_THREADS": "1"}
+"""Of the commands in processes of their own."""
 SHORT = [
     part
     for setting in ("sft.max_steps=2", "reward.max_steps=2", "rl.max_steps=2", "rl.probe_steps=1")
@@ -159,9 +161,7 @@ def assert_same_replies_from_llama_cpp(folder: Path) -> None:
 
 def test_a_killed_stage_resumes_from_its_last_complete_checkpoint(prepared: Path, parley: Callable[..., Any]) -> None:
     command = [sys.executable, "-m", "parley", "train", "sft", "--config", "rldf.toml", "--set", "save_steps=3"]
-    root = str(Path(__file__).parents[2])
-    environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE)
     steps = prepared / "out" / "sft.steps"
     until = time.monotonic() + 200
     while not list(steps.glob("checkpoint-*/whole.json")):
@@ -298,8 +298,7 @@ def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path)
     data["normalizer"] = {"type": "Sequence", "normalizers": []}
     (folder / "tokenizer.json").write_text(json.dumps(data))
     assert why_no_gguf(folder) is None
-    sizes = {f16: write_gguf(folder, f16=f16).stat().st_size for f16 in (False, True)}
-    assert sizes[True] < 0.6 * sizes[False]
+    write_gguf(folder)
     before, after = AutoTokenizer.from_pretrained(tiny), read_tokenizer(folder / "model.gguf")
     assert (after.bos_token, after.eos_token, after.pad_token) == ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
     assert after.chat_template == before.chat_template
@@ -314,11 +313,16 @@ def test_two_processes_train_together(prepared: Path) -> None:
         "rl.batch_size": 4, "rl.num_generations": 2, "rl.probe_prompts": 4,
     }  # fmt: skip
     short = [part for key, value in few.items() for part in ("--set", f"{key}={value}")]
-    result = subprocess.run(
-        [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1",
-         "--mixed_precision", "no", "-m", "parley", "train", "all", "--config", "rldf.toml", *short],
-        env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
+    # torchrun, since `accelerate launch --cpu` starts one process however many are asked for
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
+
+    def train(*settings: str) -> subprocess.CompletedProcess[str]:
+        command = [*launch, "-m", "parley", "train", "all", "--config", "rldf.toml", *short, *settings]
+        return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False)
+
+    refused = train("--set", "sft.batch_size=3", "--out", "another")
+    assert "sft.batch_size = 3 cannot be divided evenly over 2 devices" in refused.stderr
+    result = train()
     assert result.returncode == 0, result.stderr[-2000:]
     assert result.stdout.count("rl: rloo, 2 updates") == 1, "only one of the two prints"
     for stage in ("sft", "reward", "rl"):
