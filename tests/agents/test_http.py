@@ -227,12 +227,13 @@ async def test_half_a_surrogate_pair_can_be_sent() -> None:
     assert sent["messages"][0]["content"] == "a?"
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for localhost, signed by itself, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("needs openssl to make a certificate")
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     more = ["-addext", "subjectAltName=DNS:localhost,DNS:models.invalid", "-keyout", str(key), "-out", str(certificate)]
     subprocess.run([*command, *more], check=True, capture_output=True)
