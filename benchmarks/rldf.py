@@ -4,9 +4,9 @@
     python -m benchmarks.rldf --topics 200          # a tenth of it
     python -m benchmarks.rldf --executor processes  # with two worker processes
 
-Run from the repository's root. The server is OpenAI-compatible and runs on loopback in its own process; the run is
-`parley run rldf` in another, everything recorded, reply cache on. Shown: time compared with the ideal (calls x latency
-/ concurrency) and with plain aiohttp, and peak memory of the run's process.
+Run from the repository's root. The server is that of all benchmarks; the run is `parley run rldf` in a process of its
+own, everything recorded, reply cache on. Shown: time compared with the ideal (calls x latency / concurrency) and with
+plain aiohttp, and peak memory of the run's process.
 """
 
 from __future__ import annotations
@@ -15,24 +15,21 @@ import argparse
 import asyncio
 import json
 import os
-import random
-import re
 import resource
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiohttp
-from aiohttp import web
 
 from benchmarks.peers.common import peak_mb
-from benchmarks.workload import reply, verdict
+from benchmarks.server import server
+from benchmarks.workload import verdict
 
 ROLES, ROUNDS = 3, 5
 CALLS = (ROLES + 1) * ROUNDS
@@ -40,7 +37,6 @@ TARGET = 0.9
 """Share of the ideal speed that a run must reach."""
 GROWTH_MB = 10.0
 """How much more memory the second half of a run may use."""
-_NAME = re.compile(r'"(\w+)": <0 to 10>')
 
 
 class Plan(NamedTuple):
@@ -56,48 +52,6 @@ class Plan(NamedTuple):
         """The command that runs it in a new process."""
         flags = [text for key, value in self._asdict().items() for text in (f"--{key}", str(value))]
         return [sys.executable, "-m", "benchmarks.rldf", "--child", file, *flags]
-
-
-def serve(latency: float) -> None:
-    """Debaters get a text of about 600 characters, the referee a report; the first line of stdout is the port."""
-
-    async def complete(request: web.Request) -> web.Response:
-        body = await request.json()
-        await asyncio.sleep(latency)
-        text = reply()
-        if "response_format" in body:
-            names = list(dict.fromkeys(_NAME.findall(body["messages"][-1]["content"])))
-            scores = {name: random.randrange(8) for name in names}
-            order = sorted(names, key=lambda name: -scores[name])
-            text = json.dumps({"scores": scores, "ranks": {name: order.index(name) + 1 for name in names}})
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 1000, "completion_tokens": 130, "total_tokens": 1130}
-        head = {"id": "chatcmpl-1", "object": "chat.completion", "created": int(time.time()), "model": body["model"]}
-        return web.json_response({**head, "choices": [choice], "usage": usage})
-
-    async def forever() -> None:
-        app = web.Application(client_max_size=2**26)
-        app.router.add_post("/v1/chat/completions", complete)
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
-        await site.start()
-        print(runner.addresses[0][1], flush=True)
-        await asyncio.Event().wait()
-
-    asyncio.run(forever())
-
-
-@contextmanager
-def server(latency: float) -> Iterator[str]:
-    command = [sys.executable, "-m", "benchmarks.rldf", "--serve", str(latency)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    try:
-        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-    finally:
-        process.terminate()
-        process.wait()
 
 
 async def bare(url: str, calls: int, concurrency: int) -> float:
@@ -174,7 +128,6 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.1, help="seconds until the server answers")
     parser.add_argument("--executor", choices=("auto", "asyncio", "processes", "ray"), default="asyncio")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--serve", type=float, metavar="LATENCY", help=argparse.SUPPRESS)
     parser.add_argument("--child", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -188,17 +141,14 @@ def main() -> None:
             workers=arguments.workers,
         )
 
-    if arguments.serve is not None:
-        serve(arguments.serve)
-        return
     if arguments.child is not None:
         run_once(arguments.child, plan_for(arguments.url))
         return
     topics, concurrency = arguments.topics, arguments.concurrency
     # The last wave is not full: no schedule of whole debates can be faster than this.
     ideal = -(-topics // concurrency) * CALLS * arguments.latency
-    with tempfile.TemporaryDirectory() as name, server(arguments.latency) as url:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as name, server() as address:
+        folder, url = Path(name), f"{address}/{1000 * arguments.latency:.0f}/v1"
         sample = topics * CALLS // 4
         raw = sample * arguments.latency / concurrency / asyncio.run(bare(url, sample, concurrency))
         plan = plan_for(url)

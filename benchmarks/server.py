@@ -4,7 +4,8 @@
         call(f"{url}/200/v1")         # every chat completion is answered after 200 ms
 
 It runs in its own process and does as little as possible (no framework, no JSON parsing), so that it is not the
-bottleneck. Requests beyond `per_minute` get a 429. `counted` returns the counts so far. Not a command of its own.
+bottleneck. A request with a schema is a referee's, and gets a report. Requests beyond `per_minute` get a 429. `counted`
+returns the counts so far. Not a command of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import re
 import subprocess
 import sys
@@ -24,12 +26,21 @@ from benchmarks.workload import reply
 
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 _LATENCY = re.compile(rb"POST /(\d+)/v1/chat/completions ")
+_SPEAKER = re.compile(rb'\\"(\w+)\\": <0 to 10>')
 _MARK = "THE REPLY"
 _USAGE = {"prompt_tokens": 100, "completion_tokens": 120, "total_tokens": 220}
 _CHOICE = {"index": 0, "message": {"role": "assistant", "content": _MARK}, "finish_reason": "stop"}
 _HEAD = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "bench"}
 _BEFORE, _AFTER = json.dumps({**_HEAD, "choices": [_CHOICE], "usage": _USAGE}).split(_MARK)
 _REFUSED = json.dumps({"error": {"message": "too many requests", "type": "requests", "code": "rate_limit_exceeded"}})
+
+
+def report(body: bytes) -> str:
+    """The report of a referee on the speakers that the prompt names."""
+    names = list(dict.fromkeys(name.decode() for name in _SPEAKER.findall(body)))
+    scores = {name: random.randrange(8) for name in names}
+    order = sorted(names, key=lambda name: -scores[name])
+    return json.dumps({"scores": scores, "ranks": {name: order.index(name) + 1 for name in names}})
 
 
 class ServerState:
@@ -71,10 +82,10 @@ class Connection(asyncio.Protocol):
             total = end + int(length[1]) if length else end
             if len(self.buffer) < total:
                 return
-            head, self.buffer = self.buffer[:end], self.buffer[total:]
-            self.answer(head, total - end)
+            head, body, self.buffer = self.buffer[:end], self.buffer[end:total], self.buffer[total:]
+            self.answer(head, body)
 
-    def answer(self, head: bytes, length: int) -> None:
+    def answer(self, head: bytes, body: bytes) -> None:
         latency, state = _LATENCY.match(head), self.state
         if not latency:
             self.write(
@@ -84,8 +95,9 @@ class Connection(asyncio.Protocol):
             state.refused += 1
             self.write("429 Too Many Requests", _REFUSED, "Retry-After: 1\r\n")
         else:
-            state.requests, state.bytes = state.requests + 1, state.bytes + length
-            text = _BEFORE + json.dumps(reply())[1:-1] + _AFTER
+            state.requests, state.bytes = state.requests + 1, state.bytes + len(body)
+            said = report(body) if b'"response_format"' in body else reply()
+            text = _BEFORE + json.dumps(said)[1:-1] + _AFTER
             self.loop.call_later(int(latency[1]) / 1000, self.write, "200 OK", text)
 
     def write(self, status: str, text: str, more: str = "") -> None:

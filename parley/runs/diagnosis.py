@@ -15,28 +15,21 @@ from pathlib import Path
 
 from parley.base.errors import ParleyError, ScenarioError
 from parley.runs.opening import RunFileError
+from parley.runs.schema import TABLES
 from parley.runs.store import RunFile
 
 PACKAGE = Path(__file__).parents[1]
 
-TEXT, INTEGER, NUMBER = "'text'", "'integer'", "'real', 'integer'"
-COLUMNS: dict[str, dict[str, str]] = {
-    "run": {"key": TEXT, "value": "json"},
-    "prompts": {"name": TEXT, "hash": TEXT, "text": TEXT},
-    "texts": {"id": INTEGER, "text": TEXT},
-    "units": {"id": TEXT, "position": INTEGER, "facets": "object", "status": TEXT, "error": f"{TEXT}, 'null'"},
-    "messages": {"unit": TEXT, "seq": INTEGER, "round": INTEGER, "speaker": TEXT, "role": TEXT, "text": INTEGER,
-                 "parse_status": f"{TEXT}, 'null'", "parsed": "object or nothing", "expected": "object or nothing",
-                 "thought": f"{INTEGER}, 'null'", "cut": f"{INTEGER}, 'null'"},
-    "calls": {"unit": TEXT, "seq": INTEGER, "nth": INTEGER, "model": TEXT, "prompt": "list", "reply": INTEGER,
-              "prompt_tokens": INTEGER, "completion_tokens": INTEGER, "latency": NUMBER, "cost": f"{NUMBER}, 'null'",
-              "cached": INTEGER, "attempts": INTEGER, "thought": f"{INTEGER}, 'null'",
-              "thought_tokens": f"{INTEGER}, 'null'"},
-    "verdicts": {"unit": TEXT, "nth": INTEGER, "judge": TEXT, "role": TEXT, "round": INTEGER, "subject": TEXT,
-                 "metric": TEXT, "value": f"{NUMBER}, 'null'", "sampled": f"{NUMBER}, 'null'",
-                 "text": f"{TEXT}, 'null'", "status": TEXT},
-    "events": {"at": NUMBER, "kind": TEXT, "detail": TEXT},
-}  # fmt: skip
+STORED_AS = {"TEXT": "'text'", "INTEGER": "'integer'", "REAL": "'real', 'integer'"}
+"""How SQLite stores the values of a column that is declared so."""
+JSON_TYPES = {
+    "run.value": None,
+    "units.facets": "object",
+    "messages.parsed": "object",
+    "messages.expected": "object",
+    "calls.prompt": "array",
+}
+"""Columns that contain JSON, with the type of its value; None for any."""
 RUN_KEYS = {"study": "text", "models": "array", "config": "object"}
 """Keys that the table `run` of every file has, with their JSON types."""
 CONSISTENCY = {
@@ -85,7 +78,7 @@ def find_damage(path: Path) -> str | None:
     """The first thing in the file that Parley never writes, or None if there is nothing."""
     try:
         with RunFile.open(path) as file:
-            for damage, sql in _checks():
+            for damage, sql in _checks(file):
                 if file.rows(f"{sql} LIMIT 1")[1]:
                     return damage
             types = dict(file.rows("SELECT key, json_type(value) FROM run")[1])
@@ -97,23 +90,15 @@ def find_damage(path: Path) -> str | None:
     return f"'{wrong[0]}' is missing or has the wrong type" if wrong else None
 
 
-def _checks() -> Iterator[tuple[str, str]]:
+def _checks(file: RunFile) -> Iterator[tuple[str, str]]:
     """What each check finds, and a query that returns a row if it applies."""
-    for table, columns in COLUMNS.items():
-        for column, kind in columns.items():
-            yield f"{table}.{column} has an invalid value", f"SELECT 1 FROM {table} WHERE {_invalid(column, kind)}"
+    for table in TABLES:
+        for _, column, kind, required, _, key in file.rows(f"PRAGMA table_info({table})")[1]:
+            name = f"{table}.{column}"
+            wrong = f"typeof({column}) NOT IN ({STORED_AS[kind]})"
+            if name in JSON_TYPES:
+                shape = JSON_TYPES[name]
+                wrong = f"NOT json_valid({column})" + (f" OR json_type({column}) != '{shape}'" if shape else "")
+            where = f"{column} IS NULL OR {wrong}" if required or key else f"{column} IS NOT NULL AND ({wrong})"
+            yield f"{name} has an invalid value", f"SELECT 1 FROM {table} WHERE {where}"
     yield from CONSISTENCY.items()
-
-
-def _invalid(column: str, kind: str) -> str:
-    """SQL that is true where the column is not of this kind."""
-    if "'" in kind:
-        return f"typeof({column}) NOT IN ({kind})"
-    shape, _, optional = kind.partition(" or ")
-    wrong_type = {
-        "json": "",
-        "object": f" OR json_type({column}) != 'object'",
-        "list": f" OR json_type({column}) != 'array'",
-    }
-    wrong = f"(NOT json_valid({column}){wrong_type[shape]})"
-    return f"{column} IS NOT NULL AND {wrong}" if optional else f"{column} IS NULL OR {wrong}"

@@ -21,7 +21,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
@@ -211,10 +211,10 @@ PLAN, HASH = "analysis_plan", "analysis_plan_sha256"
 class StoredPlan:
     """The analysis plan that a run file has."""
 
-    plan: Mapping[str, Any] = field(default_factory=dict)
-    sha256: str = ""
+    plan: Mapping[str, Any]
+    sha256: str
     """The hash as it was stored."""
-    intact: bool = True
+    intact: bool
     """Whether it is the hash of the plan."""
 
 

@@ -41,12 +41,9 @@ IDS = (
     "SELECT unit FROM checks ORDER BY unit DESC",
 )
 TABLES = (
-    "SELECT unit, seq, round, speaker, role, persona, text, parse_status, parsed, expected, thought, cut FROM messages "
-    "WHERE unit = ? ORDER BY seq",
-    "SELECT unit, seq, nth, model, prompt, reply, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
-    "cached_tokens, written_tokens, thought, thought_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
-    "SELECT unit, nth, judge, role, round, subject, metric, value, sampled, text, status FROM verdicts "
-    "WHERE unit = ? ORDER BY nth",
+    "SELECT * FROM messages WHERE unit = ? ORDER BY seq",
+    "SELECT * FROM calls WHERE unit = ? ORDER BY seq, nth",
+    "SELECT * FROM verdicts WHERE unit = ? ORDER BY nth",
 )
 
 
