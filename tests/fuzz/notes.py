@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-
-from hypothesis import strategies as st
 
 from parley.runs import RunFile
 from parley.runs.notes import Answer, Item, NotesFile
@@ -16,8 +11,7 @@ from parley.viewer import labelling
 from parley.viewer.table import UnitTable
 from tests.fuzz.checking import Target
 from tests.fuzz.files import FOLDER
-from tests.fuzz.runs import odd_value
-from tests.fuzz.strategies import choose, edited_bytes, often
+from tests.fuzz.runs import edited_file
 
 RUN = FOLDER / "noted" / "a.sqlite"
 ENDLESS = "AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
@@ -40,23 +34,6 @@ COLUMNS = (
     "labels.judge_value", "labels.text", "labels.comment", "labels.position", "labels.simulated", "labels.at",
     "labels.draw",
 )  # fmt: skip
-
-
-@st.composite
-def edited_notes(draw: st.DrawFn, content: bytes) -> bytes:
-    """Changes the file's bytes, or its content through SQL."""
-    if often(draw, 40):
-        return draw(edited_bytes([content]))
-    path = NotesFile(RUN).path
-    path.write_bytes(content)
-    with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(path)) as db:
-        if often(draw, 20):
-            db.executescript(choose(draw, MALICIOUS_SQL))
-        else:
-            table, _, column = choose(draw, COLUMNS).partition(".")
-            db.execute(f"UPDATE {table} SET {column} = ?", (odd_value(draw),))
-        db.commit()
-    return path.read_bytes()
 
 
 def read(content: bytes) -> None:
@@ -97,4 +74,4 @@ def target(run: Path) -> Target:
             answers = [Answer("", "Accuracy", 7.0, 7.0, None), Answer("", "preferred", 1.0, None, "A")]
             notes.add_labels(draw, unit, rater, answers)
     content = notes.path.read_bytes()
-    return Target("notes file", [content], edited_notes(content), read)
+    return Target("notes file", [content], edited_file(notes.path, [content], MALICIOUS_SQL, COLUMNS), read)

@@ -72,22 +72,24 @@ def odd_value(draw: st.DrawFn) -> Any:
 
 
 @st.composite
-def edited_run(draw: st.DrawFn, corpus: Sequence[bytes]) -> bytes:
-    """Changes the file's bytes, or its content through SQL."""
+def edited_file(
+    draw: st.DrawFn, path: Path, corpus: Sequence[bytes], sql: Sequence[str], columns: Sequence[str]
+) -> bytes:
+    """Changes the bytes of a SQLite file, or its content by a malicious statement or an odd value in a column."""
     content = choose(draw, corpus)
     if often(draw, 50):
         return draw(edited_bytes([content]))
-    RUN.write_bytes(content)
-    with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(RUN)) as db:
-        if often(draw, 70):  # otherwise the checksums find most changes, before anything else can
+    path.write_bytes(content)
+    with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(path)) as db:
+        if path == RUN and often(draw, 70):  # otherwise the checksums find most changes, before anything else can
             db.execute("DELETE FROM checks")
         if often(draw, 30):
-            db.executescript(choose(draw, MALICIOUS_SQL))
+            db.executescript(choose(draw, sql))
         else:
-            table, _, column = choose(draw, COLUMNS).partition(".")
+            table, _, column = choose(draw, columns).partition(".")
             db.execute(f"UPDATE {table} SET {column} = ?", (odd_value(draw),))
         db.commit()
-    return RUN.read_bytes()
+    return path.read_bytes()
 
 
 def read(content: bytes) -> None:
@@ -190,7 +192,7 @@ def target(run: Path) -> Target:
     RUN.parent.mkdir(exist_ok=True)
     content = run.read_bytes()
     corpus = [content, gzip.compress(content)]
-    return Target("run file", corpus, edited_run(corpus), read)
+    return Target("run file", corpus, edited_file(RUN, corpus, MALICIOUS_SQL, COLUMNS), read)
 
 
 def report_target(folder: Path) -> Target:
