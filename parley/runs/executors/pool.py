@@ -6,13 +6,13 @@ Workers live until the run ends. How a worker is started and called is up to a s
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import Any
 
 from parley.base.errors import BudgetSpent, ConfigError, ParleyError
 from parley.base.tasks import gather_or_cancel
@@ -37,14 +37,22 @@ class WorkerNotPlaced(ParleyError):
     """There was no room for a worker within the time limit."""
 
 
-class WorkerHandle(Protocol):
-    """A worker as the pool sees it. `exchange` and `close` may raise `WorkerLost`."""
+class WorkerHandle(ABC):
+    """A worker as the pool sees it."""
 
-    async def exchange(self, instructions: Instructions) -> WorkerReport: ...
+    @abstractmethod
+    async def call(self, method: str, *args: object) -> Any:
+        """Call a method of the `Worker`; raises `WorkerLost` if it has died."""
 
-    async def close(self) -> WorkerReport: ...
+    async def exchange(self, instructions: Instructions) -> WorkerReport:
+        return await self.call("exchange", instructions)  # type: ignore[no-any-return]
 
-    async def kill(self) -> None: ...
+    async def close(self) -> WorkerReport:
+        return await self.call("close")  # type: ignore[no-any-return]
+
+    @abstractmethod
+    async def kill(self) -> None:
+        """End it now."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

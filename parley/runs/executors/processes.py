@@ -18,8 +18,8 @@ from typing import Any, BinaryIO
 from parley.base.errors import ConfigError
 from parley.base.plugins import child_environment
 from parley.runs.executor import RunControl
-from parley.runs.executors.pool import WorkerLost, WorkerPool
-from parley.runs.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
+from parley.runs.executors.pool import WorkerHandle, WorkerLost, WorkerPool
+from parley.runs.executors.worker import Worker, WorkerSlot
 
 _LENGTH = struct.Struct(">Q")
 _START = """
@@ -36,7 +36,12 @@ def _encode(value: object) -> bytes:
     return _LENGTH.pack(len(data)) + data
 
 
-class ProcessHandle:
+async def _read(stream: asyncio.StreamReader) -> Any:
+    size = _LENGTH.unpack(await stream.readexactly(_LENGTH.size))[0]
+    return pickle.loads(await stream.readexactly(size))
+
+
+class ProcessHandle(WorkerHandle):
     """A worker process: method calls go to its stdin, results come from its stdout, both pickled."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -44,7 +49,7 @@ class ProcessHandle:
         self._number = 0
 
     async def call(self, method: str, *args: object) -> Any:
-        """Call a method of the worker. Calls are numbered, so that the result of a cancelled call is ignored."""
+        # Calls are numbered, so that the result of a cancelled call is ignored.
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -53,18 +58,11 @@ class ProcessHandle:
             stdin.write(_encode((self._number, method, *args)))
             await stdin.drain()
             while True:
-                size = _LENGTH.unpack(await stdout.readexactly(_LENGTH.size))[0]
-                number, result = pickle.loads(await stdout.readexactly(size))
+                number, result = await _read(stdout)
                 if number == self._number:
                     return result
         except (asyncio.IncompleteReadError, ConnectionError):
             raise WorkerLost(f"worker process {self._process.pid} died") from None
-
-    async def exchange(self, instructions: Instructions) -> WorkerReport:
-        return await self.call("exchange", instructions)  # type: ignore[no-any-return]
-
-    async def close(self) -> WorkerReport:
-        return await self.call("close")  # type: ignore[no-any-return]
 
     async def kill(self) -> None:
         if self._process.returncode is None:
@@ -136,8 +134,7 @@ async def _serve(results: BinaryIO) -> None:
 
     while True:
         try:
-            size = _LENGTH.unpack(await calls.readexactly(_LENGTH.size))[0]
-            call = pickle.loads(await calls.readexactly(size))
+            call = await _read(calls)
         except asyncio.IncompleteReadError:
             return
         running = asyncio.create_task(answer(*call))

@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 from parley.base.errors import ConfigError
 from parley.judging import Unit
 from parley.runs.executor import RunControl
-from parley.runs.executors.pool import CLOSE_SECONDS, WorkerLost, WorkerNotPlaced, WorkerPool
+from parley.runs.executors.pool import CLOSE_SECONDS, WorkerHandle, WorkerLost, WorkerNotPlaced, WorkerPool
 from parley.runs.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
 from parley.runs.plan import StudySpec
 
@@ -116,7 +116,9 @@ def _actor_class() -> type:
     return RayWorker
 
 
-class RayHandle:
+class RayHandle(WorkerHandle):
+    """A Ray actor."""
+
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
 
@@ -128,12 +130,6 @@ class RayHandle:
             raise
         except errors.RayError as error:
             raise WorkerLost(f"a Ray worker died ({type(error).__name__})") from None
-
-    async def exchange(self, instructions: Instructions) -> WorkerReport:
-        return await self.call("exchange", instructions)  # type: ignore[no-any-return]
-
-    async def close(self) -> WorkerReport:
-        return await self.call("close")  # type: ignore[no-any-return]
 
     async def kill(self) -> None:
         self._ray.kill(self._actor)
