@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,7 +16,6 @@ from parley.analysis.calibration.as_assumed import (
     sign_flips_p,
     simulate,
 )
-from parley.analysis.reporting.figures import save
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.tables import Floats
 
@@ -142,8 +139,9 @@ def test_the_same_seed_gives_the_same_rates() -> None:
     assert once["rejections"].tolist() != other["rejections"].tolist()
 
 
-def test_the_figure_can_be_drawn(tmp_path: Path) -> None:
+def test_the_figure_has_a_panel_for_each_number_of_judges_and_scenarios() -> None:
     rows = calibrate((1, 4), (5, 10), (0.0, 0.5), simulations=10)
     figure = calibration_figure(rows, "False positives", "a note")
-    assert len(figure.axes) == 4, "one panel for each number of judges and scenarios"
-    assert [path.suffix for path in save(figure, tmp_path / "c")] == [".svg", ".pdf", ".png"]
+    assert [axis.get_title() for axis in figure.axes] == [
+        *("1 judge, 5 scenarios", "4 judges, 5 scenarios", "1 judge, 10 scenarios", "4 judges, 10 scenarios")
+    ]
