@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.malibu.conclusions import ALPHA
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import caption, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
@@ -84,7 +85,7 @@ def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: 
         table = [[own.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
         tested = gaps[(gaps["model"] == model) & (gaps["metric"] == ALL)].set_index(["first", "second"])
-        varies = [bool(tested["p_bases_adjusted"].get(pair, np.nan) <= 0.05) for pair in map(tuple, pairs)]
+        varies = [bool(tested["p_bases_adjusted"].get(pair, np.nan) <= ALPHA) for pair in map(tuple, pairs)]
         names = [
             plain_text(f"{first} − {second}") + (" *" if star else "")
             for (first, second), star in zip(pairs, varies, strict=True)

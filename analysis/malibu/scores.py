@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 
 from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
 from parley.analysis.malibu.conclusions import (
+    ALPHA,
     DIFFERENT,
     EFFECT_COLUMNS,
     MARGIN,
@@ -281,28 +282,21 @@ def matrix_figure(gaps: pd.DataFrame, title: str, note: str, points: str) -> Dra
     labels = list(dict.fromkeys(gaps[["first", "second"]].to_numpy().ravel()))
     side = 1.2 + 0.46 * len(labels)
     figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
-    widest = max(0.05, float(np.nanmax(np.abs(gaps["difference"]))) if gaps["difference"].notna().any() else 0.05)
+    widest = max(0.05, float(gaps["difference"].abs().max()))  # 0.05 where no difference is known
     image = None
     for axis, model in zip(axes.flat, models, strict=True):
         table = np.full((len(labels), len(labels)), np.nan)
         for row in gaps[gaps["model"] == model].itertuples():
             i, j = labels.index(row.first), labels.index(row.second)
             table[i, j], table[j, i] = row.difference, -row.difference
-            star = "*" if row.p_adjusted < 0.05 else ""
+            star = "*" if row.p_adjusted <= ALPHA else ""
             for y, x, value in ((i, j, row.difference), (j, i, -row.difference)):
                 if not math.isfinite(value):
                     continue
                 strong = abs(value) > 0.6 * widest
-                axis.text(
-                    x,
-                    y,
-                    f"{signed(value)}{star}",
-                    ha="center",
-                    va="center",
-                    fontsize=6.5,
-                    color="white" if strong else "black",
-                    fontweight="bold" if star else "normal",
-                )
+                colour, weight = "white" if strong else "black", "bold" if star else "normal"
+                text = f"{signed(value).replace('-', '−')}{star}"
+                axis.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, fontweight=weight)
                 if row.within:
                     axis.add_patch(_frame(x, y))
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
