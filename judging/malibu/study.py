@@ -327,7 +327,7 @@ class Malibu:
         for model in filter(self._is_sampled, calls):
             yield (
                 f"{model} gives no log-probabilities: each ballot is the mean of "
-                f"{plural(samples, 'sampled reply', 'sampled replies')}, {calls[model] * samples:,} calls in place of "
+                f"{plural(samples, 'sampled reply', 'sampled replies')}, {calls[model] * samples:,} calls instead of "
                 f"{calls[model]:,}"
             )
         yield from silent.cautions()

@@ -85,7 +85,7 @@ class KnownOrder:
 
 
 class RefereeCheck:
-    """Can this referee referee? Texts whose order is known, with the question and its reverse, one token each."""
+    """Can this referee referee? It reads texts of known order, with a question and its reverse, one token each."""
 
     name: ClassVar[str] = "referee"
     Config: ClassVar[type[BaseModel]] = CheckConfig

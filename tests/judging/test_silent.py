@@ -165,7 +165,7 @@ def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(de
     notes = list(malibu.notes(dry_run=False))
     assert notes == [
         "sim/judge?silent=false gives no log-probabilities: each ballot is the mean of 5 sampled replies, "
-        f"{5 * ballots:,} calls in place of {ballots:,}"
+        f"{5 * ballots:,} calls instead of {ballots:,}"
     ]
     calls = Counter()
     for unit in malibu.plan():
@@ -179,7 +179,7 @@ def test_a_judge_with_a_model_of_its_own_is_counted_by_it(tmp_path):
     judges.write_text(ann + '[[persona]]\nname = "Ben"\nabout = "Ben."\n')
     malibu = study(phases=[1], yardstick="off", controls=False, identities=["gender"], judges=str(judges))
     (note,) = malibu.notes(dry_run=False)
-    assert note.endswith("200 calls in place of 40")
+    assert note.endswith("200 calls instead of 40")
     assert {malibu.estimate(unit).calls for unit in malibu.plan()} == {5 + 1}
 
 
