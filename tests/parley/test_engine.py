@@ -290,6 +290,12 @@ def test_python_gets_the_same_errors_as_exceptions_and_can_use_the_file_again() 
     assert library.run("malibu", **settings).complete, refused.value
 
 
+async def test_a_run_in_a_notebook_is_awaited() -> None:
+    with pytest.raises(ConfigError, match=r"await parley\.run_async"):
+        library.run("malibu", suite="tiny", model="sim/judge", out="a.sqlite", **ONE_CELL)
+    assert (await library.run_async("malibu", suite="tiny", model="sim/judge", out="a.sqlite")).complete
+
+
 # The reply cache
 
 
