@@ -62,7 +62,7 @@ def make_card(path: Path) -> Card:
         run = load_run(path)
     plan = run.analysis_plan.plan if run.analysis_plan and run.analysis_plan.intact else None
     if plan is None:
-        raise ConfigError(f"{path} has no intact analysis plan, so that the meaning of its lines is not known")
+        raise ConfigError(f"{path} has no intact analysis plan, so the meaning of its lines is unknown")
     verdicts = run.verdicts
     if study == MALIBU:
         verdicts, plan = _read_malibu(run, plan)
@@ -116,9 +116,7 @@ def _read_malibu(run: LoadedRun, plan: Mapping[str, Any]) -> tuple[pd.DataFrame,
     """
     verdicts, assigned = run.verdicts, dict.fromkeys(("flaw", "dose", "flawed", "ask", "author"), "")
     if len(run.models) != 1 or "stage" not in verdicts:
-        raise ConfigError(
-            f"{run.path}: only a run of one model with silent ballots has a card (parley report has more)"
-        )
+        raise ConfigError(f"{run.path}: only a run of one model with silent ballots has a card (see parley report)")
     verdicts = verdicts[(verdicts["stage"].astype(str) == "silent") & (verdicts["control"].astype(str) == "")]
     verdicts = verdicts.assign(**{name: value for name, value in assigned.items() if name not in verdicts})
     phase, dose = verdicts["phase"].astype(int), pd.to_numeric(verdicts["dose"], errors="coerce")

@@ -57,4 +57,4 @@ def cut_cautions(replies: Iterable[Replies]) -> list[str]:
     if not cut:
         return []
     share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
-    return [f"{share} reached the limit of tokens and were cut there: raise --max-tokens, and run again."]
+    return [f"{share} reached the token limit and were cut off: raise --max-tokens and run again."]

@@ -203,7 +203,7 @@ def _shown_rounds(run: LoadedRun, prefix: str, verdicts: pd.DataFrame) -> pd.Dat
     varied = verdicts.loc[(by_unit.transform("nunique") > 1) & (verdicts["metric"] != PREFERRED), "unit"].unique()
     if len(varied):
         # It loads the studies, and AutoGen with them: a report without labels must not wait for that.
-        from parley.reports.label_texts import label_item
+        from parley.reports.labels.items import label_item
 
         with RunFile.open(run.path) as file:
             shown = {unit: label_item(file, str(unit).removeprefix(prefix)).round for unit in varied}

@@ -18,6 +18,11 @@ from parley.runs import Replies, RunFile, StoredPlan, frames, stored_plan
 from parley.runs.reading import why_nothing_is_done
 from parley.runs.studies import measures_of
 
+RECORDED = (
+    *("file", "study", "target", "models", "seed", "calls", "tokens", "cost", "prompt_cache", "config", "plan"),
+    *("sources", "versions"),
+)
+"""What a report says about its runs, as it is."""
 FAR = 1e100
 """Larger verdicts are not scores: their squares and sums would be infinite."""
 
@@ -64,24 +69,9 @@ class LoadedRun:
 
     def record(self) -> dict[str, Any]:
         """The run as plain values: an entry of a report's `runs`."""
-        return {
-            "file": self.file,
-            "path": str(self.path),
-            "study": self.study,
-            "target": self.target,
-            "models": self.models,
-            "seed": self.seed,
-            "units": self.unit_counts,
-            "calls": self.calls,
-            "tokens": self.tokens,
-            "cost": self.cost,
-            "prompt_cache": self.prompt_cache,
-            "config": self.config,
-            "plan": self.plan,
-            "analysis_plan_sha256": self.analysis_plan.sha256 if self.analysis_plan else None,
-            "sources": self.sources,
-            "versions": self.versions,
-        }
+        digest = self.analysis_plan.sha256 if self.analysis_plan else None
+        own = {name: getattr(self, name) for name in RECORDED}
+        return own | {"path": str(self.path), "units": self.unit_counts, "analysis_plan_sha256": digest}
 
 
 def load_run(path: Path) -> LoadedRun:
@@ -96,7 +86,7 @@ def load_run(path: Path) -> LoadedRun:
     if verdicts.empty:
         raise ConfigError(_nothing_to_report(unit_counts, path))
     if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
-        raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, and nothing can be computed from such a number")
+        raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, from which nothing can be computed")
     plan = stored_plan(info)  # its hash is that of the text in the file, with whatever addresses it has
     info = without_surrogates(info)
     addresses = HiddenAddresses(info)

@@ -65,7 +65,7 @@ def make_report(
 def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None) -> Report:
     studies = {run.study for run in runs}
     if len(studies) > 1:
-        raise ConfigError(f"a report covers one study, and these runs are of {', '.join(sorted(studies))}")
+        raise ConfigError(f"a report covers one study; these runs are of {', '.join(sorted(studies))}")
     stored = [list(run.verdicts["model"].astype(str).unique()) for run in runs]
     runs = with_distinct_names(runs)
     shorten_model_names(runs)
@@ -101,7 +101,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
     if margin is not None and "margin" not in report.settings:
-        raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
+        raise ConfigError(f"--margin is only for reports that test equivalence; the report of '{name}' does not")
     if has_labels(runs):  # what is compared is known to the study, which loads AutoGen
         report = with_labels(report, runs, arms_of(name, study))
     report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from parley.analysis.squad.scores import normalise
 from parley.judging import Measure
-from parley.reports.label_draw import majority
+from parley.reports.labels.draws import majority
 
 PANEL = ""
 """The key of the panel's figures; its judges' are keyed by name."""

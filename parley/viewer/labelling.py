@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.reports.label_answers import answer, judged, questions
-from parley.reports.label_draw import DrawSettings, asked_item, find_draw, rater_order, why_fewer
-from parley.reports.label_texts import LabelItem
+from parley.reports.labels.answers import answer, judged, questions
+from parley.reports.labels.draws import DrawSettings, asked_item, find_draw, rater_order, why_fewer
+from parley.reports.labels.items import LabelItem
 from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
 from parley.viewer.figures import PANEL

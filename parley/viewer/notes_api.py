@@ -10,9 +10,9 @@ from aiohttp import web
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, seed_from
-from parley.reports.label_draw import DrawSettings, draw_items
-from parley.reports.label_files import as_csv
-from parley.reports.label_texts import SCALE
+from parley.reports.labels.draws import DrawSettings, draw_items
+from parley.reports.labels.files import as_csv
+from parley.reports.labels.items import SCALE
 from parley.runs.notes import AboutRun, NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer import labelling

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis.labels import non_response, rated_texts, shown_probability
-from parley.reports.label_draw import probabilities, systematic
+from parley.reports.labels.draws import probabilities, systematic
 
 SPREAD = [0.0, 0.0, 1.0, 2.0, 5.0, 0.5, 0.0, 9.0]
 

@@ -31,7 +31,7 @@ from parley.judging.config import read_settings
 from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
-from parley.reports.label_rows import LabelFileError, read_label_file
+from parley.reports.labels.files import LabelFileError, read_label_file
 from parley.runs import measure
 from parley.runs.job import make_study
 from parley.runs.options import Options, validated

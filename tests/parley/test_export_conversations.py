@@ -162,7 +162,7 @@ def test_what_people_preferred_in_the_viewer(parley: Callable[..., Any]) -> None
     assert parley(*RUN_PANEL, *flags, "--out", "m.sqlite").status == 0
     refused = parley("export", "m.sqlite", "--labels")
     assert (refused.status, len(refused.complaints)) == (2, 1)
-    assert "no labels 'preferred' of people are beside it" in refused.err
+    assert "has no labels 'preferred' by people" in refused.err
     with RunFile.open(Path("m.sqlite")) as file:
         units = [row[0] for row in file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position")[1]]
         one_of_each = {unit.split("/")[1] if "/" in unit else unit: unit for unit in units}
@@ -189,7 +189,7 @@ def test_a_study_without_scores_says_what_to_type(parley: Callable[..., Any]) ->
     for flags, complaint in (
         ((), "needs --metric and --threshold"),
         (("--metric", "kindness"), "needs --metric and --threshold"),
-        (("--metric", "worth", "--threshold", 1), "the run's metrics are kindness"),
+        (("--metric", "worth", "--threshold", 1), "(the run has: kindness)"),
     ):
         result = parley("export", run, *flags)
         assert (result.status, len(result.complaints)) == (2, 1)

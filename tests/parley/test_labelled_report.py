@@ -13,8 +13,8 @@ import pytest
 
 import parley as library
 from parley.analysis.reporting.report import Report
-from parley.reports.label_draw import DrawSettings, draw_items
 from parley.reports.labelled import with_labels
+from parley.reports.labels.draws import DrawSettings, draw_items
 from parley.reports.loading import load_run
 from parley.runs import RunFile, frames
 from parley.runs.notes import Answer, NotesFile
@@ -193,8 +193,8 @@ def test_how_many_more_labels_a_width_takes(parley: Parley, labeller: Labeller) 
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--width", "0.1"], "--width is the width of an interval that labels correct: give --labels RUN"),
-        (["--labels", "s.sqlite", "--bases", "3"], "--bases has no effect with --labels: leave it out"),
+        (["--width", "0.1"], "--width needs --labels RUN: it is the width of an interval that labels correct"),
+        (["--labels", "s.sqlite", "--bases", "3"], "leave out --bases: it has no effect with --labels"),
         (["--labels", "s.sqlite", "--width", "-1"], "--width must be a number above 0, got -1"),
         (["--labels", "s.sqlite"], "s.sqlite has no labels of a random draw: label some in `parley view`"),
     ],

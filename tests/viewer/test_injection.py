@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from parley.cli import main
-from parley.reports.label_draw import DrawSettings, stored_settings
+from parley.reports.labels.draws import DrawSettings, stored_settings
 from parley.runs.notes import Item, NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")

@@ -13,9 +13,9 @@ from parley import frames
 from parley.agents import ConfigError
 from parley.analysis.labels import rated_texts
 from parley.cli import main
-from parley.reports.label_answers import SimulatedRater, judged, questions
-from parley.reports.label_draw import DrawSettings, draw_items, rater_order
-from parley.reports.label_texts import label_item
+from parley.reports.labels.answers import SimulatedRater, judged, questions
+from parley.reports.labels.draws import DrawSettings, draw_items, rater_order
+from parley.reports.labels.items import label_item
 from parley.runs import RunFile
 from parley.runs.notes import NotesFile
 from parley.viewer.labelling import RaterView, agreement
@@ -77,7 +77,7 @@ def test_every_wrong_line_of_a_file_is_named_at_once_and_nothing_is_stored(run, 
     assert [line.partition(":")[0] for line in lines] == [f"line {number}" for number in range(3, 10)]
     for line, words in zip(
         lines,
-        ("at line 2 already", "'Beauty' is not asked", "from 0 to 10, not '11'", "not in the run", "rater is missing",
+        ("this at line 2", "'Beauty' is not asked", "from 0 to 10, not '11'", "not in the run", "rater is missing",
          "'C' is not an option of preferred: A, B, tie", "subject may be A, B"),
         strict=True,
     ):  # fmt: skip
@@ -116,7 +116,7 @@ def test_a_label_that_contradicts_an_earlier_one_is_refused(run, tmp_path, capsy
     for value, status in ((7, 0), (7, 0), (8, 2)):
         (tmp_path / "one.csv").write_text(f"unit,rater,question,value\n{unit},Ann,Accuracy,{value}\n")
         assert main(["labels", "import", str(tmp_path / "one.csv"), str(run), "--draw", "1"]) == status
-    assert "line 2: Ann answered this before, with 7.0" in capsys.readouterr().err
+    assert "line 2: Ann already answered this with 7.0" in capsys.readouterr().err
     (label,) = NotesFile(run).labels()
     assert label["probability"] == 1.0, "the draw says how the unit was drawn"
 

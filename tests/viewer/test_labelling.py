@@ -13,8 +13,8 @@ from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Opened, labelled
-from parley.reports.label_draw import DrawSettings, draw_items, text_id
-from parley.reports.label_texts import label_item, unfenced
+from parley.reports.labels.draws import DrawSettings, draw_items, text_id
+from parley.reports.labels.items import label_item, unfenced
 from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
 from parley.viewer.labelling import agreement, given_answers

@@ -18,7 +18,7 @@ from parley.judging.bbq import BbqStudy
 from parley.judging.malibu import Malibu
 from parley.judging.rldf import Rldf
 from parley.judging.squad import SquadStudy
-from parley.reports.label_texts import redact
+from parley.reports.labels.items import redact
 from parley.runs import Record, RunFile
 from parley.runs.notes import Answer, Item
 from parley.runs.reading import template_fields

@@ -128,7 +128,7 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
     if not pairs and settings.format in ("trl", "trl-explicit"):
         raise ConfigError(
             f"no pair can be made: {plural(len(groups.high), 'statement')} {worse} {settings.threshold:g}, "
-            f"{len(groups.low)} others, {sum(groups.left_out.values())} left out, but none in the same debate that "
+            f"{len(groups.low)} others, {sum(groups.left_out.values())} left out, but no two of the same debate "
             "fit; try another --threshold or --strategy"
         )
     if not groups.low and settings.format == "sft":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Figures = dict[str, Any]
-NOT_INSTALLED = "Not audited: that needs pip install 'parley-autogen[analysis]'; then `parley audit FOLDER`."
+NOT_INSTALLED = "Not audited: pip install 'parley-autogen[analysis]', then run `parley audit FOLDER`."
 NO_PAIRS = "Not audited: there are no pairs."
 UNCONFIRMED_ELSEWHERE = "The pairs are unconfirmed: no blind second referee was asked."
 UNCONFIRMED = (

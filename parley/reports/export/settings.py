@@ -1,4 +1,4 @@
-"""How a dataset is made from conversations. Nothing here changes a run; it can be exported again with others."""
+"""How a dataset is made from conversations. Nothing here changes a run, which can be exported again in other ways."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         description="trl, trl-explicit, sft, kto, jsonl, parquet, datasets, hub; or a whole run: inspect, transcripts",
     )
     metric: str | None = Field(
-        None, description="score that texts are chosen by (default: bias in rldf and bbq, toxicity in stardtox)"
+        None, description="score to choose texts by (default: bias in rldf and bbq, toxicity in stardtox)"
     )
     better: Literal["low", "high"] = Field("low", description="whether low or high scores are better")
     labels: bool = Field(False, description="use the labels that people gave in the viewer, not the judges' scores")
     threshold: float = Field(
         3.0,
-        description="texts with worse scores are rejected, with this or better ones chosen (default: 3; in stardtox "
-        "0.1, in bbq 1; of a silent referee the median; of labels 5, of people's preferences 0.5)",
+        description="texts with a worse score are rejected, the others chosen (default: 3; 0.1 in stardtox, 1 in bbq; "
+        "the median for a silent referee; 5 for people's labels, 0.5 for their preferences)",
     )
     strategy: Strategy = Field(
         "prefer-speaker",
-        description="which low-bias statement of the same debate a high-bias one is paired with: prefer-speaker (the "
-        "same speaker's, else one of the same round, else any), same-speaker, same-round, any, or all of them",
+        description="which low-bias statements of the debate to pair a high-bias one with: prefer-speaker (one by the "
+        "same speaker, else of the same round, else any), same-speaker, same-round, any, or all of them",
     )
     per_bad: int = Field(1, ge=1, description="maximum pairs per high-bias statement (not with 'all')")
     margin: float = Field(
-        0.0, ge=0, description="smallest difference between the two scores (default: 0; of a silent referee 0.5)"
+        0.0, ge=0, description="smallest difference between the two scores (default: 0; 0.5 for a silent referee)"
     )
-    longest: float | None = Field(None, ge=1, description="largest ratio of the two lengths, in words (default: any)")
+    longest: float | None = Field(None, ge=1, description="largest ratio of the two lengths in words (default: any)")
     unconfirmed: Literal["drop", "keep", "strict"] = Field(
         "drop",
-        description="pairs that a blind second referee does not confirm: drop them, keep them (marked), or strict: "
-        "also drop those it was not asked about",
+        description="pairs that a blind second referee does not confirm: drop them, keep them and mark them, or "
+        "(strict) also drop pairs that it did not see",
     )
     # A text without content has no bias, so no score shows an echo or a loop, and a model learns to repeat them.
     drop: list[Literal["refused", "role_break", "echo", "loop", "leak", "cut"]] = Field(
@@ -61,9 +61,9 @@ class Settings(BaseModel, extra="forbid", frozen=True):
         "themselves (loop), reveal the role (leak), or are truncated (cut)",
     )
     splits: list[float] = Field([0.8, 0.1, 0.1], description="shares of topics for train, validation and test")
-    seed: int = Field(0, description="of the random splits")
-    language: str = Field("en", description="language of the texts, as the hub writes it")
-    licence: str = Field("other", description="the dataset's licence, as the hub writes it (mit, cc-by-4.0, …)")
+    seed: int = Field(0, description="random seed of the splits")
+    language: str = Field("en", description="language of the texts, as a code of the hub")
+    licence: str = Field("other", description="licence of the dataset, as an identifier of the hub (mit, cc-by-4.0, …)")
 
     def of_study(self, study: str) -> Settings:
         """These settings with the metric and the threshold of a study where none was given; ConfigError if it has none.

@@ -25,7 +25,7 @@ from parley.judging.rldf.statements import loops, words_of
 from parley.judging.rldf.study import AGAIN
 from parley.reports.export.settings import Settings
 from parley.reports.export.statements import Statement, debated
-from parley.reports.label_texts import label_item
+from parley.reports.labels.items import label_item
 from parley.runs import RunFile, explain_damage
 from parley.runs.notes import NotesFile
 from parley.runs.packing import run_stem
@@ -76,7 +76,7 @@ def read_run(path: Path, settings: Settings | None = None) -> Source:
             opened = Opened(file, run_stem(path), run_id, study, addresses)
             statements = list((labelled if chosen.labels else judged)(opened, chosen))
         if not statements:
-            raise ConfigError(f"{path}: no {what} of '{study}' has a text of a debater or generator")
+            raise ConfigError(f"{path}: no {what} of '{study}' has a text by a debater or generator")
         return Source(
             path=path,
             run_id=run_id,
@@ -126,7 +126,7 @@ def read_runs(paths: Iterable[Path], settings: Settings | None = None) -> list[S
     """
     sources = [read_run(path, settings) for path in paths]
     if len({source.info["study"] for source in sources}) > 1:
-        raise ConfigError("the runs are of different studies: export each study by itself")
+        raise ConfigError("the runs are of different studies: export each study separately")
     if len({source.run_id for source in sources}) < len(sources):
         raise ConfigError("the same run is given twice")
     return sources
@@ -217,8 +217,8 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
     if not found:
         metrics = [row[0] for row in run.file.rows("SELECT DISTINCT metric FROM verdicts ORDER BY metric")[1]]
         raise ConfigError(
-            f"{run.file.path}: no text of a debater or generator has a score '{settings.metric}'; "
-            f"the run's metrics are {', '.join(metrics) or 'none'}: choose with --metric"
+            f"{run.file.path}: no text by a debater or generator has a score '{settings.metric}'; "
+            f"choose another metric with --metric (the run has: {', '.join(metrics) or 'none'})"
         )
 
 
@@ -233,9 +233,7 @@ def labelled(run: Opened, settings: Settings) -> Iterator[Statement]:
         if label["question"] == settings.metric and not label["simulated"]:
             labels.setdefault(label["unit"], []).append(label)
     if not labels:
-        raise ConfigError(
-            f"{run.file.path}: no labels '{settings.metric}' of people are beside it; label texts with `parley view`"
-        )
+        raise ConfigError(f"{run.file.path} has no labels '{settings.metric}' by people: label texts in `parley view`")
     for unit, facets in run.units():
         if unit not in labels:
             continue

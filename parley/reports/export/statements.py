@@ -89,7 +89,7 @@ def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) ->
     for unit, round, speaker, text, model in messages:
         facet, scores = facets[unit], scores_of.get((unit, round, speaker), {"flags": [], "by_wording": []})
         if missing := [name for name in FACETS if not isinstance(facet.get(name), str)]:
-            raise ConfigError(f"{file.path}: the unit '{unit}' has no {missing[0]}, as the units of a debate have")
+            raise ConfigError(f"{file.path}: the unit '{unit}' has no {missing[0]}, which every debate needs")
         debate = f"{run_id}/{addresses.hide(unit)}"
         yield Statement(
             id=f"{debate}/{round}/{speaker}",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
+from parley.base.errors import explain_unwritable
 from parley.reports.export.card import card
 from parley.reports.export.dataset import Dataset, Table
 
@@ -33,9 +34,9 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Pat
         force: Whether to overwrite an earlier export; other folders are never overwritten.
     """
     if target.exists() and not (target / MANIFEST).is_file():
-        raise ConfigError(f"{target} exists and is not an export: choose another folder with --to")
+        raise ConfigError(f"{target} already exists and is not an export: choose another folder with --to")
     if target.exists() and not force:
-        raise ConfigError(f"{target} exists: choose another folder with --to, or overwrite it with --force")
+        raise ConfigError(f"{target} already exists; choose another folder with --to, or overwrite it with --force")
     tables = dataset.tables()
     writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
     write = writers.get(dataset.settings.format, _jsonl)
@@ -78,14 +79,13 @@ def _moved_when_complete(target: Path) -> Iterator[Path]:
     """A folder that is moved to the target at the end of the block, or removed if the block fails."""
     part = target.with_name(target.name + ".part")
     try:
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        yield part
-        if target.exists():
-            shutil.rmtree(target)
-        part.rename(target)
-    except OSError as error:
-        raise ParleyError(f"{target} cannot be written: {error.strerror or error}") from None
+        with explain_unwritable(target):
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            yield part
+            if target.exists():
+                shutil.rmtree(target)
+            part.rename(target)
     finally:
         shutil.rmtree(part, ignore_errors=True)
 

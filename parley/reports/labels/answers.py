@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError, seed_from
 from parley.agents.models.request import split_name
-from parley.reports.label_draw import (
+from parley.reports.labels.draws import (
     CHOICES,
     DrawSettings,
     asked_item,
@@ -23,7 +23,7 @@ from parley.reports.label_draw import (
     majority,
     rater_order,
 )
-from parley.reports.label_texts import PAIR_VALUES, SCALE, LabelItem, LabelMetric, label_item
+from parley.reports.labels.items import PAIR_VALUES, SCALE, LabelItem, LabelMetric, label_item
 from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
 from parley.runs.reading import NotFound

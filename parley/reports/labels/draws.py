@@ -15,23 +15,24 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qs, urlencode
+
+from pydantic import BaseModel, ValidationError
 
 from parley.agents import ConfigError, seed_from
 from parley.base.text import plural
-from parley.reports.label_texts import LabelItem, label_item
+from parley.reports.labels.items import PREFERRED, LabelItem, label_item
 from parley.runs import RunFile
 from parley.runs.notes import DrawKind, Item, NotesFile
 from parley.runs.reading import parse_facets
 
-CHOICES = ("preferred", "answer")
+CHOICES = (PREFERRED, "answer")
 """The metrics whose verdicts are choices, which raters make too."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawSettings:
+class DrawSettings(BaseModel, frozen=True):
     """How items are drawn.
 
     Args:
@@ -49,22 +50,15 @@ class DrawSettings:
     kind: DrawKind = "random"
     floor: float = 1.0
     scores: bool = False
-    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    filters: Mapping[str, Sequence[str]] = {}
 
     @classmethod
     def of(cls, draw: Mapping[str, Any]) -> DrawSettings:
         """The settings of a stored draw."""
-        stored = draw["settings"]
         try:
-            return cls(
-                count=int(stored["asked"]),
-                seed=draw["seed"],
-                kind=draw["kind"],
-                floor=float(stored["floor"]),
-                scores=bool(stored["scores"]),
-                filters=stored["filters"],
-            )
-        except (KeyError, TypeError, ValueError):
+            stored = {name: draw["settings"][name] for name in ("floor", "scores", "filters")}
+            return cls(count=draw["settings"]["asked"], seed=draw["seed"], kind=draw["kind"], **stored)
+        except (KeyError, TypeError, ValidationError):
             raise ConfigError(f"draw {draw['id']} of the notes file is damaged") from None
 
     def recipe(self) -> str:
@@ -78,17 +72,10 @@ class DrawSettings:
         try:
             values = parse_qs(recipe, strict_parsing=True, keep_blank_values=True)
             filters = {name: found for name, found in values.items() if name.startswith("f.")}
-            single = {name: found[0] for name, found in values.items()}
-            return cls(
-                count=int(single["items"]),
-                seed=int(single["seed"]),
-                kind=next(kind for kind in get_args(DrawKind) if kind == single["kind"]),
-                floor=float(single["floor"]),
-                scores=single["scores"] == "1",
-                filters=filters,
-            )
-        except (KeyError, ValueError, StopIteration):
-            raise ConfigError(f"'{recipe}' is not how a draw is written") from None
+            single: dict[str, Any] = {name: values[name][0] for name in ("seed", "kind", "floor", "scores")}
+            return cls(count=int(values["items"][0]), filters=filters, **single)
+        except (KeyError, ValueError):  # pydantic's error is a ValueError
+            raise ConfigError(f"'{recipe}' does not describe a draw") from None
 
 
 def draw_items(file: RunFile, notes: NotesFile, settings: DrawSettings) -> int:
@@ -109,7 +96,7 @@ def draw_items(file: RunFile, notes: NotesFile, settings: DrawSettings) -> int:
 def drawn_items(file: RunFile, settings: DrawSettings) -> list[Item]:
     """All units that could be drawn, and which of them are; the same for the same units and settings."""
     if not 0 < settings.floor <= 1:
-        raise ConfigError(f"floor must be above 0 and at most 1, not {settings.floor:g}")
+        raise ConfigError(f"floor must be above 0 and at most 1, got {settings.floor:g}")
     units_of: dict[str, list[str]] = {}
     for unit in matching_units(file, settings.filters):
         item = label_item(file, unit)
