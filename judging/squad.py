@@ -46,7 +46,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
         description="search engine: none, folder:DIR, duckduckgo, brave, searxng?base_url=…; several give several arms",
     )
     search_model: Advanced[str | None] = Field(
-        None, description="model that writes queries and summary (default: the model under test)"
+        None, description="model that writes the queries and the summary (default: the model under test)"
     )
     paragraph: bool = Field(False, description="show the paragraph that the question was written for")
     as_published: Advanced[bool] = Field(

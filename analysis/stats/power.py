@@ -33,6 +33,7 @@ from scipy.special import ndtr
 
 from parley.analysis.stats.signflips import clusters_to_reject, saddlepoint_tails, smallest_p
 from parley.analysis.stats.tables import Floats
+from parley.base.text import plural
 
 SHAPES = 200
 """Simulated shapes, each also with opposite signs: ends vary by a few percent, their mean by a few thousandths."""
@@ -153,20 +154,19 @@ def clusters_for_equivalence(
     return _fewest(lambda clusters: _equivalence_power(clusters, sd, margin, alpha / tests), power)
 
 
-def too_few(clusters: int, *, tests: int = 1, alpha: float = 0.05, noun: str = "base") -> str:
+def too_few(clusters: int, *, tests: int = 1, alpha: float = 0.05) -> str:
     """A sentence on clusters that can never give a significant difference; "" where there are enough.
 
     Args:
         clusters: Number of clusters.
         tests: Number of tests in the Holm-corrected family.
         alpha: Significance level of the family.
-        noun: What a cluster is.
     """
     _check(clusters=clusters, tests=tests, alpha=alpha)
     alone, needed = clusters_to_reject(alpha), clusters_to_reject(alpha, tests)
     if clusters >= needed:
         return ""
-    start = f"with {clusters:,} {noun}{'' if clusters == 1 else 's'} the smallest p-value is {smallest_p(clusters):.3g}"
+    start = f"with {plural(clusters, 'base')} the smallest p-value is {smallest_p(clusters):.3g}"
     if clusters >= alone:
         return (
             f"{start}, and the first of {tests:,} tests must reach {alpha / tests:.3g} (Holm): no difference can be "

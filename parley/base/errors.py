@@ -6,6 +6,8 @@ a model's server did and whether a retry may help. No message ever contains a ke
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -83,3 +85,18 @@ class ScenarioError(ValueError):
 
 class UnknownName(ScenarioError):
     """A suite or identity that does not exist."""
+
+
+@contextmanager
+def explain_unwritable(target: object, error: type[Exception] = ParleyError, hint: str = "") -> Iterator[None]:
+    """Raise one line that names the target where the block cannot write it.
+
+    Args:
+        target: The file or folder.
+        error: What is raised.
+        hint: What else to say, with its punctuation.
+    """
+    try:
+        yield
+    except OSError as problem:
+        raise error(f"{target} cannot be written: {problem.strerror or problem}{hint}") from None

@@ -12,23 +12,29 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from parley import __version__
 from parley.base.errors import ConfigError, ParleyError, ScenarioError
 from parley.base.text import visible
-from parley.cli.early import early_signals
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
 ANALYSES = {"report", "card", "compare", "check", "leaderboard", "view", "export", "audit", "calibrate", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, as Parley's own."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message} (see `{self.prog} --help`)")
 
 
 class Command(NamedTuple):
@@ -46,27 +52,36 @@ class Command(NamedTuple):
 
 COMMANDS: dict[str, Command] = {
     "run": Command("parley.cli.run", "run a study, or resume it"),
-    "plan": Command("parley.cli.plan", "simulate a large run: hours, cost, disk space"),
-    "report": Command("parley.cli.report", "tables, figures and a page for one run, or for several runs of one study"),
-    "card": Command("parley.cli.card", "what a model can do as a judge: one page of lines with intervals, and JSON"),
+    "plan": Command("parley.cli.plan", "forecast a large run: time, cost, disk space and memory"),
+    "report": Command("parley.cli.report", "report on a run, or on several runs of one study"),
+    "card": Command("parley.cli.card", "measure what a model can do as a judge, and write its card"),
     "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
-    "leaderboard": Command("parley.cli.leaderboard", "judges' cards side by side, in one page"),
+    "leaderboard": Command("parley.cli.leaderboard", "put judges' cards side by side on one page"),
     "check": Command("parley.cli.check", "check a judge's card against requirements, for CI"),
-    "show": Command("parley.cli.show", "print a transcript in the terminal"),
+    "show": Command("parley.cli.show", "print a conversation in the terminal"),
     "view": Command("parley.cli.view", "read runs in the browser"),
-    "labels": Command("parley.cli.labels", "draw texts for people to label, export and import their labels"),
-    "export": Command("parley.cli.export", "make a dataset from runs, or write any run for Inspect or as JSON lines"),
-    "audit": Command(
-        "parley.cli.audit", "what a reward model could learn from preference pairs instead of their content"
+    "labels": Command(
+        "",
+        "draw texts for people to label, and export or import their labels",
+        verbs={
+            "draw": Command("parley.cli.labels:add_draw", "draw texts to label; people label them in `parley view`"),
+            "simulate": Command("parley.cli.labels:add_simulate", "let simulated raters label a draw"),
+            "export": Command("parley.cli.labels:add_export", "print all labels of a run, one row per answer"),
+            "import": Command(
+                "parley.cli.labels:add_import", "add labels from a file: CSV, JSON lines, Label Studio or Argilla"
+            ),
+        },
     ),
+    "export": Command("parley.cli.export", "make a dataset from runs, or write any run for Inspect or as JSON lines"),
+    "audit": Command("parley.cli.audit", "find what a reward model could learn from pairs besides their content"),
     "train": Command("parley.cli.train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
     "score": Command(
         "",
         "score answers or texts from a file, or audit toxicity scorers",
         verbs={
-            "bbq": Command("parley.cli.score:add_bbq", "accuracy and bias of answers to BBQ, by category"),
+            "bbq": Command("parley.cli.score:add_bbq", "score answers to BBQ: accuracy and bias by category"),
             "squad": Command(
-                "parley.cli.score:add_squad", "exact match and F1 of answers to SQuAD v2, by the official rules"
+                "parley.cli.score:add_squad", "score answers to SQuAD v2: exact match and F1, by the official rules"
             ),
             "rubric": Command(
                 "parley.cli.score_texts:add_rubric",
@@ -82,7 +97,7 @@ COMMANDS: dict[str, Command] = {
             ),
             "calibrate": Command(
                 "parley.cli.audit_scorers:add_calibrate",
-                "thresholds of a toxicity scorer for a stated miss rate, on labelled texts",
+                "find a toxicity scorer's thresholds for a given miss rate, from labelled texts",
             ),
         },
     ),
@@ -91,20 +106,49 @@ COMMANDS: dict[str, Command] = {
         "parley.cli.attention", "measure attention to the framing's words (needs a framing run and the model's weights)"
     ),
     "scenarios": Command(
-        "parley.cli.scenarios", "list, show and validate suites of scenarios, or write new ones with a model"
+        "",
+        "list, show and validate suites of scenarios, or write new ones with a model",
+        verbs={
+            "list": Command(
+                "parley.cli.scenarios:add_list", "list the scenarios of a suite, or the wordings of silent ballots"
+            ),
+            "show": Command(
+                "parley.cli.scenarios:add_show",
+                "show a scenario and underline how its responses differ, or show a label wording",
+            ),
+            "validate": Command(
+                "parley.cli.scenarios:add_validate",
+                "check whether a suite, wordings or graded statements are fit to measure with",
+            ),
+            "derive": Command("parley.cli.scenarios:add_derive", "derive new scenarios from bases, with a model"),
+            "respond": Command(
+                "parley.cli.scenarios:add_respond", "write pairs of responses for scenarios without any, with a model"
+            ),
+        },
     ),
-    "topics": Command("parley.cli.topics", "list debate topics, or generate new ones with a model"),
+    "topics": Command(
+        "",
+        "list debate topics, or generate new ones with a model",
+        verbs={
+            "list": Command(
+                "parley.cli.topics:add_list", "list the topics of a bias type or a file, and near-duplicates"
+            ),
+            "generate": Command("parley.cli.topics:add_generate", "write topics with a model"),
+        },
+    ),
     "calibrate": Command(
         "parley.cli.calibrate", "measure the false-positive rate and power of every test on simulated judges"
     ),
-    "power": Command("parley.cli.power", "number of bases needed to detect an effect, or the reverse"),
-    "models": Command("parley.cli.models", "list models, and fetch embedded ones"),
-    "doctor": Command("parley.cli.doctor", "what is installed, which keys are set, which models can be reached"),
-    "new": Command("parley.cli.new", "start your own study: a small package with a test"),
-    "salvage": Command("parley.cli.pack:add_salvage", "copy what can be read of a damaged run file to a new one"),
-    "pack": Command("parley.cli.pack:add_pack", "compress runs to about a fifth; every command reads them as they are"),
+    "power": Command("parley.cli.power", "find how many bases an effect needs, or which effect they can detect"),
+    "models": Command("parley.cli.models", "list models, and download embedded ones"),
+    "doctor": Command(
+        "parley.cli.doctor", "check what is installed, which keys are set and which models can be reached"
+    ),
+    "new": Command("parley.cli.new", "start a study of your own, or a file of scenarios, identities or wordings"),
+    "salvage": Command("parley.cli.pack:add_salvage", "copy what is readable in a damaged run file to a new one"),
+    "pack": Command("parley.cli.pack:add_pack", "compress runs to about a fifth; every command reads packed runs"),
     "unpack": Command("parley.cli.pack:add_unpack", "restore packed runs"),
-    "import": Command("parley.cli.imports", "make a run file from Inspect's logs or AutoGen's teams"),
+    "import": Command("parley.cli.imports", "make a run file from a log of Inspect, AutoGen, BBQ or MABRF"),
 }
 
 
@@ -144,8 +188,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if warning := conflicting_package_warning():
         _print_error(warning)
     try:
-        with early_signals() if arguments[:1] in (["run"], ["card"]) else nullcontext():
-            return _dispatch(arguments)
+        with _signals_of(arguments):
+            parsed = parse(arguments)
+            status: int = parsed.handler(parsed)
+            return status
     except BrokenPipeError:  # as in `parley show RUN | head`: Python's flush at exit must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -153,6 +199,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _print_error("interrupted", status=130)
     except Exception as error:
         return _report_error(error)
+
+
+def _signals_of(arguments: Sequence[str]) -> AbstractContextManager[None]:
+    """What handles a scheduler's signals while a run's packages are loaded; other commands have nothing to resume."""
+    if arguments[:1] not in (["run"], ["card"]):
+        return nullcontext()
+    from parley.cli.signals import early_signals  # it loads asyncio
+
+    return early_signals()
 
 
 def conflicting_package_warning() -> str | None:
@@ -180,17 +235,11 @@ def _report_error(error: Exception) -> int:
     raise error
 
 
-def _dispatch(arguments: list[str]) -> int:
-    parsed, rest = parse(arguments)
-    status: int = parsed.handler(parsed, rest)
-    return status
-
-
-def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """The parsed arguments, and the rest: the flags of a study, which `parley run` parses itself."""
-    parser = argparse.ArgumentParser(
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The parsed arguments; `rest` has the flags of a study, which `parley run` parses itself."""
+    parser = Parser(
         prog="parley",
-        description="Run studies in which language models with personas judge, debate and revise, and read them.",
+        description="Run and read studies in which language models with personas judge, debate and revise.",
         formatter_class=_CommandList,
         epilog="`parley help COMMAND` shows what a command does and its flags.",
     )
@@ -198,14 +247,15 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     add_commands(commands, COMMANDS, arguments)
     parsed, rest = parser.parse_known_args(arguments)
+    parsed.rest = rest
     if rest and parsed.command != "run":
-        from parley.cli.flags import refuse_unknown  # it loads pydantic, which --help and --version do without
+        from parley.cli.shared import refuse_unknown  # it loads what reads runs, which --help and --version do without
 
         refuse_unknown(rest, parsed.parser if parsed.command else parser)
     if not parsed.command:
         parser.print_help()
-        parsed.handler = lambda *_: 2
-    return parsed, rest
+        parsed.handler = lambda _: 2
+    return parsed
 
 
 def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Sequence[str]) -> None:

@@ -18,18 +18,20 @@ from parley.runs import RunFile, explain_damage
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", help="a run file of the study framing")
-    parser.add_argument("--weights", metavar="PATH", help="a .gguf file or a transformers folder (default: the run's)")
-    parser.add_argument("--topics", type=int, default=20, metavar="N", help="maximum number of topics of the run")
+    parser.add_argument(
+        "--weights", metavar="PATH", help="a .gguf file or a transformers folder (default: the run's own weights)"
+    )
+    parser.add_argument("--topics", type=int, default=20, metavar="N", help="number of topics to measure (default: 20)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, by topic, layer and token")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     path = Path(parsed.run)
     with explain_damage(path), RunFile.open(path) as file:
         info = file.info()
         if info["study"] != "framing":
-            raise ConfigError(f"{parsed.run}: needs a run of 'framing'; this is a run of '{info['study']}'")
+            raise ConfigError(f"{parsed.run} is a run of '{info['study']}'; attention needs a run of 'framing'")
         prompts = _framing_prompts(file, parsed.topics)
     if not prompts:
         raise ConfigError(f"{parsed.run} has no finished unit yet")
@@ -52,7 +54,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
             visible(f"{frame:<8} {row['answers']:>7} {row['phrase_tokens']:>7.0f} {row['share']:>8.2%} ")
             + f"{row['even']:>8.2%} {row['share'] / row['even']:>6.2f}"
         )
-    print("Attention does not explain an answer: read it beside the counts of `parley report`.")
+    print("Attention does not explain an answer: read it together with the counts of `parley report`.")
     return 0
 
 

@@ -15,18 +15,18 @@ from parley.imports.preferences import read_preferences, referee_checks
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("dataset", help="folder or file of preference pairs in TRL's format (Parquet or JSON lines)")
-    parser.add_argument("--to", metavar="FOLDER", help="write the page, tables and figure there")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--to", metavar="FOLDER", help="write the page, tables and figure to this folder")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--instructions",
         metavar="FILE",
-        help="text file of what the writers were told (default: the export's manifest)",
+        help="text file with the writers' instructions (default: those in the export's manifest)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of folds, sign flips and bootstrap (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the folds, sign flips and bootstrap (default: 0)")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.analysis.preferences.report import preference_report
 

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from parley.base.errors import ConfigError
-from parley.base.text import visible
+from parley.base.errors import ConfigError, explain_unwritable
+from parley.base.text import plural, visible
 from parley.cli.score_texts import (
+    CACHED,
     SCORERS,
-    TABLE_STYLE,
     add_scorer_flags,
     cautions_of,
-    number,
     print_cautions,
     score_columns,
+    share_type,
 )
-from parley.cli.shared import AddParser, need_analysis
+from parley.cli.shared import AddParser, comma_separated, need_analysis
+from parley.cli.tables import cell_table, number
 from parley.imports.texts import Line, read_lines
 from parley.jobs.toxicity import ScorerColumn
 from parley.judging.toxicity.calibration import Calibration, GroupOfTexts, Range
@@ -55,7 +55,7 @@ def add_audit(add_parser: AddParser) -> None:
     )
     parser.add_argument("--figure", metavar="FILE", help="draw the scores to a .svg, .pdf or .png file")
     add_scorer_flags(parser)
-    parser.set_defaults(handler=lambda parsed, rest: _audit(parsed))
+    parser.set_defaults(handler=_audit)
 
 
 def _audit(parsed: argparse.Namespace) -> int:
@@ -63,7 +63,7 @@ def _audit(parsed: argparse.Namespace) -> int:
     figure = Path(parsed.figure) if parsed.figure else None
     if figure is not None and figure.suffix not in (".svg", ".pdf", ".png"):
         raise ConfigError(f"{figure}: the name of a figure must end in .svg, .pdf or .png")
-    identities = select([name.strip() for name in parsed.identities.split(",")]) if parsed.identities else None
+    identities = select(comma_separated(parsed.identities)) if parsed.identities else None
     audit = load_audit(identities)
     texts = [*(probe.text for probe in audit.probes), *(control.text for control in audit.controls)]
     columns = score_columns(parsed, texts)
@@ -111,10 +111,8 @@ def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[ScorerC
 
     title = "Toxicity of the same sentence about different people"
     figure = audit_figure(probes, audit.sentences, title, figure_note(columns))
-    try:
+    with explain_unwritable(path, ConfigError):
         save(figure, path, [path.suffix.removeprefix(".")])
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
 
 
 def figure_note(columns: Sequence[ScorerColumn]) -> str:
@@ -141,26 +139,21 @@ def _print_audit(probes: DataFrame, controls: DataFrame, audit: Audit, threshold
     from parley.analysis.toxicity.scorers import by_category, by_kind, by_sentence, gaps
 
     console = Console()
-    table = Table(title="The same sentence about different people: lowest and highest score", **TABLE_STYLE)
-    for name in ("scorer", "sentence", "low", "high", "range"):
-        table.add_column(name, justify="right" if name in ("low", "high", "range") else "left")
-    for scorer, part in by_sentence(probes).groupby("scorer", sort=False):
-        table.add_section()
-        for row in part.itertuples():
-            low, high = (f"{who} {number(score)}" for who, score in ((row.lowest, row.low), (row.highest, row.high)))
-            cells = (str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
-            table.add_row(*map(_literal, cells))
-    console.print(table)
-    gap = by_category(probes)
-    console.print(_grid("Mean absolute gap between two identities, by category", "category", gap))
-    table = Table(title="Pairs furthest apart, mean over the sentences", **TABLE_STYLE)
-    for name in ("scorer", "higher", "lower", "gap", "largest"):
-        table.add_column(name, justify="right" if name in ("gap", "largest") else "left")
-    for scorer, part in gaps(probes).groupby("scorer", sort=False):
-        for row in part.nlargest(MAX_PAIRS_SHOWN, "gap").itertuples():
-            cells = (str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
-            table.add_row(*map(_literal, cells))
-    console.print(table)
+    rows = [
+        (row.scorer, audit.sentences[str(row.sentence)], low, high, number(row.range))
+        for row in by_sentence(probes).itertuples()
+        for low, high in [(f"{row.lowest} {number(row.low)}", f"{row.highest} {number(row.high)}")]
+    ]
+    title = "The same sentence about different people: lowest and highest score"
+    console.print(cell_table(("scorer", "sentence", "low", "high", "range"), rows, title, left=2))
+    console.print(_grid("Mean absolute gap between two identities, by category", "category", by_category(probes)))
+    pairs = [
+        (row.scorer, row.higher, row.lower, number(row.gap), number(row.largest))
+        for _, part in gaps(probes).groupby("scorer", sort=False)
+        for row in part.nlargest(MAX_PAIRS_SHOWN, "gap").itertuples()
+    ]
+    title = "Pairs furthest apart, mean over the sentences"
+    console.print(cell_table(("scorer", "higher", "lower", "gap", "largest"), pairs, title, left=3))
     kinds = by_kind(controls, threshold)
     kinds["cell"] = [f"{number(row.mean)} ({row.right}/{row.n})" for row in kinds.itertuples()]
     kinds["kind"] += kinds["toxic"].map({True: " ↑", False: " ↓"})
@@ -172,65 +165,63 @@ def _print_audit(probes: DataFrame, controls: DataFrame, audit: Audit, threshold
     console.print(legend, highlight=False, markup=False)
 
 
-def _literal(text: str) -> str:
-    """Escapes names: they are others' words, not markup."""
-    return escape(visible(text))
-
-
 def _grid(title: str, first: str, frame: DataFrame) -> Table:
-    table = Table(title=title, **TABLE_STYLE)
-    table.add_column(first)
-    for scorer in frame.columns:
-        table.add_column(_literal(str(scorer)), justify="right")
-    for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True):
-        table.add_row(_literal(str(name)), *(value if isinstance(value, str) else number(value) for value in row))
-    return table
+    rows = [
+        (name, *(value if isinstance(value, str) else number(value) for value in row))
+        for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
+    ]
+    return cell_table((first, *map(str, frame.columns)), rows, title)
 
 
 def add_calibrate(add_parser: AddParser) -> None:
     parser = add_parser(
-        epilog="A toxic text is missed if its score is below a threshold. Texts without a score are counted apart."
+        epilog="A toxic text is missed if its score is below a threshold. Texts without a score are counted separately."
     )
     parser.add_argument("file", help="a .jsonl or .csv file with texts and labels, or - for standard input")
     parser.add_argument("--field", help="the field with the text, such as prompt.text (default: text)")
     parser.add_argument("--label", required=True, metavar="FIELD", help="the field with the label: 0 or 1, or a score")
     parser.add_argument(
-        "--label-from", type=_rate, default=0.5, metavar="X", help="labels from here are toxic (default: %(default)s)"
+        "--label-from",
+        type=share_type,
+        default=0.5,
+        metavar="X",
+        help="labels of this or more are toxic (default: %(default)s)",
     )
-    parser.add_argument("--language", metavar="FIELD", help="the field with the language (default: it is recognised)")
-    parser.add_argument("--group", metavar="FIELD", help="the field with a group (default: identity words in the text)")
+    parser.add_argument("--language", metavar="FIELD", help="the field with the language (default: detect it)")
+    parser.add_argument("--group", metavar="FIELD", help="the field with a group (default: group by identity words)")
     parser.add_argument("--scorer", action="append", metavar="NAME", help=f"the scorer: {SCORERS}")
     parser.add_argument(
-        "--miss-rate", type=_rate, default=0.1, metavar="R", help="toxic texts that may pass (default: %(default)s)"
+        "--miss-rate",
+        type=share_type,
+        default=0.1,
+        metavar="R",
+        help="share of toxic texts that may be missed (default: %(default)s)",
     )
     parser.add_argument(
         "--false-alarm-rate",
-        type=_rate,
+        type=share_type,
         default=0.05,
         metavar="R",
-        help="harmless texts that may count as toxic (default: %(default)s)",
+        help="share of harmless texts that may count as toxic (default: %(default)s)",
     )
     parser.add_argument(
-        "--at", type=_rate, default=0.1, metavar="X", help="count misses at this threshold too (default: %(default)s)"
+        "--at",
+        type=share_type,
+        default=0.1,
+        metavar="X",
+        help="also count misses at this threshold (default: %(default)s)",
     )
-    parser.add_argument("--out", metavar="FILE", help="write the calibration as .toml, for parley detox --calibration")
+    parser.add_argument("--out", metavar="FILE", help="write the thresholds as .toml, for `parley detox --calibration`")
     parser.add_argument("--no-cache", dest="cache", action="store_false", help="ignore cached scores")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
-
-
-def _rate(text: str) -> float:
-    value = float(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text}")
-    return value
+    parser.set_defaults(handler=_calibrate)
 
 
 def _calibrate(parsed: argparse.Namespace) -> int:
     need_analysis()
     if len(parsed.scorer or []) > 1:
-        raise ConfigError("a calibration is of one scorer: give --scorer once")
+        raise ConfigError("only one scorer can be calibrated at a time: give --scorer once")
     also = [field for field in (parsed.language, parsed.group) if field]
     lines = read_lines(parsed.file, parsed.field, parsed.label, also)
     labelled = [line for line in lines if line.given is not None]
@@ -240,12 +231,8 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     groups = _groups(parsed, labelled, columns[0])
     calibration = _calibration(parsed, columns[0], groups)
     if parsed.out:
-        try:
+        with explain_unwritable(parsed.out, ConfigError, CACHED):
             Path(parsed.out).write_text(calibration.to_toml(), "utf-8")
-        except OSError as error:
-            raise ConfigError(
-                f"{parsed.out}: {error.strerror}; the scores are cached, so another try is quick"
-            ) from None
     if parsed.json:
         print(json.dumps({"unlabelled": len(lines) - len(labelled), **calibration.model_dump()}, indent=2))
         return 0
@@ -346,28 +333,27 @@ def _range(interval: Interval) -> Range:
 
 def _print_calibration(calibration: Calibration, unlabelled: int) -> None:
     console = Console()
-    table = Table(title=f"Thresholds of {escape(visible(calibration.scorer))}", **TABLE_STYLE)
     below = f"{calibration.harmless_below:g}"
-    columns = ("texts", "toxic", "other", f"{calibration.miss_rate:.0%} missed below", f"missed below {below}")
-    for name in (*columns, f"alarms from {below}", f"missed below {calibration.at:g}"):
-        table.add_column(name, justify="left" if name == "texts" else "right", overflow="fold")
-    for group in calibration.group:
-        name = group.name if group.by == "all" else f"{group.by}: {group.name}"
-        table.add_row(
-            escape(visible(name)),
+    columns = ["texts", "toxic", "other", f"{calibration.miss_rate:.0%} missed below", f"missed below {below}"]
+    columns += [f"alarms from {below}", f"missed below {calibration.at:g}"]
+    rows = [
+        (
+            group.name if group.by == "all" else f"{group.by}: {group.name}",
             f"{group.toxic:,}",
             f"{group.harmless:,}",
             _cell(group.harmless_below, "{:.3f}"),
             *(_cell(share, "{:.0%}") for share in (group.missed, group.alarms, group.missed_at)),
         )
-    console.print(table)
+        for group in calibration.group
+    ]
+    console.print(cell_table(columns, rows, f"Thresholds of {calibration.scorer}", left=len(columns)))
     everything = calibration.group[0]
     lines = [
-        f"Harmless below {below}: {_cell(everything.missed, '{:.1%}')} of toxic texts are missed, "
-        f"{_cell(everything.alarms, '{:.1%}')} of the others are not below it.",
-        f"Toxic from {calibration.toxic_from:g}: {_cell(everything.revised, '{:.1%}')} of the others are there.",
-        f"At {calibration.at:g}: {_cell(everything.missed_at, '{:.1%}')} of toxic texts are missed.",
-        f"{everything.unscored:,} texts without a score, {unlabelled:,} without a label. Brackets: 95% intervals.",
+        f"Harmless below {below}: this misses {_cell(everything.missed, '{:.1%}')} of toxic texts, and "
+        f"{_cell(everything.alarms, '{:.1%}')} of the others score higher.",
+        f"Toxic from {calibration.toxic_from:g}: {_cell(everything.revised, '{:.1%}')} of the others score that high.",
+        f"A threshold of {calibration.at:g} misses {_cell(everything.missed_at, '{:.1%}')} of toxic texts.",
+        f"{plural(everything.unscored, 'text')} had no score, {unlabelled:,} no label. Brackets: 95% intervals.",
     ]
     for line in lines:
         console.print(line, highlight=False, markup=False)

@@ -9,67 +9,58 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError, explain_unwritable
 from parley.base.text import plural, visible
 from parley.cli.shared import AddParser, need_analysis
+from parley.cli.tables import cell_table
 
 ADVERSARIAL_SIMULATIONS = 200
 """Studies per cell with --adversarial, which has 116 cells."""
+LEGEND = """\
+Numbers are false alarms in % at a nominal 5%; a + marks power, where there is something to find, and <x a
+test that can reach at most x%. bases, scen.: sign flips over bases, over scenarios. all: labels of all identities,
+sign flips over bases. F: do effects differ by base? align: stereotype-aligned. naive: over bases, although they
+share wordings. alike: how often silent ballots are said to be alike. cover: how often the 95% interval over bases
+contains the truth. Targets: 3 to 7, cover 93 to 97."""
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
+    parser.add_argument("--judges", type=_listed(int), metavar="A,B", help="judges per scenario (default: 1,4,8)")
+    parser.add_argument("--scenarios", type=_listed(int), metavar="A,B", help="scenarios per study (default: 20,50)")
     parser.add_argument(
-        "--judges",
-        type=_whole_numbers,
-        metavar="A,B",
-        help="judges per scenario (default: 1,4,8)",
+        "--effects", type=_listed(float), metavar="A,B", help="differences to plant, in points (default: 0,0.2,0.4)"
     )
-    parser.add_argument(
-        "--scenarios",
-        type=_whole_numbers,
-        metavar="A,B",
-        help="scenarios per study (default: 20,50)",
-    )
-    parser.add_argument(
-        "--effects",
-        type=_numbers,
-        metavar="A,B",
-        help="differences to plant, in points (default: 0,0.2,0.4)",
-    )
-    parser.add_argument(
-        "--icc",
-        type=float,
-        help="intraclass correlation of judges in one conversation (default: 0.3)",
-    )
+    parser.add_argument("--icc", type=float, help="intraclass correlation of judges in one conversation (default: 0.3)")
     parser.add_argument("--simulations", type=int, help="studies per cell (default: 1000; with --adversarial: 200)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the simulations (default: 0)")
-    parser.add_argument("--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) there")
+    parser.add_argument(
+        "--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) to this folder"
+    )
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     _add_adversarial_flags(parser)
-    parser.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
+    parser.set_defaults(handler=_calibrate)
 
 
-def _whole_numbers(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"needs whole numbers separated by commas, got {text!r}") from None
+def _listed(kind: type[int] | type[float]) -> Callable[[str], list[Any]]:
+    """Reads numbers with commas between them."""
 
+    def read(text: str) -> list[Any]:
+        try:
+            return [kind(part) for part in text.split(",")]
+        except ValueError:
+            what = "whole numbers" if kind is int else "numbers"
+            raise argparse.ArgumentTypeError(f"needs {what} separated by commas, got {text!r}") from None
 
-def _numbers(text: str) -> list[float]:
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"needs numbers separated by commas, got {text!r}") from None
+    return read
 
 
 def _calibrate(parsed: argparse.Namespace) -> int:
@@ -100,24 +91,20 @@ def _calibrate(parsed: argparse.Namespace) -> int:
             f"{parsed.simulations} simulated studies per cell, ICC {parsed.icc:g}, seed {parsed.seed}; bars: 95% "
             "Wilson intervals. At effect 0 a test should lie at the dashed 5%. SIMULATED judges."
         )
-        try:
+        with explain_unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "calibration.csv").write_text(rows.to_csv(index=False), "utf-8")
             save(calibration_figure(rows, "False-positive rate and power", note), folder / "calibration")
-        except OSError as error:
-            raise ParleyError(f"{folder} cannot be written: {error.strerror}") from None
     if parsed.json:
         print(json.dumps(json_values(rows), indent=2, ensure_ascii=False))
         return 0
-    title = "Share of significant tests (SIMULATED judges)"
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title)
-    for column in ("test", "judges", "scenarios", "effect", "rate", "95% interval"):
-        table.add_column(column, no_wrap=True)
-    for row in rows.itertuples():
-        cells = (row.test, str(row.judges), str(row.scenarios), f"{row.effect:g}")
-        rates = (f"{row.rate:.1%}", f"{row.low:.1%} to {row.high:.1%}") if row.simulations else ("–", "–")
-        table.add_row(*cells, *rates)
-    Console().print(table)
+    cells = [
+        (row.test, row.judges, row.scenarios, f"{row.effect:g}")
+        + ((f"{row.rate:.1%}", f"{row.low:.1%} to {row.high:.1%}") if row.simulations else ("–", "–"))
+        for row in rows.itertuples()
+    ]
+    columns = ("test", "judges", "scenarios", "effect", "rate", "95% interval")
+    Console().print(cell_table(columns, cells, "Share of significant tests (SIMULATED judges)"))
     print("At effect 0 the rate is the false-positive rate and should be near 5%; elsewhere it is the power.")
     print("Here scenarios are independent, as the tests assume. --adversarial breaks that, and every other assumption.")
     if parsed.out:
@@ -130,7 +117,9 @@ def _fill_in(parsed: argparse.Namespace) -> None:
     if parsed.adversarial:
         for flag in ("judges", "scenarios", "effects", "icc"):
             if getattr(parsed, flag) is not None:
-                raise ConfigError(f"--{flag} cannot be combined with --adversarial, whose cells are fixed; see --only")
+                raise ConfigError(
+                    f"--{flag} does not work with --adversarial, whose cells are fixed; choose some with --only"
+                )
     elif parsed.only or parsed.workers != 1:
         raise ConfigError("--only and --workers need --adversarial")
     for name, value in (
@@ -167,8 +156,8 @@ def _add_adversarial_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="simulate judges that break the tests' assumptions, and try every test that a report prints",
     )
-    group.add_argument("--only", metavar="TEXT", help="only cells with this text in their name or group")
-    group.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
+    group.add_argument("--only", metavar="TEXT", help="simulate only cells with this text in their name or group")
+    group.add_argument("--workers", type=int, default=1, help="number of processes (default: 1)")
 
 
 def _calibrate_adversarially(parsed: argparse.Namespace) -> int:
@@ -181,7 +170,7 @@ def _calibrate_adversarially(parsed: argparse.Namespace) -> int:
     chosen = [cell for cell in cells() if wanted in f"{cell.group}: {cell.name}".lower()]
     if not chosen:
         groups = ", ".join(dict.fromkeys(cell.group for cell in cells()))
-        raise ConfigError(f"--only {parsed.only!r} is in the name of no cell; the groups are {groups}")
+        raise ConfigError(f"no cell has {parsed.only!r} in its name (--only); the groups are {groups}")
     console, start = Console(stderr=True), time.monotonic()
     columns = (TextColumn("simulating"), BarColumn(), TextColumn("{task.percentage:.0f}%"), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -204,13 +193,11 @@ def _calibrate_adversarially(parsed: argparse.Namespace) -> int:
             f"{parsed.simulations} simulated studies per cell, seed {parsed.seed}; bars: 95% Wilson intervals; grey: "
             "the target, 3 to 7%. Under 6 bases sign flips cannot reject. SIMULATED judges."
         )
-        try:
+        with explain_unwritable(folder):
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "adversarial.csv").write_text(table.rows.to_csv(index=False), "utf-8")
             figure = adversarial_figure(table.rows, "False alarms where assumptions are broken", note)
             save(figure, folder / "adversarial")
-        except OSError as error:
-            raise ParleyError(f"{folder} cannot be written: {error.strerror}") from None
     if parsed.json:
         record = {"rows": json_values(table.rows), "cpu_seconds": round(table.cpu_seconds, 1)}
         print(json.dumps(record, indent=2, ensure_ascii=False))
@@ -219,11 +206,7 @@ def _calibrate_adversarially(parsed: argparse.Namespace) -> int:
     for group, part in table.rows.groupby("group", sort=False):
         output.print(_table(str(group), part))
     missed = table.rows[table.rows["finding"] != ""]
-    print("False alarms in % at a nominal 5%; +: power, where there is something to find; <x: the test")
-    print("can attain at most x%. bases, scen.: sign flips over bases, over scenarios; all: labels of all")
-    print("identities, sign flips over bases; F: do effects differ by base; align: stereotype-aligned;")
-    print("naive: over bases although they share wordings; alike: how often this is said of silent ballots;")
-    print("cover: how often the 95% interval over bases contains the truth. Targets: 3 to 7, cover 93 to 97.")
+    print(LEGEND)
     print(f"Tests that reports rest on and that miss a target: {len(missed)}")
     for row in missed.itertuples():
         print(f"  {row.group}: {row.cell} · {row.test} · {_figures(row)}: {row.finding}")
@@ -249,18 +232,12 @@ def _table(group: str, rows: Any) -> Table:
         "alike": printed.ALIKE if "silent" in group else "",
     }
     shown = {name: test for name, test in shown.items() if test in set(rows["test"])}
-    table = Table(
-        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=f"{group} (SIMULATED judges)", title_justify="left"
-    )
-    table.add_column("cell", width=27)
-    for name in (*shown, "cover"):
-        table.add_column(name, no_wrap=True, justify="right")
+    cells = []
     for cell, part in rows.groupby("cell", sort=False):
         by_test = part.set_index("test")
         rates = [_rate(by_test.loc[test]) if test in by_test.index else "–" for test in shown.values()]
-        cover = by_test.loc[printed.BY_BASE, "coverage"]
-        table.add_row(str(cell), *rates, f"{100 * cover:.0f}")
-    return table
+        cells.append((cell, *rates, f"{100 * by_test.loc[printed.BY_BASE, 'coverage']:.0f}"))
+    return cell_table(("cell", *shown, "cover"), cells, f"{group} (SIMULATED judges)")
 
 
 def _rate(row: Any) -> str:

@@ -20,9 +20,9 @@ from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.cli.dry_run import dollars, dry_run, estimated_cost
 from parley.cli.flags import add_flags, given
-from parley.cli.report import TABLE_STYLE
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser, need_analysis
+from parley.cli.tables import STYLE
 from parley.runs.job import Job
 from parley.runs.options import Options, validated
 from parley.runs.studies import find_study
@@ -50,7 +50,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.reports.cards import RUN_SUFFIXES  # it loads pandas
 
@@ -117,7 +117,7 @@ def print_card(card: Card, *, everything: bool = False) -> None:
 
     table = Table(
         title=f"{card.model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}",
-        **TABLE_STYLE,
+        **STYLE,
     )
     for head in ("line", "what", "estimate", "95% interval", "verdict"):
         table.add_column(head, no_wrap=head in ("estimate", "95% interval"))

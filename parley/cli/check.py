@@ -12,8 +12,7 @@ from pathlib import Path
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import visible
-from parley.cli.flags import comma_separated
-from parley.cli.shared import AddParser, need_analysis
+from parley.cli.shared import AddParser, comma_separated, need_analysis
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -50,7 +49,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     need_analysis()
     try:
         return _check(parsed)

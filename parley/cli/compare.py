@@ -12,8 +12,9 @@ from rich.markup import escape
 
 from parley.base.errors import ConfigError
 from parley.base.text import visible
-from parley.cli.report import plain_table, show
+from parley.cli.report import show
 from parley.cli.shared import AddParser, need_analysis, newest_run, newest_runs, study_of
+from parley.cli.tables import plain_table
 from parley.runs import RunFile, explain_damage
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     need_analysis()
     paths = [Path(run) for run in parsed.run] or _newest()
     with explain_damage(*paths):

@@ -13,9 +13,8 @@ from typing import Any
 from parley.agents import DEFAULT_MODEL, Models
 from parley.base.errors import ConfigError
 from parley.base.text import visible
-from parley.cli.flags import comma_separated
 from parley.cli.run import fetch_weights
-from parley.cli.shared import AddParser
+from parley.cli.shared import AddParser, comma_separated
 from parley.judging.stardtox import Detoxed, Iteration, load_team
 from parley.judging.stardtox import detox as run_loop
 from parley.judging.toxicity import known_scorers
@@ -26,7 +25,7 @@ WIDTH = 80
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser(
-        epilog="Exit status: 0 if all criteria are met at the end, 1 if not, 2 if the command is wrong."
+        epilog="Exit status: 0 if all criteria are met in the end, 1 if not, 2 if the command is wrong."
     )
     parser.add_argument("text", help="the text, or - for standard input")
     parser.add_argument("--prompt", metavar="TEXT", help="what the text continues or answers, if anything")
@@ -41,15 +40,15 @@ def add_to(add_parser: AddParser) -> None:
         "--measure",
         default="ngrams",
         metavar="SCORER",
-        help="scorer that measures every draft and that the loop never sees, or none (default: %(default)s)",
+        help="scorer that measures every draft but whose scores the loop never sees, or none (default: %(default)s)",
     )
     parser.add_argument(
-        "--meaning", metavar="MODEL", help="model that judges whether revisions keep the meaning (default: not judged)"
+        "--meaning", metavar="MODEL", help="model that judges whether revisions keep the meaning (default: none)"
     )
     parser.add_argument("--team", default="stardtox", metavar="FILE", help="your own evaluators, as a .toml file")
-    parser.add_argument("--criteria", metavar="A,B", default="", help="other thresholds, such as 'toxicity < 0.05'")
+    parser.add_argument("--criteria", metavar="A,B", default="", help="other criteria, such as 'toxicity < 0.05'")
     parser.add_argument(
-        "--calibration", metavar="FILE", help="the scorer's thresholds, a .toml file of parley score calibrate"
+        "--calibration", metavar="FILE", help="the scorer's thresholds: a .toml file from `parley score calibrate`"
     )
     parser.add_argument(
         "--as-published",
@@ -57,7 +56,7 @@ def add_to(add_parser: AddParser) -> None:
         help="as in the paper: toxicity < 0.1 for any scorer, judge harmless texts too, return the last draft",
     )
     parser.add_argument(
-        "--max-iterations", type=int, default=2, metavar="N", help="most revisions (default: %(default)s)"
+        "--max-iterations", type=int, default=2, metavar="N", help="maximum number of revisions (default: %(default)s)"
     )
     parser.add_argument("--no-performance", action="store_true", help="judge only toxicity")
     parser.add_argument("--without", metavar="A,B", default="", help="evaluators of the team to leave out")
@@ -69,7 +68,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     text = _read_stdin() if parsed.text == "-" else parsed.text
     if not text.strip():
         raise ConfigError("the text is empty")  # before a model is fetched

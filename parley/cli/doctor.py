@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import groupby
 from typing import Literal, get_args
@@ -105,8 +106,8 @@ class Examination:
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser(
-        epilog="No model is called: providers whose key is set are asked for their list of models, which is free. "
-        "Exit status: 1 if a key is refused, a model that you named cannot be used or a package does not fit; 0 if not."
+        epilog="This calls no model. It only asks providers whose key is set for their list of models, which is free. "
+        "Exit status: 1 if a key is refused, a named model cannot be used or a package version is wrong; otherwise 0."
     )
     parser.add_argument("model", nargs="*", metavar="MODEL", help="models to check by name, as provider/model")
     parser.add_argument("--timeout", type=float, default=SECONDS, help="seconds to wait for an answer (default: 3)")
@@ -114,7 +115,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     found = asyncio.run(examine(parsed.model, parsed.timeout))
     if parsed.json:
         print(json.dumps(asdict(found), indent=2))
@@ -209,6 +210,7 @@ def _install(extra: str = "") -> str:
     return f"pip install '{DISTRIBUTION}{f'[{extra}]' if extra else ''}'"
 
 
+@cache  # `parley models` asks once per provider
 def _packages() -> tuple[list[Package], dict[str, list[Package]]]:
     """The packages that are always needed, and those of each extra."""
     try:
@@ -264,7 +266,7 @@ def _key_names() -> list[str]:
 
 def _embedded() -> Iterator[Reached]:
     """The models of the catalogue."""
-    missing = _missing_extra("local")
+    missing = missing_extra("local")
     for name, entry in catalogue().items():
         size = f"{entry.size / 1e6:,.0f} MB"
         if missing:
@@ -277,7 +279,7 @@ def _embedded() -> Iterator[Reached]:
             yield Reached(name=f"local/{name}", state="not set up", detail=f"{size}: parley models fetch {name}")
 
 
-def _missing_extra(extra: str | None) -> str:
+def missing_extra(extra: str | None) -> str:
     """The command that installs an extra; empty if it is installed or none is needed."""
     return _install(extra) if extra and not all(package.version for package in _packages()[1].get(extra, ())) else ""
 
@@ -287,7 +289,7 @@ async def _check_provider(provider: str, seconds: float) -> Reached:
     keys = [key for key in (entry.key, *ALSO_ACCEPTED.get(provider, ())) if key]
     if keys and not any(os.environ.get(key, "").strip() for key in keys):
         return Reached(name=name, state="no key", detail=f"set {' or '.join(keys)}")
-    if missing := _missing_extra(entry.extra):
+    if missing := missing_extra(entry.extra):
         return Reached(name=name, state="not set up", detail=missing)
     if provider in ("sim", "hf"):  # not made here: torch takes seconds to load
         return Reached(name=name, state="ready", detail="in this process")

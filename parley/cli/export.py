@@ -23,27 +23,27 @@ WHOLE_RUN = ("inspect", "transcripts")
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", nargs="+", help="run files of one study; one run with inspect or transcripts")
+    parser.add_argument("run", nargs="+", help="run files of one study; only one with inspect or transcripts")
     parser.add_argument(
         "--to",
         metavar="FOLDER",
-        help="the folder to write (default: <run>-<format>; with inspect and transcripts: this folder, and a name that "
-        "ends in .json or .jsonl is the file's; with hub: owner/name)",
+        help="where to write: a folder (default: <run>-<format>); with inspect or transcripts, a folder or a .json or "
+        ".jsonl file (default: the current folder); with hub, owner/name",
     )
     parser.add_argument("--force", action="store_true", help="overwrite an earlier export")
-    parser.add_argument("--public", action="store_true", help="with hub: a public dataset (default: private)")
+    parser.add_argument("--public", action="store_true", help="with hub: make the dataset public (default: private)")
     parser.add_argument("--json", action="store_true", help="print the manifest as JSON")
     add_flags(parser, Settings, "the dataset")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     if parsed.format in WHOLE_RUN:
         return _export_whole_run(parsed)
     settings = validated(Settings, given(parsed, Settings))
     runs = [Path(run) for run in parsed.run]
     if settings.format == "hub" and not parsed.to:
-        raise ConfigError("name the dataset on the hub: --to owner/name")
+        raise ConfigError("give the dataset a name on the hub: --to owner/name")
     dataset = make_dataset(runs, settings)
     target = parsed.to or f"{run_stem(runs[0])}-{settings.format}"
     if settings.format == "hub":
@@ -83,7 +83,7 @@ def _export_whole_run(parsed: argparse.Namespace) -> int:
     if target.suffix != Path(name).suffix:  # Inspect opens no file without .json
         target /= name
     if target.exists() and not parsed.force:
-        raise ConfigError(f"{target} exists: choose another name with --to, or overwrite it with --force")
+        raise ConfigError(f"{target} already exists; choose another name with --to, or overwrite it with --force")
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

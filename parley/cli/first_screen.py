@@ -6,10 +6,13 @@ in the viewer, and printed by `--all` and `--json`.
 
 from __future__ import annotations
 
+import json
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +20,12 @@ from rich.console import Console
 from rich.text import Text
 
 from parley.base.errors import ParleyError
-from parley.base.text import plural, visible
+from parley.base.text import in_words, plural, visible
 from parley.cli.dry_run import estimated_cost
 from parley.cli.flags import as_flags, changed_settings
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
-from parley.reports.quotes import Quote, quotes
+from parley.runs import RunFile
 from parley.runs.job import Job
 from parley.runs.options import Options
 from parley.runs.studies import STUDIES, find_study
@@ -69,6 +72,37 @@ def print_first_screen(report: Report, paths: Sequence[Path], page: Path | None,
     plot = forest_lines(report.forests[0], width, marks_for(console), rows) if report.forests else []
     for line in (*above, *plot, *below):
         console.print(line, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What somebody said in a debate."""
+
+    unit: str
+    speaker: str
+    text: str
+
+
+def quotes(path: Path) -> list[Quote]:
+    """The first statement of the first debate, and the last one by somebody else; none if nobody talks to another.
+
+    Args:
+        path: The run file.
+    """
+    with RunFile.open(path) as file:
+        lines = file.stream(
+            "SELECT t.unit, t.speaker, t.text, t.parsed FROM transcript t JOIN units u ON u.id = t.unit "
+            "WHERE u.status = 'done' AND t.role = 'debater' AND t.round > 0 ORDER BY u.position, t.seq"
+        )
+        for unit, turns in groupby(lines, key=lambda line: str(line[0])):
+            said = [
+                Quote(unit, str(speaker), in_words(str(text), json.loads(parsed) if parsed else None))
+                for _, speaker, text, parsed in turns
+            ]
+            said = [quote for quote in said if quote.text]
+            if replies := [quote for quote in said if quote.speaker != said[0].speaker]:
+                return [said[0], replies[-1]]
+    return []
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
@@ -142,7 +176,7 @@ def _next_commands(report: Report, paths: Sequence[Path], said: Sequence[Quote],
 
 
 def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
-    """The command that runs the study on a model that people use, with its estimated price; None after such a run.
+    """The command that runs the study on a widely used model, with its estimated price; None after such a run.
 
     MALIBU is then run on every base. Other studies keep the settings of this run.
     """
@@ -158,7 +192,7 @@ def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
         cost = _every_base_cost() if study == "malibu" else estimated_cost(Job.make(study, config, Options()))
     except (ParleyError, ValueError, OSError):  # the data were moved, or are not what they were
         return None
-    about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a model that people use"
+    about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a widely used model"
     return ["parley", "run", study, *as_flags(config)], about
 
 

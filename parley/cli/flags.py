@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from parley.base.errors import ConfigError
 from parley.base.toml import parse_toml
+from parley.cli.shared import comma_separated
 from parley.judging.study import ADVANCED
 
 
@@ -58,18 +59,18 @@ def count_advanced(*schemas: type[BaseModel]) -> int:
 
 
 class HelpAll(argparse.Action):
-    """Prints the help of a parser that shows every flag, and ends the command, as --help does.
+    """Prints a longer help, and ends the command, as --help does.
 
     Args:
-        make: Makes that parser.
+        make: Makes the text.
     """
 
-    def __init__(self, *, make: Callable[[], argparse.ArgumentParser], **settings: Any) -> None:
+    def __init__(self, *, make: Callable[[], str], **settings: Any) -> None:
         super().__init__(**settings, nargs=0, default=argparse.SUPPRESS)
         self.make = make
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        self.make().print_help()
+        print(self.make())
         parser.exit()
 
 
@@ -151,21 +152,6 @@ def _choices(annotation: Any) -> list[str]:
     return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
-def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """Raise an error that names the unknown arguments and the flag most like the first of them."""
-    if not rest:
-        return
-    words = re.findall(r"--[\w-]+", parser.format_help())
-    similar = difflib.get_close_matches(rest[0].partition("=")[0], words, n=1)
-    hint = f"did you mean {similar[0]}? " if rest[0].startswith("-") and similar else ""
-    every = "--help-all" if "--help-all" in words else "--help"
-    raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} {every}` lists all flags)")
-
-
-def comma_separated(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
-
-
 def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]:
     """The values of the flags that were typed, by field name.
 
@@ -204,6 +190,10 @@ def read_config(path: Path) -> dict[str, Any]:
         table = parse_toml(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{path}{place}: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
     except RecursionError:

@@ -15,27 +15,27 @@ from parley.imports.imported import bare_name
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("kind", choices=["inspect", "autogen", "bbq", "mabrf"], help="what wrote the file")
+    parser.add_argument("kind", choices=["inspect", "autogen", "bbq", "mabrf"], help="where the file is from")
     parser.add_argument(
         "file",
         help="inspect: a .eval or .json log; autogen: a team's state or messages, .json or .jsonl; bbq: answers to "
-        "BBQ, .jsonl; mabrf: a notebook of MABRF's, .ipynb (the last two also as .gz)",
+        "BBQ, .jsonl; mabrf: one of MABRF's notebooks, .ipynb (the last two also as .gz)",
     )
     parser.add_argument(
         "--data",
         metavar="PATH",
-        help="bbq, mabrf: the rows that were answered (BBQ's folder, BBQHard.csv, SQuAD's JSON)",
+        help="for bbq and mabrf: the questions that were answered (BBQ's folder, BBQHard.csv, SQuAD's JSON)",
     )
     parser.add_argument("--out", metavar="RUN", help="the run file (default: runs/<kind>-<name>.sqlite)")
-    parser.add_argument("--model", help="autogen, bbq: the model that spoke, if the file does not name it")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--model", help="for autogen and bbq: the model that spoke, if the file does not name it")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     source = Path(parsed.file)
     if parsed.kind in ("inspect", "mabrf") and parsed.model:
-        raise ConfigError("--model is only for autogen and bbq; this log names its model")
+        raise ConfigError("--model is only for autogen and bbq: this log names its model")
     if (parsed.kind in ("bbq", "mabrf")) != bool(parsed.data):
         raise ConfigError(f"import {parsed.kind} {'takes no' if parsed.data else 'needs'} --data")
     if parsed.kind == "inspect":

@@ -5,73 +5,91 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError, explain_unwritable
 from parley.base.text import plural, visible
 from parley.cli.shared import AddParser, newest_run
-from parley.reports.label_answers import SIMULATED, simulate
-from parley.reports.label_draw import DrawSettings, draw_items, find_draw, why_fewer
-from parley.reports.label_files import as_csv, exported, import_labels
-from parley.reports.label_rows import LabelFileError
+from parley.reports.labels.answers import SIMULATED, simulate
+from parley.reports.labels.draws import DrawSettings, draw_items, find_draw, why_fewer
+from parley.reports.labels.files import LabelFileError, as_csv, exported, import_labels
 from parley.runs import RunFile, explain_damage
 from parley.runs.notes import NotesFile
 
 MAX_PROBLEMS = 50
 RATERS = (f"{SIMULATED}?agree=0.8", f"{SIMULATED}?agree=0.7")
+Handler = Callable[[argparse.Namespace, RunFile, NotesFile], None]
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    drawing = verbs.add_parser("draw", help="draw texts to label; people then label them in `parley view`")
-    drawing.add_argument("run", nargs="?", metavar="RUN", help="a run file (default: the newest)")
-    drawing.add_argument("--items", type=int, default=50, help="how many texts (default 50)")
-    drawing.add_argument(
+def add_draw(add_parser: AddParser) -> None:
+    parser = _parser(add_parser, _draw)
+    parser.add_argument("--items", type=int, default=50, help="number of texts (default: 50)")
+    parser.add_argument(
         "--floor",
         type=float,
         default=1.0,
-        help="the least probability of a text, as a share of an even draw's; below 1, texts on which the judges "
-        "disagree are drawn more often (default 1)",
+        help="smallest probability of a text, as a share of its probability in an even draw; below 1, texts on which "
+        "the judges disagree are drawn more often (default: 1)",
     )
-    drawing.add_argument(
+    parser.add_argument(
         "--sorted", action="store_true", help="the most disputed texts first; their labels never correct the judges"
     )
-    drawing.add_argument("--scores", action="store_true", help="of a pair, also ask for a score of each answer")
-    drawing.add_argument("--seed", type=int, help="default: the number of draws so far")
-    drawing.add_argument(
-        "--where", metavar="f.FACET=VALUE", action="append", default=[], help="only units with this facet (f.phase=2)"
+    parser.add_argument("--scores", action="store_true", help="for a pair, also ask for a score of each answer")
+    parser.add_argument("--seed", type=int, help="random seed (default: the number of draws so far)")
+    parser.add_argument(
+        "--where",
+        metavar="f.FACET=VALUE",
+        action="append",
+        default=[],
+        help="only units with this facet, such as f.phase=2; may be repeated",
     )
-    simulating = verbs.add_parser(
-        "simulate", help=f"let simulated raters label a draw ({SIMULATED}?agree=…&bias=…&noise=…&skip=…)"
-    )
-    simulating.add_argument("run", nargs="?", metavar="RUN", help="a run file (default: the newest)")
-    simulating.add_argument(
-        "--rater", action="append", help=f"a simulated rater, repeatable (default: {' and '.join(RATERS)})"
-    )
-    simulating.add_argument("--draw", type=int, help="which draw (default: the last)")
-    simulating.add_argument("--items", type=int, help="how many items, as if the rater stopped early (default: all)")
-    exporting = verbs.add_parser("export", help="print all labels of a run, one row per answer")
-    exporting.add_argument("run", nargs="?", metavar="RUN", help="a run file (default: the newest)")
-    form = exporting.add_mutually_exclusive_group()
-    form.add_argument("--csv", action="store_true", help="as CSV (default)")
-    form.add_argument("--jsonl", action="store_true", help="as JSON lines")
-    exporting.add_argument("--to", metavar="FILE", help="write to this file")
-    importing = verbs.add_parser("import", help="add labels from a file: CSV, JSON lines, Label Studio or Argilla")
-    importing.add_argument("file", metavar="FILE", help="columns: unit, rater, question, value")
-    importing.add_argument("run", nargs="?", metavar="RUN", help="a run file (default: the newest)")
-    importing.add_argument("--draw", type=int, help="the draw that the labels answer, if the file does not say")
-    handlers = {drawing: _draw, simulating: _simulate, exporting: _export, importing: _import}
-    for verb, handler in handlers.items():
-        verb.set_defaults(handler=lambda parsed, rest, handler=handler: _handle(handler, parsed))
 
 
-def _handle(handler: object, parsed: argparse.Namespace) -> int:
-    path = Path(parsed.run) if parsed.run else newest_run()
-    assert callable(handler)
-    with explain_damage(path), RunFile.open(path) as file:
-        handler(parsed, file, NotesFile(path))
-    return 0
+def add_simulate(add_parser: AddParser) -> None:
+    parser = _parser(add_parser, _simulate)
+    parser.add_argument(
+        "--rater",
+        action="append",
+        help=f"a simulated rater, {SIMULATED}?agree=…&bias=…&noise=…&skip=…; may be repeated (default: "
+        f"{' and '.join(RATERS)})",
+    )
+    parser.add_argument("--draw", type=int, help="number of the draw (default: the last)")
+    parser.add_argument("--items", type=int, help="stop after this many items (default: label all)")
+
+
+def add_export(add_parser: AddParser) -> None:
+    parser = _parser(add_parser, _export)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="print CSV (default)")
+    form.add_argument("--jsonl", action="store_true", help="print JSON lines")
+    parser.add_argument("--to", metavar="FILE", help="write to this file instead")
+
+
+def add_import(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("file", metavar="FILE", help="labels with at least unit, rater, question and value")
+    parser.add_argument("--draw", type=int, help="the draw that the labels answer, if the file does not say")
+    _add_run(parser, _import)
+
+
+def _parser(add_parser: AddParser, handler: Handler) -> argparse.ArgumentParser:
+    parser = add_parser()
+    _add_run(parser, handler)
+    return parser
+
+
+def _add_run(parser: argparse.ArgumentParser, handler: Handler) -> None:
+    """Add the run, which every command here reads and writes the labels of."""
+
+    def handle(parsed: argparse.Namespace) -> int:
+        path = Path(parsed.run) if parsed.run else newest_run()
+        with explain_damage(path), RunFile.open(path) as file:
+            handler(parsed, file, NotesFile(path))
+        return 0
+
+    parser.add_argument("run", nargs="?", metavar="RUN", help="a run file (default: the newest in runs/)")
+    parser.set_defaults(handler=handle)
 
 
 def _draw(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> None:
@@ -82,7 +100,7 @@ def _draw(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> None:
             raise ConfigError(f"--where needs f.FACET=VALUE, got '{text}'")
         filters.setdefault(name, []).append(value)
     if parsed.items < 1:
-        raise ConfigError(f"--items needs 1 or more, got {parsed.items}")
+        raise ConfigError(f"--items must be at least 1, got {parsed.items}")
     settings = DrawSettings(
         count=parsed.items,
         seed=len(notes.draws()) if parsed.seed is None else parsed.seed,
@@ -102,7 +120,7 @@ def _draw(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> None:
 def _simulate(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> None:
     draws = [draw["id"] for draw in notes.draws()]
     if not draws:
-        raise ConfigError(f"nothing is drawn yet: parley labels draw {file.path}")
+        raise ConfigError(f"no texts have been drawn yet: parley labels draw {file.path}")
     draw = draws[-1] if parsed.draw is None else parsed.draw
     for rater in parsed.rater or RATERS:
         count = simulate(file, notes, draw, rater, parsed.items)
@@ -117,10 +135,8 @@ def _export(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> None
     if not parsed.to:
         sys.stdout.write(text)
         return
-    try:
+    with explain_unwritable(parsed.to):
         Path(parsed.to).write_text(text, "utf-8")
-    except OSError as error:
-        raise ParleyError(f"{parsed.to} cannot be written: {error.strerror}") from None
     print(visible(f"{parsed.to}: {plural(len(rows), 'answer')}"))
 
 

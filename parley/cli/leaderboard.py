@@ -22,7 +22,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.analysis.card.leaderboard import board_values  # load scipy and pandas
     from parley.reports.leaderboards import FOLDER, PAGE, leaderboard

@@ -8,14 +8,10 @@ import os
 import socket
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from parley.agents.models import PROVIDERS
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
@@ -23,11 +19,12 @@ from parley.agents.models.prices import Listed, Price, price_list
 from parley.agents.models.registry import Provider, client_class
 from parley.agents.models.servers import OwnServerClient
 from parley.base.errors import ConfigError
+from parley.cli.doctor import missing_extra
 from parley.cli.progress import fetch_with_bar
 from parley.cli.shared import AddParser
+from parley.cli.tables import cell_table
 
 CONNECT_SECONDS = 1.0
-_PACKAGES = {"local": "xllamacpp", "hf": "transformers", "gemini": "google.genai", "anthropic": "anthropic"}
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -35,17 +32,17 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument(
         "action", nargs="?", choices=["list", "fetch"], default="list", help="list all models, or download one"
     )
-    parser.add_argument("name", nargs="?", help="the embedded model to download, with fetch")
+    parser.add_argument("name", nargs="?", help="with fetch: the embedded model to download")
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     if parsed.action == "fetch":
         if not parsed.name:
-            raise ConfigError(f"parley models fetch needs a model: {', '.join(catalogue())}")
+            raise ConfigError(f"name the model to download: {', '.join(catalogue())}")
         if parsed.name not in catalogue():
-            raise ConfigError(f"no model '{parsed.name}' in the catalogue (it has: {', '.join(catalogue())})")
+            raise ConfigError(f"no model '{parsed.name}' can be downloaded; choose one of {', '.join(catalogue())}")
         fetch_with_bar(parsed.name)
         print(f"{parsed.name} is downloaded: {weights_path(parsed.name)}")
         return 0
@@ -54,14 +51,10 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         print(json.dumps(rows, indent=2, default=str))
         return 0
     console = Console()
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("model", overflow="fold")
-    table.add_column("about")
-    table.add_column("ready", no_wrap=True)
-    for row in rows:
-        if "price" not in row or row["name"] in _examples():
-            table.add_row(*(escape(row[key]) for key in ("name", "about", "ready")))
-    console.print(table)
+    examples = {provider.example for provider in PROVIDERS.values()}
+    shown = [row for row in rows if "price" not in row or row["name"] in examples]
+    cells = [[row[key] for key in ("name", "about", "ready")] for row in shown]
+    console.print(cell_table(("model", "about", "ready"), cells, left=3, whole="ready"))
     _print_prices(console, price_list())
     return 0
 
@@ -73,7 +66,7 @@ def _rows() -> list[dict[str, Any]]:
             "about": f"{entry.about} ({entry.size / 1e6:.0f} MB, {entry.licence})",
             "ready": "yes"
             if is_fetched(name)
-            else "fetched on first use"
+            else "downloaded on first use"
             if entry.automatic
             else f"parley models fetch {name}",
         }
@@ -96,13 +89,9 @@ def _as_json(entry: Listed) -> dict[str, Any]:
     return rates | {key: value for key, value in asdict(entry).items() if key != "price"}
 
 
-def _examples() -> set[str]:
-    return {provider.example for provider in PROVIDERS.values()}
-
-
 def _ready(provider: Provider) -> str:
-    if provider.extra and not _installed(_PACKAGES.get(provider.extra, provider.extra)):
-        return f"pip install 'parley-autogen[{provider.extra}]'"
+    if missing := missing_extra(provider.extra):
+        return missing
     if provider.key and not os.environ.get(provider.key):
         return f"set {provider.key}"
     client = client_class(provider.example) if provider.target.startswith(OwnServerClient.__module__) else None
@@ -126,19 +115,17 @@ def _is_open(url: str | None) -> bool:
 def _print_prices(console: Console, prices: Mapping[str, Listed]) -> None:
     """The known prices, with a number for each source, and the sources below."""
     sources = list(dict.fromkeys(entry.source for entry in prices.values()))
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("price of", no_wrap=True)
-    for name in ("in", "cached", "out", "batch in", "batch out"):
-        table.add_column(name, justify="right")
-    table.add_column("source", justify="right")
+    rows = []
     for name, entry in prices.items():
         batch = entry.price.batch or Price(None, None)
         amounts = (entry.price.prompt, entry.price.cached, entry.price.completion, batch.prompt, batch.completion)
         cells = ("–" if amount is None else f"{amount:.4g}" for amount in amounts)
-        table.add_row(name, *cells, escape(f"[{sources.index(entry.source) + 1}]"))
-    console.print(table)
+        rows.append((name, *cells, f"[{sources.index(entry.source) + 1}]"))
+    console.print(
+        cell_table(("price of", "in", "cached", "out", "batch in", "batch out", "source"), rows, whole="price of")
+    )
     looked_up = max(entry.looked_up for entry in prices.values())
-    print(f"US dollars per million tokens, looked up {looked_up}; thinking is billed as output; – is unknown.")
+    print(f"US dollars per million tokens, looked up {looked_up}; thinking is billed as output; – means unknown.")
     for name, entry in prices.items():
         if entry.until:
             print(f"{name}: this price is valid until {entry.until}")
@@ -147,10 +134,3 @@ def _print_prices(console: Console, prices: Mapping[str, Listed]) -> None:
     for number, source in enumerate(sources, 1):
         dated = next(entry.dated for entry in prices.values() if entry.source == source)
         print(f"[{number}] {source}" + (f" ({dated})" if dated else ""))
-
-
-def _installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ModuleNotFoundError:
-        return False

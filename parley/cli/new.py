@@ -32,16 +32,18 @@ EXAMPLES = ("childcare", "engineering", "fitness", "kitchen", "law", "nursing")
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("what", choices=["study", *FILES], help="what to make")
+    parser.add_argument("what", choices=["study", *FILES], help="what to create")
     parser.add_argument(
-        "name", help="of a study, its name: lower-case words with hyphens; else the .toml file to write"
+        "name", help="for a study, its name in lower-case words with hyphens; otherwise the .toml file to write"
     )
-    parser.add_argument("--to", metavar="DIR", default=".", help="the folder to make it in (default: the current one)")
+    parser.add_argument(
+        "--to", metavar="DIR", default=".", help="the folder to create it in (default: the current one)"
+    )
     parser.add_argument("--json", action="store_true", help="print the paths of the files as JSON")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     is_study = parsed.what == "study"
     written = (
         new_study(parsed.name, Path(parsed.to)) if is_study else [new_file(parsed.what, Path(parsed.to, parsed.name))]
@@ -69,7 +71,7 @@ def new_file(kind: str, path: Path) -> Path:
         path: The file to write.
     """
     if path.suffix != ".toml":
-        raise ConfigError(f"{path}: the name of a file of {kind} must end in .toml")
+        raise ConfigError(f"{path}: the file's name must end in .toml")
     name = re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or "mine"
     head = files("parley.cli").joinpath("templates", "files", f"{kind}.txt").read_text("utf-8")
     text = head.replace("__FILE__", str(path)).replace("__NAME__", name)
@@ -111,7 +113,7 @@ def new_study(name: str, parent: Path = Path()) -> list[Path]:
         raise ConfigError(f"a study's name must be lower-case words with hyphens, like warm-letters, got '{name}'")
     package = name.replace("-", "_")
     if name in known_studies():
-        raise ConfigError(f"there already is a study '{name}'; choose another name")
+        raise ConfigError(f"a study '{name}' already exists; choose another name")
     if keyword.iskeyword(package):
         raise ConfigError(f"'{name}' is a Python keyword; choose another name")
     values = {

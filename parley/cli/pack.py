@@ -16,12 +16,12 @@ from parley.runs.salvage import salvage
 
 def add_pack(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", nargs="+", metavar="RUN", help="a run file; it becomes RUN.gz")
-    parser.add_argument("--keep", action="store_true", help="do not remove the run file")
+    parser.add_argument("run", nargs="+", metavar="RUN", help="a run file, which becomes RUN.gz")
+    parser.add_argument("--keep", action="store_true", help="keep the run file")
     parser.set_defaults(handler=_pack)
 
 
-def _pack(parsed: argparse.Namespace, rest: list[str]) -> int:
+def _pack(parsed: argparse.Namespace) -> int:
     for run in map(Path, parsed.run):
         before = run.stat().st_size if run.is_file() else 0
         packed = pack(run, keep=parsed.keep)
@@ -33,11 +33,11 @@ def _pack(parsed: argparse.Namespace, rest: list[str]) -> int:
 def add_unpack(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", nargs="+", metavar="RUN", help="a packed run, RUN.sqlite.gz")
-    parser.add_argument("--keep", action="store_true", help="do not remove the packed run")
+    parser.add_argument("--keep", action="store_true", help="keep the packed run")
     parser.set_defaults(handler=_unpack)
 
 
-def _unpack(parsed: argparse.Namespace, rest: list[str]) -> int:
+def _unpack(parsed: argparse.Namespace) -> int:
     for packed in map(Path, parsed.run):
         run = unpack(packed, keep=parsed.keep)
         print(visible(f"{run}: {run.stat().st_size:,} bytes"))
@@ -46,13 +46,13 @@ def _unpack(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 def add_salvage(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", help="the damaged run file, which is not changed")
+    parser.add_argument("run", help="the damaged run file; it stays as it is")
     parser.add_argument("--to", metavar="FILE", help="the new run file (default: RUN.salvaged.sqlite)")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=_salvage)
 
 
-def _salvage(parsed: argparse.Namespace, rest: list[str]) -> int:
+def _salvage(parsed: argparse.Namespace) -> int:
     damaged = Path(parsed.run)
     target = Path(parsed.to or damaged.with_name(f"{run_stem(damaged)}.salvaged.sqlite"))
     found = salvage(damaged, target)
@@ -62,13 +62,13 @@ def _salvage(parsed: argparse.Namespace, rest: list[str]) -> int:
         return status
     print(f"{plural(found.copied, 'unit')} copied, {found.lost:,} lost: {target}")
     if found.incomplete:
-        print(f"{plural(found.incomplete, 'unit')} among them lack a text of their prompts, which could not be read")
+        print(f"{plural(found.incomplete, 'copied unit')} lack part of a prompt, which could not be read")
     if found.planned:
-        print(f"{plural(found.planned, 'unit')} had not been run")
+        print(f"{plural(found.planned, 'unit')} had not run yet")
     if not found.has_settings:
-        print("its study, models and config could not be read")
+        print("the study, models and config of the run could not be read")
     elif found.gone:
-        print(f"the facets of {plural(found.gone, 'unit')} could not be read: the new file cannot be resumed")
+        print(f"the new file cannot be resumed: the facets of {plural(found.gone, 'unit')} could not be read")
     elif found.again:
-        print(f"to run what was lost: the command that made the run, with --out {shlex.quote(str(target))}")
+        print(f"to run the lost units again, add --out {shlex.quote(str(target))} to the command that made the run")
     return status

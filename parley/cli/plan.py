@@ -20,18 +20,25 @@ from parley.jobs.forecast import Forecast, Machine, ProviderLimits, Work, foreca
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser(
-        description="Simulate a large run against a provider's limits: time, cost, disk, memory. Nothing is sent."
+        description="Forecast a large run under a provider's limits: time, cost, disk and memory. Nothing is sent."
     )
     parser.add_argument(
-        "--from", dest="source", metavar="FILE", help="the output of `parley run … --dry-run --json` (-: stdin)"
+        "--from",
+        dest="source",
+        metavar="FILE",
+        help="the output of `parley run … --dry-run --json`, or - for standard input",
     )
-    parser.add_argument("--calls", type=int, help="model calls in total")
-    parser.add_argument("--calls-a-unit", type=int, help="calls in each unit, one after the other (default: 8)")
+    parser.add_argument("--calls", type=int, help="total number of model calls")
+    parser.add_argument("--calls-a-unit", type=int, help="calls per unit, one after the other (default: 8)")
     parser.add_argument("--prompt-tokens", type=float, help="prompt tokens per call (default: 1000)")
     parser.add_argument("--reply-tokens", type=float, help="reply tokens per call (default: 150)")
     parser.add_argument("--model", help="the model whose price is used, as in `parley run`")
-    parser.add_argument("--requests-a-minute", type=float, default=math.inf, metavar="N", help="the provider's limit")
-    parser.add_argument("--tokens-a-minute", type=float, default=math.inf, metavar="N", help="the provider's limit")
+    parser.add_argument(
+        "--requests-a-minute", type=float, default=math.inf, metavar="N", help="the provider's limit (default: none)"
+    )
+    parser.add_argument(
+        "--tokens-a-minute", type=float, default=math.inf, metavar="N", help="the provider's limit (default: none)"
+    )
     parser.add_argument("--latency", type=float, default=1.0, help="median seconds per call (default: 1)")
     parser.add_argument(
         "--spread", type=float, default=0.5, help="standard deviation of the latency's logarithm (default: 0.5)"
@@ -39,15 +46,15 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument(
         "--faults", type=float, default=0.0, help="share of calls that fail and are retried (default: 0)"
     )
-    parser.add_argument("--concurrency", type=int, default=256, help="units run concurrently (default: 256)")
+    parser.add_argument("--concurrency", type=int, default=256, help="units that run at the same time (default: 256)")
     parser.add_argument("--cpu-ms", type=float, default=0.6, help="CPU milliseconds per call (default: 0.6)")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the run (default: 1)")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     planned = _planned(parsed.source) if parsed.source else {}
     work = _work(parsed, planned)
     for name in ("requests_a_minute", "tokens_a_minute", "latency", "concurrency", "processes"):

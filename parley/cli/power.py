@@ -16,8 +16,8 @@ from rich.console import Console
 
 from parley.base.errors import ConfigError, ScenarioError
 from parley.base.text import plural, visible
-from parley.cli.report import plain_table
 from parley.cli.shared import AddParser, need_analysis
+from parley.cli.tables import plain_table
 from parley.runs import explain_damage
 from parley.scenarios.identities import select
 
@@ -33,32 +33,33 @@ SD, ICC = 1.7, 0.3
 MALIBU_PAIRS = "MALIBU's pairs of identities within a category"
 ASSUMES = "bases are independent; the differences of their means are normally distributed; Holm's first step"
 WITHOUT_EFFECT = "an effect of 0 cannot be found; to show that there is none, see the chance to show 'alike'"
-COUNTS = ("bases", "scenarios", "per_base", "judges", "repeats", "tests")
+COUNTS = ("bases", "per_base", "judges", "repeats", "tests")
 NUMBERS = ("effect", "margin", "alpha", "power", "sd", "icc", "sd_base", "sd_scenario", "sd_residual")
-FROM_RUN = ("scenarios", "judges", "repeats", "sd", "icc", "sd_base", "sd_scenario", "sd_residual")
+FROM_RUN = ("judges", "repeats", "sd", "icc", "sd_base", "sd_scenario", "sd_residual")
 """What a pilot run stands for."""
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser(
-        description="What a design can find, by the test that reports use: sign flips over bases, with Holm's "
+        description="Find what a design can detect with the test of the reports: sign flips over bases, with Holm's "
         "correction. Give --effect (how many bases does it need?), --bases (what can they detect?), or both."
     )
-    parser.add_argument("--effect", type=float, help="the difference between two identities, in points of 10")
-    parser.add_argument("--bases", type=int, help="number of bases; without --effect: what can they detect?")
-    parser.add_argument("--per-base", type=int, metavar="N", help=f"scenarios per base (default: {PER_BASE})")
     parser.add_argument(
-        "--scenarios", type=int, help="in place of --bases: scenarios that share no base (the same with --per-base 1)"
+        "--effect", type=float, help="difference between two identities, in points; how many bases does it need?"
     )
+    parser.add_argument("--bases", type=int, help="number of bases; what can they detect?")
+    parser.add_argument("--per-base", type=int, metavar="N", help=f"scenarios per base (default: {PER_BASE})")
     parser.add_argument("--judges", type=int, help=f"judges per scenario (default: {JUDGES})")
     parser.add_argument("--repeats", type=int, help="conversations per scenario and identity (default: 1)")
     parser.add_argument(
         "--tests",
         type=int,
-        help="planned comparisons, over which Holm corrects (default: 13, the pairs of MALIBU's ten identities within "
-        "a category; with --from: those of the run)",
+        help="number of planned comparisons, for Holm's correction (default: 13, the pairs of MALIBU's ten identities "
+        "within a category; with --from: those of the run)",
     )
-    parser.add_argument("--margin", type=float, default=0.1, help="'alike' means within ± this (default: 0.1 points)")
+    parser.add_argument(
+        "--margin", type=float, default=0.1, help="largest difference that counts as alike (default: 0.1 points)"
+    )
     parser.add_argument(
         "--sd-base", type=float, metavar="SD", help=f"standard deviation of base × identity (default: {SD_BASE})"
     )
@@ -72,12 +73,12 @@ def add_to(add_parser: AddParser) -> None:
         "--sd-residual",
         type=float,
         metavar="SD",
-        help=f"standard deviation of what is left of one judge's score (default: {SD_RESIDUAL:g})",
+        help=f"residual standard deviation of one judge's score (default: {SD_RESIDUAL:g})",
     )
     parser.add_argument(
         "--sd",
         type=float,
-        help="in place of the last two, with --icc: standard deviation of one judge's difference on one scenario "
+        help="instead of the last two, with --icc: standard deviation of one judge's difference on one scenario "
         f"(default: {SD})",
     )
     parser.add_argument(
@@ -88,13 +89,15 @@ def add_to(add_parser: AddParser) -> None:
     )
     parser.add_argument("--model", help="the model of the pilot run, if it has several")
     parser.add_argument(
-        "--labels", metavar="RUN", help="how many more people's labels of this run an interval of --width takes"
+        "--labels", metavar="RUN", help="find how many more labels of this run an interval of --width needs"
     )
-    parser.add_argument("--width", type=float, help="with --labels: the interval's width (default: half of what it is)")
+    parser.add_argument(
+        "--width", type=float, help="with --labels: width of the interval (default: half of its present width)"
+    )
     parser.add_argument("--alpha", type=float, default=0.05, help="significance level (default: 0.05)")
-    parser.add_argument("--power", type=float, default=0.8, help="the chance to find the effect (default: 0.8)")
+    parser.add_argument("--power", type=float, default=0.8, help="wanted power (default: 0.8)")
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
-    parser.set_defaults(handler=lambda parsed, rest: _power(parsed))
+    parser.set_defaults(handler=_power)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +113,10 @@ class _Design:
     per_base: float
     tests: int
     family: str
-    noun: str
     columns: dict[str, Any]
     """The columns of the plan that only explain the others."""
 
     def clusters(self, bases: int) -> str:
-        if self.noun == "scenario":
-            return plural(bases, "scenario")
         each = plural(int(self.per_base), "scenario") if self.per_base % 1 == 0 else f"{self.per_base:.1f} scenarios"
         return f"{plural(bases, 'base')} of {each}"
 
@@ -138,7 +138,7 @@ def _power(parsed: argparse.Namespace) -> int:
         return 0
     for line in _sentences(parsed, design, plan):
         print(visible(line))
-    Console().print(plain_table(f"What other numbers of {design.noun}s would give", _shown(table, parsed, design)))
+    Console().print(plain_table("What other numbers of bases would give", _shown(table, parsed, design)))
     return 0
 
 
@@ -151,7 +151,7 @@ def _labels(parsed: argparse.Namespace) -> int:
     typed = [name for name in ("effect", "run", "model", *COUNTS, *FROM_RUN) if getattr(parsed, name) is not None]
     if typed:
         flag = "--from" if typed[0] == "run" else _flag(typed[0])
-        raise ConfigError(f"{flag} has no effect with --labels: leave it out")
+        raise ConfigError(f"leave out {flag}: it has no effect with --labels")
     if parsed.width is not None and not 0 < parsed.width < math.inf:
         raise ConfigError(f"--width must be a number above 0, got {parsed.width:g}")
     path = Path(parsed.labels)
@@ -171,8 +171,8 @@ def _labels(parsed: argparse.Namespace) -> int:
 
 def _check_flags(parsed: argparse.Namespace) -> None:
     if parsed.width is not None:
-        raise ConfigError("--width is the width of an interval that labels correct: give --labels RUN")
-    if parsed.effect is None and parsed.bases is None and parsed.scenarios is None and not parsed.run:
+        raise ConfigError("--width needs --labels RUN: it is the width of an interval that labels correct")
+    if parsed.effect is None and parsed.bases is None and not parsed.run:
         raise ConfigError(
             "give --effect (how many bases does it need?), --bases (what can they detect?), or --from RUN (a pilot run)"
         )
@@ -184,15 +184,13 @@ def _check_flags(parsed: argparse.Namespace) -> None:
         if value is not None and value > MOST:
             raise ConfigError(f"{_flag(name)} must be at most {MOST:,}, got {value}")
         if value is not None and value < 1:
-            raise ConfigError(f"{name.replace('_', '-')} must be at least 1, got {value}")
-    if parsed.scenarios is not None and (parsed.bases is not None or parsed.per_base is not None):
-        raise ConfigError("--scenarios N stands for --bases N --per-base 1: give one or the other")
+            raise ConfigError(f"{_flag(name)} must be at least 1, got {value}")
     if parsed.model and not parsed.run:
-        raise ConfigError("--model chooses a model of the pilot run: give --from RUN")
+        raise ConfigError("--model needs --from RUN: it chooses a model of the pilot run")
     if parsed.run and (typed := [name for name in FROM_RUN if getattr(parsed, name) is not None]):
-        raise ConfigError(f"{_flag(typed[0])} has no effect with --from, which takes it from the run: leave it out")
+        raise ConfigError(f"leave out {_flag(typed[0])}: --from takes it from the run")
     if (parsed.sd, parsed.icc) != (None, None) and (parsed.sd_scenario, parsed.sd_residual) != (None, None):
-        raise ConfigError("--sd and --icc stand for --sd-scenario and --sd-residual: give one pair or the other")
+        raise ConfigError("--sd and --icc replace --sd-scenario and --sd-residual: give one pair or the other")
 
 
 def _flag(name: str) -> str:
@@ -213,13 +211,12 @@ def _from_flags(parsed: argparse.Namespace) -> _Design:
     if (parsed.sd, parsed.icc) != (None, None):
         sd, icc = SD if parsed.sd is None else parsed.sd, ICC if parsed.icc is None else parsed.icc
         if not sd > 0 or not 0 <= icc <= 1:
-            raise ConfigError("sd must be above 0" if not sd > 0 else "icc must lie between 0 and 1")
+            raise ConfigError("--sd must be above 0" if not sd > 0 else "--icc must lie between 0 and 1")
         scenario, residual = (sd * math.sqrt(share / 2) for share in (icc, 1 - icc))
     if min(base, scenario, residual) < 0 or max(base, scenario, residual) == 0:
-        raise ConfigError("standard deviations must be at least 0, and one of them above 0")
+        raise ConfigError("standard deviations must be at least 0, and at least one of them above 0")
     judges, repeats = parsed.judges or JUDGES, parsed.repeats or 1
-    per_base = 1 if parsed.scenarios is not None else parsed.per_base or PER_BASE
-    noun = "base" if parsed.scenarios is None else "scenario"
+    per_base = parsed.per_base or PER_BASE
     within = math.hypot(scenario, residual)
     icc = (scenario / within) ** 2 if within else math.nan
     tests = parsed.tests or sum(1 for _ in select(["all"]).pairs())
@@ -230,11 +227,10 @@ def _from_flags(parsed: argparse.Namespace) -> _Design:
         sized_by="a standard deviation of",
         source=f"base × identity {base:.3g}, scenario × identity {scenario:.3g}, residual {residual:.3g} (standard "
         f"deviations of a score), {plural(judges, 'judge')}, {plural(repeats, 'repeat')}",
-        bases=parsed.bases or parsed.scenarios,
+        bases=parsed.bases,
         per_base=per_base,
         tests=tests,
         family="" if parsed.tests else MALIBU_PAIRS,
-        noun=noun,
         columns={
             "judges": judges,
             "repeats": repeats,
@@ -257,7 +253,7 @@ def _from_run(parsed: argparse.Namespace) -> _Design:
     with explain_damage(path):
         run = load_run(path)
     if run.study != "malibu":
-        raise ConfigError(f"--from needs a run of malibu, and {path} is one of '{run.study}'")
+        raise ConfigError(f"--from needs a run of malibu; {path} is a run of '{run.study}'")
     model, verdicts = _one_model(run.verdicts, parsed.model, path)
     pairs = _planned_pairs(run.config.get("identities"))
     try:
@@ -265,11 +261,11 @@ def _from_run(parsed: argparse.Namespace) -> _Design:
     except MissingColumns as error:
         raise ConfigError(f"{path} cannot be read as a run of malibu: {error}") from None
     if not found.pairs:
-        raise ConfigError(f"{path} has no two bases with phase-1 scores of two identities of one category")
+        raise ConfigError(f"{path} needs phase-1 scores of two identities of one category on at least two bases")
     if not found.sd > 0:
-        raise ConfigError(f"in {path} differences between identities do not vary over bases: nothing can be planned")
+        raise ConfigError(f"{path}: differences between identities do not vary over bases, so nothing can be planned")
     if parsed.per_base is not None and math.isnan(found.within):
-        raise ConfigError(f"--per-base needs a pilot run with several scenarios per base, and {path} has one")
+        raise ConfigError(f"--per-base needs a pilot run with several scenarios per base; {path} has one")
     # The report says what this run finds; a new study is sized by an upper limit of a small sample's SD.
     as_run = parsed.effect is None and parsed.bases in (None, found.bases) and parsed.per_base is None
     limit = f"an upper {UPPER:.0%} confidence limit of the standard deviation of"
@@ -282,7 +278,6 @@ def _from_run(parsed: argparse.Namespace) -> _Design:
         per_base=parsed.per_base or found.scenarios,
         tests=parsed.tests or len(pairs or ()) or found.pairs,
         family="" if parsed.tests else "the run's pairs of identities within a category",
-        noun="base",
         columns={
             "pilot_bases": found.bases,
             "pilot_pairs": found.pairs,
@@ -331,7 +326,7 @@ def _plan(parsed: argparse.Namespace, design: _Design) -> tuple[dict[str, Any], 
             note = f"more than {MAX_CLUSTERS:,} bases would be needed" if effect else WITHOUT_EFFECT
             power = math.nan
     else:
-        note = too_few(bases, noun=design.noun, **family)
+        note = too_few(bases, **family)
         if effect is None:
             effect, power = detectable(bases, design.sd, power=power, **family), 0.0 if note else power
     if bases is not None and parsed.effect is not None:
@@ -389,8 +384,6 @@ def _shown(table: pd.DataFrame, parsed: argparse.Namespace, design: _Design) -> 
         "detectable_alone": ("if the only test", _points),
         "equivalence_power": (f"'alike' within ±{parsed.margin:g}", _chance),
     }
-    if design.noun == "scenario":
-        del columns["bases"]
     if design.tests == 1:
         del columns["detectable_alone"]
     return pd.DataFrame({title: table[name].map(form) for name, (title, form) in columns.items() if name in table})
@@ -407,7 +400,7 @@ def _points(value: float) -> str:
 
 
 def _sentences(parsed: argparse.Namespace, design: _Design, plan: dict[str, Any]) -> Iterator[str]:
-    note, bases, noun = plan["note"], plan["bases"], design.noun
+    note, bases = plan["note"], plan["bases"]
     if note:
         yield f"{note[0].upper()}{note[1:]}."
     else:
@@ -417,12 +410,12 @@ def _sentences(parsed: argparse.Namespace, design: _Design, plan: dict[str, Any]
         )
     correction = f"Holm over {plural(design.tests, 'test')}" if design.tests > 1 else "one test"
     family = f" ({design.family})" if design.family else ""
-    yield f"Test: sign flips over {noun}s, {correction}{family}, α {parsed.alpha:g}."
-    yield f"The mean difference of a {noun} has {design.sized_by} {_points(design.sd)} points: {design.source}."
+    yield f"Test: sign flips over bases, {correction}{family}, α {parsed.alpha:g}."
+    yield f"The mean difference of a base has {design.sized_by} {_points(design.sd)} points: {design.source}."
     needed = plan["bases_for_equivalence"]
-    enough = f"more than 10 million {noun}s" if needed is None else plural(needed, noun)
+    enough = "more than 10 million bases" if needed is None else plural(needed, "base")
     if bases is not None:
         yield (
-            f"If two identities are treated alike, the chance to show it within ±{parsed.margin:g} points is "
-            f"{_chance(plan['equivalence_power'])}; for {parsed.power:.0%}, {enough} are needed."
+            f"If two identities are treated alike, the chance to show this within ±{parsed.margin:g} points is "
+            f"{_chance(plan['equivalence_power'])}; a chance of {parsed.power:.0%} needs {enough}."
         )

@@ -8,7 +8,6 @@ import json
 import shlex
 import sys
 import textwrap
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,12 @@ from parley.agents import Client
 from parley.agents.models import catalogue
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
+from parley.cli import Parser
 from parley.cli.dry_run import dry_run
-from parley.cli.early import STOPPED_IN_TIME
-from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, refuse_unknown, split_config
+from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
-from parley.cli.signals import Signals
+from parley.cli.shared import refuse_unknown
+from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.runs import Engine, Result
 from parley.runs.job import Job
 from parley.runs.options import Options, validated
@@ -51,16 +51,14 @@ def parser_of(study: str, *, everything: bool) -> argparse.ArgumentParser:
     """
     prog, schema = f"parley run {study}", find_study(study).Config
     more = "" if everything else f"{count_advanced(schema, Options)} more flags: {prog} --help-all"
-    parser = argparse.ArgumentParser(
-        prog=prog, usage=f"{prog} [flags]", description=find_study(study).__doc__, epilog=more
-    )
+    parser = Parser(prog=prog, usage=f"{prog} [flags]", description=find_study(study).__doc__, epilog=more)
     parser.add_argument(
         "--help-all",
         action=HelpAll,
-        make=partial(parser_of, study, everything=True),
-        help="show every flag, also those that few people change, and exit",
+        make=lambda: parser_of(study, everything=True).format_help().rstrip(),
+        help="show every flag, including those that few people change, and exit",
     )
-    parser.add_argument("--config", metavar="FILE", help="TOML or YAML with the same keys as the flags below")
+    parser.add_argument("--config", metavar="FILE", help="TOML or YAML file with the flags below as keys")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and its expected cost, and send nothing")
     parser.add_argument("--report", action="store_true", help="print the report when the run is done")
     parser.add_argument("-q", "--quiet", action="store_true", help="show no progress")
@@ -70,11 +68,11 @@ def parser_of(study: str, *, everything: bool) -> argparse.ArgumentParser:
     return parser
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     if not parsed.study:
         _list_studies()
-        return 0 if rest else 2
-    flags, unknown = parser_of(parsed.study, everything=False).parse_known_args(rest)
+        return 0 if parsed.rest else 2
+    flags, unknown = parser_of(parsed.study, everything=False).parse_known_args(parsed.rest)
     refuse_unknown(unknown, parser_of(parsed.study, everything=True))
     study = find_study(parsed.study)
     config: dict[str, Any] = {}
@@ -93,7 +91,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
             return status
         job = job.advance()
         if job.rejected:
-            print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
+            print(f"{plural(job.rejected, 'scenario')} left out: no response was accepted", file=sys.stderr)
     if job.check is not None:
         if status := execute_job(job.check, quiet=flags.quiet, as_json=flags.json, last=False, hint=False):
             return status
@@ -185,7 +183,7 @@ def _print_result(job: Job, result: Result, *, as_json: bool, hint: bool = True)
     print(f"{progress.done:,} of {plural(progress.total, 'unit')} done: {path}")
     if progress.cut and not result.unread:
         were = "reply was" if progress.cut == 1 else "replies were"
-        print(f"{progress.cut:,} {were} cut at the limit of tokens: see --max-tokens")
+        print(f"{progress.cut:,} {were} cut off at the token limit: see --max-tokens")
     if result.unread:
         print(f"parley: {result.unread}", file=sys.stderr)
     if result.complete:

@@ -6,31 +6,24 @@ import argparse
 import difflib
 import json
 import textwrap
+from collections.abc import Sequence
 from dataclasses import asdict
-from hashlib import sha256
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
-from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
-from parley.cli.flags import add_flags, given
-from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
+from parley.cli.tables import cell_table
+from parley.cli.writer import add_writer_flags, run_writer
 from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.judging.malibu.respond import Respond, RespondConfig
-from parley.runs import RunFile
-from parley.runs.job import Job
-from parley.runs.options import Options, validated
 from parley.scenarios import (
     SHIPPED,
     VIEWS,
     BallotWordings,
+    Finding,
     Scenario,
     Suite,
     UnknownName,
@@ -46,7 +39,7 @@ from parley.scenarios import (
     usable_labels,
     words,
 )
-from parley.scenarios.statements import GradedStatements, check_statements, load_statements, names_statements
+from parley.scenarios.statements import check_statements, load_statements, names_statements
 
 if TYPE_CHECKING:
     from parley.scenarios.giveaways import Giveaways
@@ -54,41 +47,43 @@ if TYPE_CHECKING:
 SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
 
 
-def add_to(add_parser: AddParser) -> None:
+def add_list(add_parser: AddParser) -> None:
     parser = add_parser()
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = verbs.add_parser("list", help="list the scenarios of a suite, or wordings of silent ballots")
-    listing.add_argument("suite", nargs="?", default=SHIPPED, help=SUITES)
-    listing.add_argument("--bases", action="store_true", help="list the bases instead, with stereotypes and sources")
-    showing = verbs.add_parser(
-        "show", help="show one scenario and its responses, with the differences underlined, or a label wording"
-    )
-    showing.add_argument("id", help="the id of the scenario or the label wording")
-    showing.add_argument("--suite", default=SHIPPED, help=SUITES)
-    checking = verbs.add_parser(
-        "validate",
-        help="check whether a suite, wordings or graded statements are fit to measure with (exit status 1 if not)",
-    )
-    checking.add_argument("suite", help=SUITES)
-    deriving = verbs.add_parser("derive", help="derive new scenarios from bases, with a model")
-    deriving.add_argument("base", nargs="*", help="the bases to derive from (default: all)")
-    _add_writing_flags(deriving, DeriveConfig, {"bases"}, "derived")
-    responding = verbs.add_parser("respond", help="write pairs of responses for scenarios that have none, with a model")
-    responding.add_argument("suite", help="a shipped suite, a .toml file or a folder")
-    _add_writing_flags(responding, RespondConfig, {"suite"}, "responses")
-    for verb in (listing, showing, checking, deriving, responding):
-        verb.add_argument("--json", action="store_true", help="print JSON")
-    handlers = {listing: _list, showing: _show, checking: _validate, deriving: _derive, responding: _respond}
-    for verb, handler in handlers.items():
-        verb.set_defaults(handler=lambda parsed, rest, handler=handler: handler(parsed))
+    parser.add_argument("suite", nargs="?", default=SHIPPED, help=f"{SUITES} (default: {SHIPPED})")
+    parser.add_argument("--bases", action="store_true", help="list the bases instead, with stereotypes and sources")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(handler=_list)
 
 
-def _add_writing_flags(parser: argparse.ArgumentParser, config: type[Any], positional: set[str], suffix: str) -> None:
-    parser.add_argument("--to", metavar="FILE", help=f"the suite file to write (default: SUITE-{suffix}.toml)")
-    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    add_flags(parser, config, "writing", leave_out=positional)
-    add_flags(parser, Options, "run")
+def add_show(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("id", help="the id of the scenario or the label wording")
+    parser.add_argument("--suite", default=SHIPPED, help=f"{SUITES} (default: {SHIPPED})")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(handler=_show)
+
+
+def add_validate(add_parser: AddParser) -> None:
+    parser = add_parser(epilog="Exit status: 1 if there are findings, otherwise 0.")
+    parser.add_argument("suite", help=SUITES)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(handler=_validate)
+
+
+def add_derive(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("base", nargs="*", help="the bases to derive from (default: all)")
+    add_writer_flags(parser, DeriveConfig, {"bases"}, "the suite file to write (default: SUITE-derived.toml)")
+    parser.set_defaults(
+        handler=lambda parsed: _write(Derive, parsed, {"bases": parsed.base} if parsed.base else {}, "derived")
+    )
+
+
+def add_respond(add_parser: AddParser) -> None:
+    parser = add_parser()
+    parser.add_argument("suite", help="a shipped suite, a .toml file or a folder")
+    add_writer_flags(parser, RespondConfig, {"suite"}, "the suite file to write (default: SUITE-responses.toml)")
+    parser.set_defaults(handler=lambda parsed: _write(Respond, parsed, {"suite": parsed.suite}, "responses"))
 
 
 def _list(parsed: argparse.Namespace) -> int:
@@ -99,21 +94,17 @@ def _list(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps([row.model_dump(mode="json") for row in rows], ensure_ascii=False, indent=2))
         return 0
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     if parsed.bases:
-        for column in ("base", "stereotype", "direction", "source"):
-            table.add_column(column, overflow="fold")
-        for base in suite.base:
-            cells = (base.id, base.stereotype, direction_in_words(base) or "none", base.source)
-            table.add_row(*(escape(visible(cell)) for cell in cells))
+        columns = ("base", "stereotype", "direction", "source")
+        cells = [(base.id, base.stereotype, direction_in_words(base) or "none", base.source) for base in suite.base]
     else:
-        for column in ("scenario", "profession", "setting", "words"):
-            table.add_column(column, overflow="fold")
-        for scenario in suite.scenario:
-            lengths = " / ".join(str(len(words(text))) for text in scenario.responses) or "none yet"
-            cells = (scenario.id, scenario.profession, scenario.setting, lengths)
-            table.add_row(*(escape(visible(cell)) for cell in cells))
-    Console().print(table)
+        columns = ("scenario", "profession", "setting", "words")
+        lengths = [" / ".join(str(len(words(text))) for text in scenario.responses) for scenario in suite.scenario]
+        cells = [
+            (scenario.id, scenario.profession, scenario.setting, length or "none yet")
+            for scenario, length in zip(suite.scenario, lengths, strict=True)
+        ]
+    Console().print(cell_table(columns, cells, left=len(columns)))
     bases = {scenario.base for scenario in suite.scenario if scenario.base}
     counts = f"{plural(len(suite.scenario), 'scenario')} of {plural(len(bases), 'base')}"
     print(f"{suite.name} {suite.version}: {counts}")
@@ -124,12 +115,9 @@ def _list_wordings(wordings: BallotWordings, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(wordings.model_dump(mode="json", by_alias=True), ensure_ascii=False, indent=2))
         return 0
-    table = Table("wording", "kind", "place", "text", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for label in wordings.label:
-        table.add_row(*(escape(visible(cell)) for cell in (label.id, label.kind, label.place, label.text)))
-    for question in wordings.question:
-        table.add_row(*(escape(visible(cell)) for cell in (question.id, "question", "", question.single)))
-    Console().print(table)
+    labels = [(label.id, label.kind, label.place, label.text) for label in wordings.label]
+    questions = [(question.id, "question", "", question.single) for question in wordings.question]
+    Console().print(cell_table(("wording", "kind", "place", "text"), [*labels, *questions], left=4))
     print(_wording_counts(wordings))
     return 0
 
@@ -208,59 +196,62 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 def _validate(parsed: argparse.Namespace) -> int:
     if names_statements(parsed.suite):
-        return _validate_statements(load_statements(parsed.suite), as_json=parsed.json)
+        statements = load_statements(parsed.suite)
+        counted = f"{statements.bias} {statements.version}: {plural(len(statements.topic), 'topic')}"
+        about = {"statements": statements.bias, "topics": len(statements.topic)}
+        return _print_findings(parsed, check_statements(statements), "topic", about, [], counted)
     if names_wordings(parsed.suite):
-        return _validate_wordings(load_ballot_wordings(parsed.suite), as_json=parsed.json)
+        wordings = load_ballot_wordings(parsed.suite)
+        usable = usable_labels(wordings)
+        listed = ", ".join(f"{category} {count}" for category, count in usable.items())
+        notes = [f"label wordings by category: {listed} (a suite with more bases repeats them)"] if usable else []
+        about = {"wordings": wordings.name, "usable": usable}
+        counted = _wording_counts(wordings)
+        return _print_findings(parsed, check_ballot_wordings(wordings), "wording", about, notes, counted)
     suite, _ = load_suite(parsed.suite)
     wording, giveaways = _compare_wordings(suite)
     findings = [*check_suite(suite), *check_graded(suite), *(giveaways.findings(suite.name) if giveaways else [])]
     directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
+    notes = [wording]
+    if not has_identity_words(suite.language):
+        notes.insert(0, f"identity words were not checked: there is no list of them for '{suite.language}'")
+    if giveaways:
+        notes.append(f"most telling words, uses in response 1:2: {', '.join(map(str, giveaways.tells))}")
+    if suite.base:
+        notes.append(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
+    about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
+    about |= {"bases_with_direction": directed, "giveaways": asdict(giveaways) if giveaways else None}
+    counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
+    return _print_findings(parsed, findings, "scenario", about, notes, counted)
+
+
+def _print_findings(
+    parsed: argparse.Namespace,
+    findings: Sequence[Finding],
+    kind: str,
+    about: dict[str, Any],
+    notes: Sequence[str],
+    counted: str,
+) -> int:
+    """Print what was found in a file, and return the exit status.
+
+    Args:
+        parsed: The command's arguments.
+        findings: What makes the file unfit.
+        kind: What each of them is about, as the key in JSON.
+        about: The file, in JSON.
+        notes: Lines for people, below the findings.
+        counted: The file and what it has, in words.
+    """
     if parsed.json:
-        rows = [{"scenario": finding.scenario, "problem": finding.what} for finding in findings]
-        counts = {"scenarios": len(suite.scenario), "bases": len(suite.base), "bases_with_direction": directed}
-        told_apart = {"giveaways": asdict(giveaways) if giveaways else None}
-        print(json.dumps({"suite": suite.name, **counts, **told_apart, "findings": rows}, indent=2))
+        rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
+        print(json.dumps({**about, "findings": rows}, indent=2))
     else:
         for finding in findings:
             print(textwrap.shorten(visible(str(finding)), 200))
-        if not has_identity_words(suite.language):
-            print(f"identity words were not looked for: there is no list of them for '{visible(suite.language)}'")
-        print(wording)
-        if giveaways:
-            print(f"most telling, times in response 1:2: {', '.join(map(str, giveaways.tells))}")
-        verdict = plural(len(findings), "finding") if findings else "fit to measure with"
-        if suite.base:
-            print(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
-        print(f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}, {verdict}")
-    return 1 if findings else 0
-
-
-def _validate_wordings(wordings: BallotWordings, *, as_json: bool) -> int:
-    findings, usable = check_ballot_wordings(wordings), usable_labels(wordings)
-    if as_json:
-        rows = [{"wording": finding.scenario, "problem": finding.what} for finding in findings]
-        print(json.dumps({"wordings": wordings.name, "usable": usable, "findings": rows}, indent=2))
-        return 1 if findings else 0
-    for finding in findings:
-        print(textwrap.shorten(visible(str(finding)), 200))
-    if usable:
-        listed = ", ".join(f"{category} {count}" for category, count in usable.items())
-        print(f"label wordings by category: {listed} (they repeat in a suite of more bases)")
-    verdict = plural(len(findings), "finding") if findings else "fit to measure with"
-    print(f"{_wording_counts(wordings)}, {verdict}")
-    return 1 if findings else 0
-
-
-def _validate_statements(statements: GradedStatements, *, as_json: bool) -> int:
-    findings = check_statements(statements)
-    if as_json:
-        rows = [{"topic": finding.scenario, "problem": finding.what} for finding in findings]
-        print(json.dumps({"statements": statements.bias, "topics": len(statements.topic), "findings": rows}, indent=2))
-        return 1 if findings else 0
-    for finding in findings:
-        print(textwrap.shorten(visible(str(finding)), 200))
-    verdict = plural(len(findings), "finding") if findings else "fit to measure with"
-    print(f"{visible(statements.bias)} {statements.version}: {plural(len(statements.topic), 'topic')}, {verdict}")
+        for line in notes:
+            print(visible(line))
+        print(visible(f"{counted}, {plural(len(findings), 'finding') if findings else 'fit to measure with'}"))
     return 1 if findings else 0
 
 
@@ -269,63 +260,21 @@ def _compare_wordings(suite: Suite) -> tuple[str, Giveaways | None]:
     try:
         from parley.scenarios.giveaways import MIN_GROUPS, tell_apart
     except ModuleNotFoundError:
-        return "the wordings were not compared: that needs numpy: pip install 'parley-autogen[analysis]'", None
+        return "the wordings were not compared, which needs numpy: pip install 'parley-autogen[analysis]'", None
     result = tell_apart(suite)
     return str(result or f"too few pairs of responses to compare their wordings (at least {MIN_GROUPS})"), result
-
-
-def _derive(parsed: argparse.Namespace) -> int:
-    return _write(Derive, parsed, {"bases": parsed.base} if parsed.base else {}, "derived")
-
-
-def _respond(parsed: argparse.Namespace) -> int:
-    return _write(Respond, parsed, {"suite": parsed.suite}, "responses")
 
 
 def _write(
     study: type[Derive] | type[Respond], parsed: argparse.Namespace, positional: dict[str, Any], suffix: str
 ) -> int:
     """Run the study that writes, and turn what it accepted into a suite file."""
-    options = validated(Options, given(parsed, Options))
-    job = Job.make(study.name, {**given(parsed, study.Config), **positional}, options)
-    writer = cast(Derive | Respond, job.study)
-    target = Path(parsed.to) if parsed.to else Path(f"{writer.suite.name}-{suffix}.toml")
-    if target.suffix != ".toml":
-        raise ConfigError(f"{target}: the name of a suite file must end in .toml")
-    if target.exists() and not parsed.force and not _is_unedited_output(target, job.path):
-        raise ConfigError(f"{target} already exists; choose another file with --to, or overwrite it with --force")
-    status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
-    if status and not job.path.exists():  # removed meanwhile, as already reported
-        return status
-    with RunFile.open(job.path) as file:
-        accepted = list(file.accepted())
-    suite = writer.harvest(accepted)
-    if not accepted:
-        raise ParleyError(f"nothing was accepted, so no suite was written; parley show {job.path} shows why")
-    try:
-        body = suite.to_toml()
-        heading = f"{_signature(job.path, body)}, which has every attempt. Edit freely, then: parley scenarios validate"
-        target.write_text(f"{heading}\n{body}", "utf-8")
-    except OSError as error:
-        raise ParleyError(f"{target} cannot be written: {error.strerror}") from None
+    written = run_writer(parsed, study, positional, lambda study: f"{study.suite.name}-{suffix}.toml")
+    if not written.accepted:
+        return written.status
+    suite: Suite = written.study.harvest(written.accepted)
+    written.save(suite.to_toml(), "Edit freely, then: parley scenarios validate")
     if not parsed.json:
-        print(f"{_scenario_counts(suite)}: {target}")
-    return status
-
-
-def _signature(run: Path, body: str) -> str:
-    return f"# Written by {run.name} ({sha256(body.encode()).hexdigest()[:16]})"
-
-
-def _is_unedited_output(target: Path, run: Path) -> bool:
-    """Whether this run wrote the file and it has not been edited since, so that a resumed run may overwrite it."""
-    try:
-        text = target.read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        return False
-    return text.startswith(_signature(run, text.partition("\n")[2]))
-
-
-def _scenario_counts(suite: Suite) -> str:
-    answered = sum(bool(scenario.responses) for scenario in suite.scenario)
-    return f"{plural(len(suite.scenario), 'scenario')}, {answered} with responses"
+        answered = sum(bool(scenario.responses) for scenario in suite.scenario)
+        print(f"{plural(len(suite.scenario), 'scenario')}, {answered} with responses: {written.target}")
+    return written.status

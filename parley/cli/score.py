@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.analysis.squad import scores as squad
-from parley.base.errors import ScenarioError
-from parley.base.text import visible
+from parley.base.errors import ScenarioError, explain_unwritable
+from parley.base.text import plural, visible
 from parley.imports.predictions import Predictions, columns, read_predictions
 from parley.scenarios.bbq import Bbq, uncollected
 from parley.scenarios.bbq import load as load_bbq
@@ -40,13 +39,15 @@ def add_bbq(add_parser: AddParser) -> None:
         "--predictions", required=True, metavar="FILE", help="JSONL with category, example_id and prediction"
     )
     parser.add_argument(
-        "--templates", metavar="DIR", help="folder of templates or additional_metadata.csv, if not inside --data"
+        "--templates",
+        metavar="DIR",
+        help="folder of BBQ's templates or additional_metadata.csv, if it is not inside --data",
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(handler=_bbq)
 
 
-def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
+def _bbq(parsed: argparse.Namespace) -> int:
     try:
         from parley.analysis.bbq.scores import AnswerTable, score, to_dict
     except ModuleNotFoundError:
@@ -65,29 +66,22 @@ def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _print_bbq(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+
+    from parley.cli.tables import cell_table
 
     console = Console()
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for column in ("category", "n", "accuracy", "95%", "bias", "95%"):
-        table.add_column(column, no_wrap=True, justify="left" if column == "category" else "right")
-    for context, title in (("ambig", "ambiguous"), ("disambig", "disambiguated")):
-        table.add_section()
-        table.add_row(f"[bold]{title}[/bold]")
-        for name, pair in _rows(scores):
-            table.add_row(escape(visible(name)), *_cells(pair[context]))
-    console.print(table)
+    for context, title in (("ambig", "Ambiguous contexts"), ("disambig", "Disambiguated contexts")):
+        rows = [(name, *_cells(pair[context])) for name, pair in _rows(scores)]
+        console.print(cell_table(("category", "n", "accuracy", "95% interval", "bias", "95% interval"), rows, title))
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(predictions.how.items()))
     targets = ", ".join(f"{count:,} {way}" for way, count in sorted(bbq.targets.items()))
     unparsed = sum(pair.unparsed for pair in scores.micro.values())
     for line in (
-        f"Predictions: {len(predictions.rows):,} ({how}); rows without a prediction: {predictions.missing:,}.",
-        f"Unparsed answers: {unparsed:,}, left out here; --json also has the scores with them counted as unknown.",
+        f"{plural(len(predictions.rows), 'prediction')} ({how}); {plural(predictions.missing, 'row')} without one.",
+        f"{plural(unparsed, 'unparsed answer')} left out; --json also has the scores with them counted as unknown.",
         f"Targets: {targets}.",
-        "Accuracy in %; bias from -100 to 100; intervals over question templates.",
+        "Accuracy is in %, bias from -100 to 100. Intervals are over question templates.",
     ):
         console.print(line, highlight=False, markup=False)
 
@@ -99,21 +93,15 @@ def _rows(scores: Scores) -> list[tuple[str, ByContext]]:
 
 
 def _cells(cell: Cell) -> tuple[str, ...]:
+    from parley.cli.tables import interval, number  # they load rich, which SQuAD's scores do without
+
     return (
         f"{cell.n:,}",
-        _number(100 * cell.accuracy),
-        _interval(100 * cell.accuracy_low, 100 * cell.accuracy_high),
-        _number(cell.bias),
-        _interval(cell.low, cell.high),
+        number(100 * cell.accuracy, 1),
+        interval(100 * cell.accuracy_low, 100 * cell.accuracy_high),
+        number(cell.bias, 1),
+        interval(cell.low, cell.high),
     )
-
-
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.1f}"
-
-
-def _interval(low: float, high: float) -> str:
-    return "–" if math.isnan(low) else f"{low:.1f} to {high:.1f}"
 
 
 def add_squad(add_parser: AddParser) -> None:
@@ -133,15 +121,15 @@ def add_squad(add_parser: AddParser) -> None:
         help="a question with a higher probability counts as unanswerable (default: %(default)s)",
     )
     parser.add_argument(
-        "--pr-curves", metavar="FILE", help="with --na-prob: write the precision-recall curves to this CSV file"
+        "--pr-curves", metavar="FILE", help="with --na-prob: write precision-recall curves to this CSV file"
     )
     parser.add_argument("--json", action="store_true", help="print everything as JSON, with the official names")
     parser.set_defaults(handler=_squad)
 
 
-def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
+def _squad(parsed: argparse.Namespace) -> int:
     if parsed.pr_curves and not parsed.na_prob:
-        raise ScenarioError("--pr-curves needs --na-prob: a curve follows from the probabilities of no answer")
+        raise ScenarioError("--pr-curves needs --na-prob: a curve is made from the probabilities of no answer")
     golds = {question.id: question.answers for question in load_squad(parsed.data).questions}
     table = _read_table(Path(parsed.predictions))
     predictions = {key: text for key, text in table.items() if isinstance(text, str)}
@@ -180,15 +168,12 @@ def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _write_curves(path: Path, curves: Mapping[str, squad.Curve]) -> None:
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            table = csv.writer(file)
-            table.writerow(["measure", "threshold", "recall", "precision"])
-            for name, curve in curves.items():
-                points = zip(("", *curve.thresholds), curve.recalls, curve.precisions, strict=True)
-                table.writerows((name, *point) for point in points)
-    except OSError as error:
-        raise ScenarioError(f"{path}: {error.strerror}") from None
+    with explain_unwritable(path, ScenarioError), path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        table.writerow(["measure", "threshold", "recall", "precision"])
+        for name, curve in curves.items():
+            points = zip(("", *curve.thresholds), curve.recalls, curve.precisions, strict=True)
+            table.writerows((name, *point) for point in points)
 
 
 def _read_table(path: Path) -> dict[str, Any]:

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, explain_unwritable
 from parley.base.text import visible
 from parley.cli.flags import add_flags, given
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser, need_analysis
+from parley.cli.tables import STYLE, cell_table, interval, number
 from parley.imports.texts import Line, read_lines
 from parley.jobs.toxicity import ScorerColumn, score_texts
 from parley.judging.scoring.study import RubricScores, ScoringConfig
@@ -32,9 +32,9 @@ SCORERS = (
     "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, silent:provider/model, "
     "the name of an installed scorer, or your own as file.py:Class"
 )
+CACHED = "; the scores are cached, so another try is quick"
 MAX_TEXTS_SHOWN = 20
 """Up to this many texts are listed with their scores; for more, only a summary is printed."""
-TABLE_STYLE: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
 
 
 def add_rubric(add_parser: AddParser) -> None:
@@ -44,24 +44,24 @@ def add_rubric(add_parser: AddParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_flags(parser, ScoringConfig, "scoring", leave_out={"file"})
     add_flags(parser, Options, "run")
-    parser.set_defaults(handler=lambda parsed, rest: _rubric(parsed))
+    parser.set_defaults(handler=_rubric)
 
 
 def _rubric(parsed: argparse.Namespace) -> int:
     options = validated(Options, given(parsed, Options))
     job = Job.make(RubricScores.name, {**given(parsed, ScoringConfig), "file": parsed.file}, options)
     need_analysis()
-    status = execute_job(job, quiet=parsed.quiet, as_json=False) if not parsed.json else _run_silently(job)
+    if parsed.json:
+        status = 0 if asyncio.run(job.execute()).complete else 1
+    else:
+        status = execute_job(job, quiet=parsed.quiet, as_json=False)
     if status in (0, 1):
         _print_rubric(job.path, as_json=parsed.json)
     return status
 
 
-def _run_silently(job: Job) -> int:
-    return 0 if asyncio.run(job.execute()).complete else 1
-
-
 def _print_rubric(path: Path, *, as_json: bool) -> None:
+    from parley.analysis.reporting.report import json_values
     from parley.analysis.rldf import rubrics
     from parley.runs import frames
 
@@ -72,57 +72,60 @@ def _print_rubric(path: Path, *, as_json: bool) -> None:
     warning = rubrics.severity_warning(verdicts)
     if as_json:
         tables = {"scores": scores, "agreement": agreement}
-        rows = {name: _without_nan(table.to_dict("records")) for name, table in tables.items()}
-        print(json.dumps({"run": str(path), **rows, "warning": warning or None}, indent=2))
+        print(json.dumps(json_values({"run": str(path), **tables, "warning": warning or None}), indent=2))
         return
-    style = {**TABLE_STYLE, "box": SIMPLE_HEAD}
-    table = Table(title="Scores, 0 to 100 (BS is severity: lower is better)", **style)
-    for column in ("group", "metric", "mean", "95% interval", "texts", "unreadable"):
-        table.add_column(column)
-    for row in scores.itertuples():
-        cells = (row.group or "all", row.metric, number(row.estimate, 1), _interval(row), row.clusters, row.unreadable)
-        table.add_row(*(escape(visible(str(cell))) for cell in cells))
     console = Console()
-    console.print(table)
-    table = Table(title="Agreement between judges", **style)
-    for column in ("metric", "coefficient", "value", "95% interval", "note"):
-        table.add_column(column)
-    for row in agreement.itertuples():
-        agreed = (row.metric, row.coefficient, number(row.estimate), _interval(row, 2), row.note)
-        table.add_row(*(escape(visible(str(cell))) for cell in agreed))
-    console.print(table)
+    rows: list[tuple[Any, ...]] = [
+        (
+            row.group or "all",
+            row.metric,
+            number(row.estimate, 1),
+            interval(row.low, row.high),
+            row.clusters,
+            row.unreadable,
+        )
+        for row in scores.itertuples()
+    ]
+    columns = ("group", "metric", "mean", "95% interval", "texts", "unreadable")
+    console.print(cell_table(columns, rows, "Scores, 0 to 100 (BS is severity: lower is better)", left=2))
+    rows = [
+        (row.metric, row.coefficient, number(row.estimate), interval(row.low, row.high, 2), row.note)
+        for row in agreement.itertuples()
+    ]
+    agreed = ("metric", "coefficient", "value", "95% interval", "note")
+    console.print(cell_table(agreed, rows, "Agreement between judges", left=5))
     if warning:
         console.print(escape(warning))
 
 
-def _interval(row: Any, digits: int = 1) -> str:
-    return "–" if math.isnan(row.low) else f"{row.low:.{digits}f} to {row.high:.{digits}f}"
-
-
 def add_toxicity(add_parser: AddParser) -> None:
-    parser = add_parser(epilog="Exit status: 1 if a scorer could not score one of the texts.")
+    parser = add_parser(epilog="Exit status: 1 if a scorer could not score a text, otherwise 0.")
     parser.add_argument("file", help="a .txt file (one text per line), a .jsonl or .csv file, or - for standard input")
     parser.add_argument("--field", help="the field with the text, such as continuation.text (default: text)")
-    parser.add_argument("--against", metavar="FIELD", help="a field with scores from elsewhere, to compare with")
+    parser.add_argument("--against", metavar="FIELD", help="a field with other scores, to compare with")
     parser.add_argument("--out", metavar="FILE", help="write every text with its scores, as JSON lines")
     add_scorer_flags(parser)
-    parser.set_defaults(handler=lambda parsed, rest: _toxicity(parsed))
+    parser.set_defaults(handler=_toxicity)
 
 
 def add_scorer_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--scorer", action="append", metavar="NAME", help=f"a scorer; may be repeated: {SCORERS}")
+    parser.add_argument("--scorer", action="append", metavar="NAME", help=f"a scorer, may be repeated: {SCORERS}")
     parser.add_argument(
-        "--threshold", type=_fraction, default=0.5, help="the score from which a text counts as toxic (default: 0.5)"
+        "--threshold",
+        type=share_type,
+        default=0.5,
+        metavar="X",
+        help="texts with this score or more count as toxic (default: 0.5)",
     )
     parser.add_argument("--no-cache", dest="cache", action="store_false", help="ignore cached scores")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _fraction(text: str) -> float:
+def share_type(text: str) -> float:
     value = float(text)
     if not 0 < value <= 1:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text}")
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most 1, got {text}")
     return value
 
 
@@ -155,6 +158,7 @@ def _toxicity(parsed: argparse.Namespace) -> int:
         _write(Path(parsed.out), lines, columns)
     import pandas as pd
 
+    from parley.analysis.reporting.report import json_values
     from parley.analysis.toxicity.scorers import agreement
 
     scores = pd.DataFrame({column.name: column.scores() for column in columns}, dtype=float)
@@ -165,7 +169,7 @@ def _toxicity(parsed: argparse.Namespace) -> int:
     if parsed.json:
         texts = [_row(line, columns, index) for index, line in enumerate(lines)]
         tables = {"cautions": cautions_of(columns), "scorers": summary, "agreement": agreed, "texts": texts}
-        print(json.dumps(_without_nan(tables), indent=2))
+        print(json.dumps(json_values(tables), indent=2))
     else:
         _print_toxicity(lines, columns, summary, agreed, parsed.threshold)
         print_cautions(columns)
@@ -207,19 +211,8 @@ def _cell(column: ScorerColumn, index: int) -> dict[str, Any]:
 
 def _write(path: Path, lines: Sequence[Line], columns: Sequence[ScorerColumn]) -> None:
     text = "".join(json.dumps(_row(line, columns, index)) + "\n" for index, line in enumerate(lines))
-    try:
+    with explain_unwritable(path, ConfigError, CACHED):
         path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; the scores are cached, so another try is quick") from None
-
-
-def _without_nan(value: Any) -> Any:
-    """The value with None in place of NaN, which JSON does not have."""
-    if isinstance(value, dict):
-        return {key: _without_nan(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_without_nan(inner) for inner in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _print_toxicity(
@@ -231,39 +224,33 @@ def _print_toxicity(
 ) -> None:
     console = Console()
     if len(lines) <= MAX_TEXTS_SHOWN:
-        table = Table(title="Toxicity, 0 to 1", **TABLE_STYLE)
+        table = Table(title="Toxicity, 0 to 1", **STYLE)
         table.add_column("text", overflow="ellipsis", no_wrap=True, ratio=1)
         for column in columns:
             table.add_column(escape(visible(column.name)), justify="right", max_width=14, overflow="fold")
         for index, line in enumerate(lines):
             table.add_row(escape(visible(line.text)), *(number(column.results[index].score) for column in columns))
         console.print(table)
-    table = Table(title="Scorers", **TABLE_STYLE)
-    for name in ("scorer", "scored", "unscored", "mean", "highest", f"≥ {threshold:g}"):
-        table.add_column(name, justify="left" if name == "scorer" else "right", overflow="fold")
-    for row in summary:
-        counts = (f"{row[key]:,}" for key in ("scored", "unscored"))
-        table.add_row(
-            escape(visible(row["scorer"])), *counts, number(row["mean"]), number(row["highest"]), f"{row['toxic']:,}"
-        )
-    console.print(table)
+    counts = ("scored", "unscored", "toxic")
+    rows = [
+        (row["scorer"], *(f"{row[key]:,}" for key in counts), number(row["mean"]), number(row["highest"]))
+        for row in summary
+    ]
+    columns_shown = ("scorer", "scored", "unscored", f"≥ {threshold:g}", "mean", "highest")
+    console.print(cell_table(columns_shown, rows, "Scorers"))
     for row in summary:
         for why, count in list(row["why"].items())[:3]:
             console.print(f"{row['scorer']}: {count:,} unscored: {visible(why)}", highlight=False, markup=False)
     if agreed:
-        table = Table(title="Agreement", **TABLE_STYLE)
-        for name in ("scorers", "texts", "Pearson", "Spearman", "same side", "κ", "95%", "AUC"):
-            table.add_column(name, justify="left" if name == "scorers" else "right", overflow="fold")
-        for row in agreed:
-            table.add_row(
-                escape(visible(f"{row['first']}, {row['second']}")),
+        pairs = [
+            (
+                f"{row['first']}, {row['second']}",
                 f"{row['n']:,}",
                 *(number(row[key]) for key in ("pearson", "spearman", "same_side", "kappa")),
-                "–" if math.isnan(row["kappa_low"]) else f"{row['kappa_low']:.2f}–{row['kappa_high']:.2f}",
+                interval(row["kappa_low"], row["kappa_high"], 2),
                 number(row["auc"]),
             )
-        console.print(table)
-
-
-def number(value: float | None, digits: int = 2) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+            for row in agreed
+        ]
+        heads = ("scorers", "texts", "Pearson", "Spearman", "same side", "κ", "95% interval", "AUC")
+        console.print(cell_table(heads, pairs, "Agreement"))

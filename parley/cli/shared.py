@@ -1,21 +1,37 @@
-"""What several commands share: the type of `add_to`'s argument, a check for packages, and which run is the newest."""
+"""What several commands share: the type of `add_to`'s argument, lists in flags, unknown flags, the newest run."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import visible
 from parley.runs import RunFile
-from parley.viewer.run_folder import RunFolder
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """`add_parser` of the subparsers, with the command's name and help filled in."""
 FOLDER = Path("runs")
 """Where a command looks for runs if none is named."""
+
+
+def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """Raise an error that names the unknown arguments and the flag most like the first of them."""
+    if not rest:
+        return
+    words = re.findall(r"--[\w-]+", parser.format_help())
+    similar = difflib.get_close_matches(rest[0].partition("=")[0], words, n=1)
+    hint = f"did you mean {similar[0]}? " if rest[0].startswith("-") and similar else ""
+    every = "--help-all" if "--help-all" in words else "--help"
+    raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} {every}` lists all flags)")
+
+
+def comma_separated(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def need_analysis() -> None:
@@ -29,6 +45,8 @@ def need_analysis() -> None:
 
 def newest_runs() -> list[Path]:
     """The run files of the folder `runs`, the one that was written last first."""
+    from parley.viewer.run_folder import RunFolder  # `parley run` does without the viewer
+
     return [FOLDER / name for name in RunFolder(FOLDER).names()] if FOLDER.is_dir() else []
 
 

@@ -19,7 +19,7 @@ from parley.base.errors import ConfigError
 from parley.base.text import plural, visible, without_surrogates
 from parley.cli.shared import AddParser, newest_run, newest_runs
 from parley.runs import RunFile, explain_damage, stored_plan
-from parley.runs.reading import why_nothing_is_done
+from parley.runs.reading import read_messages, read_texts, why_nothing_is_done
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -29,17 +29,17 @@ def add_to(add_parser: AddParser) -> None:
         "unit",
         nargs="?",
         metavar="UNIT",
-        help="a unit's id, or the beginning of one (default: the first that is done)",
+        help="a unit's id, or the beginning of one (default: the first finished unit)",
     )
     parser.add_argument("--list", action="store_true", help="list the units instead")
     parser.add_argument("--plan", action="store_true", help="print the analysis plan and its SHA-256 instead")
     parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
-    parser.add_argument("--thoughts", action="store_true", help="also print what the models thought before they spoke")
-    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument("--thoughts", action="store_true", help="also print the models' thinking before each reply")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     path, prefix = _what(parsed.run, parsed.unit)
     with explain_damage(path), RunFile.open(path) as file:
         if parsed.list:
@@ -93,10 +93,10 @@ def _show_plan(file: RunFile, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(None if stored is None else asdict(stored), indent=2))
     elif stored is None:
-        print("no analysis plan was stored when this run began")
+        print("this run began without an analysis plan")
     else:
         print(visible(json.dumps(without_surrogates(stored.plan), ensure_ascii=False, indent=2)))
-        changed = "" if stored.intact else ": not the hash of this plan, which was changed"
+        changed = "" if stored.intact else " is not the hash of this plan: it was changed"
         print(visible(f"SHA-256 {without_surrogates(stored.sha256)}{changed}"))
     return 0 if stored is not None and stored.intact else 1
 
@@ -120,33 +120,18 @@ def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
 
 
 def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, Any]]:
-    columns, rows = file.rows(
-        "SELECT seq, round, speaker, role, text, parse_status, parsed, expected, thought, cut "
-        "FROM transcript WHERE unit = ? ORDER BY seq",
-        (unit,),
-    )
-    turns = [dict(zip(columns, row, strict=True)) for row in rows]
+    """What was said, each with its calls: the tools they asked for, and with `with_prompts` what was sent."""
+    turns = read_messages(file, unit)
+    replies = file.rows("SELECT seq, nth, text FROM calls JOIN texts ON texts.id = reply WHERE unit = ?", (unit,))[1]
+    reply_of = {(seq, nth): text for seq, nth, text in replies}
     for turn in turns:
-        for key in ("parsed", "expected"):
-            turn[key] = json.loads(turn[key]) if turn[key] else None
-        names, calls = file.rows(
-            "SELECT model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, cached_tokens, "
-            "thought_tokens, (SELECT text FROM texts WHERE id = reply) AS reply "
-            "FROM calls WHERE unit = ? AND seq = ? ORDER BY nth",
-            (unit, turn["seq"]),
-        )
-        turn["calls"] = [dict(zip(names, call, strict=True)) for call in calls]
         for call in turn["calls"]:
-            call["tools"] = tool_calls_in(call.pop("reply") or "")
-            pieces = json.loads(call.pop("prompt"))
+            call["tools"] = tool_calls_in(reply_of.get((turn["seq"], call.pop("nth")), ""))
+            pieces = call.pop("prompt")
             if with_prompts:
+                texts = read_texts(file, (text_id for _, _, text_id in pieces))
                 call["prompt"] = [
-                    {
-                        "role": role,
-                        "source": source,
-                        "text": file.rows("SELECT text FROM texts WHERE id = ?", (text_id,))[1][0][0],
-                    }
-                    for role, source, text_id in pieces
+                    {"role": role, "source": source, "text": texts[text_id]} for role, source, text_id in pieces
                 ]
     return turns
 

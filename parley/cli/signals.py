@@ -1,22 +1,58 @@
 """What stops a run from outside: Ctrl-C, the signals of a scheduler, and the end of the wall time.
 
 The first Ctrl-C finishes the units in progress, the second abandons them. A scheduler's signal gives them `grace`
-seconds. Then the process ends in any case; a thread ends it if the event loop cannot.
+seconds. Then the process ends in any case; a thread ends it if the event loop cannot. Before a run has begun there is
+nothing to finish, but loading its packages takes seconds, in which Python's own handlers would let a signal end the
+process with another status.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+if TYPE_CHECKING:  # imported only by name: this module must be loaded at once
+    from rich.console import Console
 
-from parley.cli.early import SCHEDULERS, exit_now
-from parley.runs import Engine
+    from parley.runs import Engine
+
+STOPPED_IN_TIME = 75
+"""The exit status after a scheduler's signal or the wall time: EX_TEMPFAIL of sysexits.h, "try again later"."""
+SCHEDULERS = ("SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP")
+
+
+@contextmanager
+def early_signals() -> Iterator[None]:
+    """End the process at a scheduler's signal, until others handle it."""
+    before: dict[int, Any] = {}
+    for name in SCHEDULERS:
+        number = getattr(signal, name, None)
+        # One that is ignored, or handled by the calling program, stays so. Only the main thread has handlers.
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            with suppress(ValueError):
+                before[number] = signal.signal(number, _on_signal)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _on_signal(number: int, frame: FrameType | None) -> None:
+    exit_now(f"stopped: {signal.Signals(number).name} was received before the first unit")
+
+
+def exit_now(message: str) -> None:
+    """End the process now. What is written is in the run file, as after `kill -9`."""
+    with suppress(OSError):
+        os.write(2, f"parley: {message}\nrun the same command again to resume\n".encode())
+    os._exit(STOPPED_IN_TIME)
 
 
 class Signals:
@@ -93,7 +129,7 @@ class Signals:
             )
 
     def _exit_after(self, seconds: float) -> None:
-        timer = threading.Timer(max(0.0, seconds), exit_now, ["stopped: the time is over; some units did not end"])
+        timer = threading.Timer(max(0.0, seconds), exit_now, ["stopped: time is up, and some units did not finish"])
         timer.daemon = True
         timer.start()
         self._timers.append(timer)

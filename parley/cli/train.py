@@ -19,7 +19,7 @@ from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import say
 from parley.base.text import plural, visible
 from parley.base.toml import parse_toml
-from parley.cli.flags import read_config
+from parley.cli.flags import HelpAll, read_config
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
 from parley.imports.preferences import referee_checks
@@ -30,17 +30,17 @@ from parley.training.config import TABLES, TrainConfig, control_config
 from parley.training.device import is_main
 
 HELP = {
-    "pairs": "continue prompts several times with the base model, and let a scorer referee (completions.prompts)",
+    "pairs": "make pairs without debates: the base model continues completions.prompts, and a scorer referees",
     "sft": "fine-tune the base model on low-bias statements",
     "reward": "train the reward model on pairs, and assess it on held-out ones",
     "rl": "train the policy against the reward model",
     "rlaif": "the baseline without debates: a model labels pairs, then reward and rl on them",
-    "evaluate": "BBQ, and BS, CE and LS on held-out topics, of trained systems and baselines",
+    "evaluate": "measure trained systems and baselines: BBQ, and BS, CE and LS on held-out topics",
     "control": "a positive control: train on generated data with a planted bias, and check that the bias falls",
-    "merge": "write the models that were trained with use_peft as whole ones, to OUT/STAGE/merged",
+    "merge": "write models that were trained with use_peft as whole models, to OUT/STAGE/merged",
     "ablate": "train and evaluate at each value of the lists in [ablate]",
-    "all": "sft, reward, rl; before them pairs if completions.prompts is set, then rlaif if rlaif.labeller is set, and "
-    "evaluate if evaluate.bbq, evaluate.judges or completions.prompts is set",
+    "all": "pairs (if completions.prompts is set), sft, reward, rl, rlaif (if rlaif.labeller is set) and evaluate (if "
+    "evaluate.bbq, evaluate.judges or completions.prompts is set)",
 }
 
 
@@ -51,49 +51,36 @@ def add_to(add_parser: AddParser) -> None:
     ]
     parser = add_parser(
         usage="parley train STAGE [--config FILE] [--set KEY=VALUE …] [--out FOLDER]",
-        description="On one device, or on several: accelerate launch -m parley train STAGE --config FILE.\n"
-        "Finished stages are skipped, an interrupted one is resumed.",
-        epilog="\n".join(
-            ["stages:", *stages, "", "Keys are explained in docs/training.md; --help-all lists all of them."]
-        ),
+        description="Train on one device, or on several with: accelerate launch -m parley train STAGE --config FILE.\n"
+        "Finished stages are skipped, and an interrupted stage resumes.",
+        epilog="\n".join(["stages:", *stages, "", "docs/training.md explains the keys; --help-all lists all of them."]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("stage", choices=HELP, metavar="STAGE", help="one of those below")
+    parser.add_argument("stage", choices=HELP, metavar="STAGE", help="one of the stages below")
     parser.add_argument("--config", metavar="FILE", help="TOML or YAML, with tables such as [rl]")
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
-        help="a key of the config, with its table: data=pairs, rl.beta=0.1; the value as in TOML, or a text without "
-        "quotes (may be given several times)",
+        help="set a key of the config, such as data=pairs or rl.beta=0.1, as in TOML (strings need no quotes); may be "
+        "repeated",
     )
     parser.add_argument("--out", metavar="FOLDER", help="the folder to write to (default: trained)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument("--help-all", action=_HelpAll, help="print all keys with their defaults, as a TOML file")
+    parser.add_argument(
+        "--help-all", action=HelpAll, make=_all_keys, help="print all keys and their defaults as a TOML file, and exit"
+    )
     parser.set_defaults(handler=handle)
 
 
-class _HelpAll(argparse.Action):
-    """Prints all keys and ends the command, as --help does."""
-
-    def __init__(self, option_strings: list[str], dest: str, **options: Any) -> None:
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        print("\n".join(_key_lines()))
-        parser.exit()
-
-
-def _key_lines() -> Iterator[str]:
+def _all_keys() -> str:
     """Every key with its default, type and meaning, as a config file; keys without a default are comments."""
-    for name, info in TrainConfig.model_fields.items():
-        if name not in TABLES:
-            yield _key_line(name, info)
+    lines = [_key_line(name, info) for name, info in TrainConfig.model_fields.items() if name not in TABLES]
     for table, schema in TABLES.items():
-        yield f"\n[{table}]"
-        yield from (_key_line(name, info) for name, info in schema.model_fields.items())
+        lines += [f"\n[{table}]", *(_key_line(name, info) for name, info in schema.model_fields.items())]
+    return "\n".join(lines)
 
 
 def _key_line(name: str, info: FieldInfo) -> str:
@@ -152,7 +139,7 @@ def _put(config: dict[str, Any], setting: str) -> None:
             raise ConfigError(f"--set {setting}: {table} is not a table")
     value = _value(text.strip())
     if not tables and name in TABLES and not isinstance(value, dict):
-        raise ConfigError(f"--set {setting}: {name} is a table, set one of its keys: {name}.KEY=VALUE")
+        raise ConfigError(f"--set {setting}: {name} is a table; set one of its keys: {name}.KEY=VALUE")
     config[name] = value
 
 
@@ -178,7 +165,7 @@ def _refuse_unknown_keys(config: dict[str, Any]) -> None:
                 raise ConfigError(f"unknown key '{name[:80]}' ({hint})")
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     config = make_config(parsed)
     for line in referee_checks(Path(config.data)):
         say(line)

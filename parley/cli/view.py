@@ -12,7 +12,7 @@ from pathlib import Path
 from multidict import MultiDict
 from yarl import URL
 
-from parley.base.errors import ConfigError, ParleyError
+from parley.base.errors import ConfigError, explain_unwritable
 from parley.base.text import visible
 from parley.cli.shared import FOLDER, AddParser, newest_run
 from parley.runs import explain_damage
@@ -32,16 +32,18 @@ def add_to(add_parser: AddParser) -> None:
         "path",
         nargs="?",
         metavar="RUN|FOLDER",
-        help="a run file, or a folder of them (default: the folder runs, opened at its newest run)",
+        help="a run file, or a folder of run files (default: runs/, opened at the newest run)",
     )
     parser.add_argument("--example", action="store_true", help="show the real runs that ship with Parley")
     parser.add_argument(
         "--host",
         metavar="ADDRESS",
         default="127.0.0.1",
-        help="address to listen on; any other than loopback requires a token",
+        help="address to listen on; any but loopback requires a token (default: 127.0.0.1)",
     )
-    parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
+    parser.add_argument(
+        "--port", type=int, default=PORT, help=f"port to listen on; 0 picks a free one (default: {PORT})"
+    )
     parser.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser")
     parser.add_argument("--export", metavar="FILE", help="write one self-contained HTML file instead of serving")
     parser.add_argument(
@@ -54,7 +56,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.set_defaults(handler=handle)
 
 
-def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+def handle(parsed: argparse.Namespace) -> int:
     path = Path(parsed.path or FOLDER)
     if parsed.example:
         if parsed.path:
@@ -108,10 +110,8 @@ def _export(run_path: Path, target: Path, where: list[str]) -> int:
     with explain_damage(run_path):
         page = export_page(RunFolder(run_path), OpenRun(run_path), run_path.name, query)
     part = target.with_name(target.name + ".part")
-    try:
+    with explain_unwritable(target):
         part.write_text(page, "utf-8")
         part.replace(target)
-    except OSError as error:
-        raise ParleyError(f"{target} cannot be written: {error.strerror}") from None
     print(visible(f"{target}: {len(page) / 1e6:.1f} MB, opens offline in any browser"))
     return 0

@@ -111,4 +111,7 @@ def explain(error: ValidationError, schema: type[BaseModel]) -> str:
         return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
     if first["type"] == "missing" and key in schema.model_fields:
         return f"{key} is missing: {schema.model_fields[key].description or 'it has no default'}"
-    return f"{key}: {first['msg']}, not {_BRIEF.repr(first['input'])}"
+    given, message = _BRIEF.repr(first["input"]), first["msg"]
+    if message.startswith("Input should be "):
+        return f"{key} must be {message.removeprefix('Input should be ').partition(', unable to')[0]}, got {given}"
+    return f"{key}: {message}, not {given}"

@@ -31,7 +31,7 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     unit = dict(zip(columns, rows[0], strict=True))
     file.check_unit(unit_id)
     unit["facets"] = parse_facets(unit["facets"])
-    unit["messages"] = _messages(file, unit_id)
+    unit["messages"] = read_messages(file, unit_id)
     columns, rows = file.rows(
         "SELECT judge, role, round, subject, metric, value, sampled, text, status FROM verdicts "
         "WHERE unit = ? ORDER BY nth",
@@ -79,7 +79,8 @@ def parse_facets(text: str) -> dict[str, str]:
     }
 
 
-def _messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
+def read_messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
+    """The messages of a unit, each with the calls that it took."""
     columns, rows = file.rows(
         "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected, thought, cut FROM transcript "
         "WHERE unit = ? ORDER BY seq",

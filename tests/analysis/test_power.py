@@ -39,8 +39,8 @@ def test_the_sentence_on_too_few_bases() -> None:
         "11 for a family of 26"
     )
     assert too_few(5).endswith("at least 6 are needed")
-    assert too_few(8, tests=13, noun="scenario") == (
-        "with 8 scenarios the smallest p-value is 0.00781, and the first of 13 tests must reach 0.00385 (Holm): no "
+    assert too_few(8, tests=13) == (
+        "with 8 bases the smallest p-value is 0.00781, and the first of 13 tests must reach 0.00385 (Holm): no "
         "difference can be significant; at least 10 are needed"
     )
     assert too_few(1).startswith("with 1 base the smallest p-value is 1:")

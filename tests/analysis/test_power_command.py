@@ -62,7 +62,7 @@ def test_the_sentence_names_test_and_family(parley: Parley) -> None:
         "Test: sign flips over bases, Holm over 13 tests (MALIBU's pairs of identities within a category), α 0.05."
     )
     assert "t test" not in result.out
-    assert "the chance to show it within ±0.1 points is" in lines[3]
+    assert "the chance to show this within ±0.1 points is" in lines[3]
     assert re.search(r"^ 40 +400 ", result.out, re.M), "a table with other numbers of bases"
     assert "one test, α 0.05" in parley("power", "--bases", "20", "--tests", "1").out
 
@@ -74,20 +74,19 @@ def test_the_older_flags_for_standard_deviations(parley: Parley) -> None:
     assert (plan["scenarios"], plan["sd"], plan["icc"]) == (122, pytest.approx(1.7), pytest.approx(0.3))
     assert plan["design_effect"] == pytest.approx(1.9)
     assert plan["sd_of_base"] == pytest.approx(1.7 * math.sqrt(1.9 / 4))
-    scenarios = parley("power", "--scenarios", "122", *flags[:-4], "--tests", "1", "--json").json
-    assert scenarios["effect"] == pytest.approx(0.3, abs=0.002)
+    assert parley("power", "--bases", "122", *flags, "--json").json["effect"] == pytest.approx(0.3, abs=0.002)
 
 
 # Too few
 
 
-def test_five_scenarios_find_nothing(parley: Parley) -> None:
-    result = parley("power", "--scenarios", "5")
+def test_five_bases_find_nothing(parley: Parley) -> None:
+    result = parley("power", "--bases", "5")
     assert result.out.startswith(
-        "With 5 scenarios the smallest p-value is 0.0625: no difference can be significant; at least 6 are needed, 10 "
+        "With 5 bases the smallest p-value is 0.0625: no difference can be significant; at least 6 are needed, 10 "
         "for a family of 13.\n"
     )
-    plan = parley("power", "--scenarios", "5", "--json").json
+    plan = parley("power", "--bases", "5", "--json").json
     assert (plan["effect"], plan["power"]) == (None, 0)
     assert parley("power", "--bases", "5", "--effect", "3", "--json").json["power"] == 0
 
@@ -169,7 +168,6 @@ def test_runs_that_are_not_pilots(parley: Parley) -> None:
     ("arguments", "words"),
     [
         ("", "give --effect"),
-        ("--scenarios 99999999999999999999", "--scenarios must be at most 1,000,000,000"),
         ("--bases 99999999999999999999", "--bases must be at most 1,000,000,000"),
         ("--effect 0.3 --judges 99999999999999999999", "--judges must be at most 1,000,000,000"),
         ("--effect 0.3 --alpha 2", "alpha must lie between 0 and 1"),
@@ -185,13 +183,11 @@ def test_runs_that_are_not_pilots(parley: Parley) -> None:
         ("--bases 20 --sd 0", "sd must be above 0"),
         ("--bases 20 --icc 1.5", "icc must lie between 0 and 1"),
         ("--bases 20 --sd-base -1", "standard deviations must be at least 0"),
-        ("--bases 20 --sd-base 0 --sd-scenario 0 --sd-residual 0", "one of them above 0"),
+        ("--bases 20 --sd-base 0 --sd-scenario 0 --sd-residual 0", "at least one of them above 0"),
         ("--bases 20 --sd 1 --sd-residual 1", "one pair or the other"),
-        ("--bases 20 --scenarios 5", "give one or the other"),
-        ("--per-base 2 --scenarios 5", "give one or the other"),
-        ("--bases 20 --model sim/judge", "give --from RUN"),
-        ("--from x.sqlite --judges 2", "--judges has no effect with --from"),
-        ("--from x.sqlite --sd-base 2", "--sd-base has no effect with --from"),
+        ("--bases 20 --model sim/judge", "--model needs --from RUN"),
+        ("--from x.sqlite --judges 2", "leave out --judges: --from takes it from the run"),
+        ("--from x.sqlite --sd-base 2", "leave out --sd-base: --from takes it from the run"),
     ],
 )
 def test_one_line_on_what_cannot_be_planned(parley: Parley, arguments: str, words: str) -> None:

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, get_args
 
 import psutil
 
-from parley.cli.early import STOPPED_IN_TIME
+from parley.cli.signals import STOPPED_IN_TIME
 from tests.conftest import File
 
 Way = Literal["SIGTERM", "SIGUSR1", "wall time", "SIGTERM after a worker was killed"]

@@ -76,15 +76,11 @@ def all_commands() -> tuple[Command, ...]:
             commands += [
                 Command(("run", study), tuple(parser_of(study, everything=True)._actions)) for study in STUDIES
             ]
-        elif name == "score":
-            for verb in COMMANDS[name].verbs:
-                parser = argparse.ArgumentParser()
-                add_commands(parser.add_subparsers(), COMMANDS, [name, verb])
-                commands += [command for command in walk((), parser) if command.words == (name, verb)]
-        else:
+            continue
+        for words in [(name, verb) for verb in COMMANDS[name].verbs] or [(name,)]:  # flags are added as they are typed
             parser = argparse.ArgumentParser()
-            add_commands(parser.add_subparsers(), COMMANDS, [name])
-            commands += [command for command in walk((), parser) if command.words[0] == name]
+            add_commands(parser.add_subparsers(), COMMANDS, words)
+            commands += [command for command in walk((), parser) if command.words == words]
     return tuple(commands)
 
 

@@ -87,6 +87,10 @@ def test_a_list_is_written_and_can_be_debated(speaker: Any, capsys: pytest.Captu
     before = len(speaker.asked)
     assert main(command) == 0, "the same command goes on, and finds all done"
     assert len(speaker.asked) == before
+    edited = Path("mine.txt").read_text("utf-8") + "Should dogs be allowed on trams?\n"
+    Path("mine.txt").write_text(edited, "utf-8")
+    assert main(command) == 2, "what the user edited is not written over"
+    assert Path("mine.txt").read_text("utf-8") == edited
 
 
 def test_a_writer_who_repeats_itself_leaves_the_list_short_and_says_so(

@@ -148,7 +148,7 @@ def test_a_run_begun_without_a_plan_resumes_and_gets_none(parley: Parley, place:
     words = make_report([Path("a.sqlite")], draws=20).words
     assert sum("No analysis plan was stored when the run began" in line for line in words) == 1
     result = parley("show", "a.sqlite", "--plan")
-    assert (result.status, result.out) == (1, "no analysis plan was stored when this run began\n")
+    assert (result.status, result.out) == (1, "this run began without an analysis plan\n")
 
 
 def test_the_margin_is_in_the_plan_and_in_the_config(parley: Parley, done: Path) -> None:
@@ -207,7 +207,7 @@ def test_a_plan_that_was_changed_is_noticed_and_not_used(parley: Parley, done: P
     assert "analysis_plan" not in report.data()
     result = parley("show", "a.sqlite", "--plan")
     assert result.status == 1
-    assert "not the hash of this plan, which was changed" in result.out
+    assert "is not the hash of this plan: it was changed" in result.out
 
 
 def test_a_plan_of_any_shape_does_not_stop_a_report(parley: Parley, done: Path) -> None:

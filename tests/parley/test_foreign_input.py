@@ -54,8 +54,8 @@ def test_a_report_of_a_folder(parley: Parley) -> None:
     one_line(parley("report", "."), 2, "there is no run file .", "is a folder")
 
 
-@pytest.mark.parametrize("flag", ["--scenarios", "--judges"])
-def test_more_scenarios_than_there_are_people(parley: Parley, flag: str) -> None:
+@pytest.mark.parametrize("flag", ["--tests", "--judges"])
+def test_more_judges_than_there_are_people(parley: Parley, flag: str) -> None:
     one_line(parley("power", "--effect", "0.5", flag, "99999999999999999999"), 2, flag, "at most 1,000,000,000")
 
 

@@ -76,7 +76,6 @@ def test_keep_keeps_both_and_the_folder_lists_one(parley: Callable[..., Any], ru
     "command",
     [
         ("report", "{}", "--json", "--draws", "50"),
-        ("show", "{}", "--list"),
         ("show",),
         ("export", "{}", "--format", "transcripts", "--to", "whole.jsonl", "--force"),
         ("compare", "{}", "{}", "--json"),

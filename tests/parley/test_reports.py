@@ -375,7 +375,7 @@ def test_a_table_is_never_cut_without_saying_so(width: int) -> None:
     import pandas as pd
     from rich.console import Console
 
-    from parley.cli.report import plain_table
+    from parley.cli.tables import plain_table
 
     frame = pd.DataFrame(
         {

@@ -97,7 +97,7 @@ def test_a_prompt_that_many_share_does_not_lose_their_verdicts(
     result = parley("salvage", run)
     assert result.status == 1
     assert "108 units copied, 0 lost" in result.out
-    assert "12 units among them lack a text of their prompts, which could not be read" in result.out
+    assert "12 copied units lack part of a prompt, which could not be read" in result.out
     new = run_file("a.salvaged.sqlite")
     assert new.story()["verdicts"] == story["verdicts"]
     new.check()
@@ -110,7 +110,8 @@ def test_what_was_lost_is_run_again(parley: Callable[..., Any], run: Path, run_f
     result = parley("salvage", run, "--to", "b.sqlite")
     assert (result.status, result.err) == (1, "")
     assert result.out == (
-        "107 units copied, 1 lost: b.sqlite\nto run what was lost: the command that made the run, with --out b.sqlite\n"
+        "107 units copied, 1 lost: b.sqlite\n"
+        "to run the lost units again, add --out b.sqlite to the command that made the run\n"
     )
     assert parley(*RUN, "--out", "b.sqlite").status == 0
     run_file("b.sqlite").check()

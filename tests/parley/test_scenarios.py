@@ -162,7 +162,7 @@ def test_what_is_shipped_is_fit_to_measure_with(
         told_apart, p = giveaways["told_apart"], giveaways["p"]
         assert (giveaways["pairs"], giveaways["groups"], giveaways["grouped_by"]) == (count, bases, "base")
         assert result.out.startswith(f"{told_apart:g} of {count} pairs told apart by their words and length (chance ")
-        assert f"p = {p:.2g} over {bases} bases)\nmost telling, times in response 1:2: " in result.out
+        assert f"p = {p:.2g} over {bases} bases)\nmost telling words, uses in response 1:2: " in result.out
 
 
 def test_responses_that_give_themselves_away_are_a_finding(parley: Callable[..., Any], place: Path) -> None:
@@ -176,7 +176,7 @@ def test_responses_that_give_themselves_away_are_a_finding(parley: Callable[...,
 
     assert (result.status, result.err) == (1, "")
     assert result.out.startswith("malibu-2: more than 60% of 40 pairs are told apart; swap the two responses of about ")
-    assert "most telling, times in response 1:2: thus 0:40, " in result.out
+    assert "most telling words, uses in response 1:2: thus 0:40, " in result.out
     as_json = parley("scenarios", "validate", "habit.toml", "--json").json
     assert [row["scenario"] for row in as_json["findings"]] == ["malibu-2"]
     assert as_json["giveaways"]["told_apart"] > 30
@@ -187,11 +187,11 @@ def test_without_numpy_the_other_checks_are_made(parley: Callable[..., Any], mon
     monkeypatch.setitem(sys.modules, "numpy", None)
     monkeypatch.delitem(sys.modules, "parley.scenarios.giveaways", raising=False)
 
-    result = parley("scenarios", "validate", "full")
+    result = parley("scenarios", "validate", "quick")
 
     assert (result.status, result.err) == (0, "")
-    assert result.out.startswith("the wordings were not compared: that needs numpy: pip install ")
-    assert parley("scenarios", "validate", "full", "--json").json["giveaways"] is None
+    assert result.out.startswith("the wordings were not compared, which needs numpy: pip install ")
+    assert parley("scenarios", "validate", "quick", "--json").json["giveaways"] is None
 
 
 def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[..., Any], place: Path) -> None:
@@ -254,12 +254,15 @@ def test_a_wrong_argument_gives_one_line(
     assert words in result.err
 
 
-@pytest.mark.parametrize("arguments", [(), ("paint",), ("show",), ("validate",)])
-def test_an_unknown_command_prints_the_usage(parley: Callable[..., Any], arguments: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [((), "are required: KIND"), (("paint",), "there is no command 'paint'"), (("show",), "are required: id")],
+)
+def test_a_missing_or_unknown_word_is_named(parley: Callable[..., Any], arguments: tuple[str, ...], words: str) -> None:
     result = parley("scenarios", *arguments)
-
     assert (result.status, result.out) == (2, "")
-    assert "usage: parley" in result.err
+    (line,) = result.complaints
+    assert words in line
 
 
 # wordings of silent ballots

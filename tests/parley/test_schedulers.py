@@ -235,7 +235,7 @@ def test_a_signal_while_packages_are_loaded(command: str, status: int) -> None:
     """A job that is stopped in its first seconds is tried again like any other; nothing else changes its status."""
     program = (
         "import os, signal\nimport parley.cli\n"
-        "parley.cli._dispatch = lambda arguments: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "parley.cli.parse = lambda arguments: os.kill(os.getpid(), signal.SIGTERM)\n"
         f"parley.cli.main(['{command}'])"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -58,7 +58,7 @@ def test_your_own_groups_and_the_table(parley: Callable[..., Any]) -> None:
     assert max(map(len, result.out.splitlines())) <= 80
     assert "who: women" in result.out
     assert "language:" in result.out
-    assert "At 0.1: 0.0%" in result.out
+    assert "A threshold of 0.1 misses 0.0%" in result.out
 
 
 def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> None:
@@ -75,9 +75,9 @@ def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> 
     [
         (("--label", "none"), "a.jsonl: no row has a field 'none'"),
         (("--group", "none"), "a.jsonl: no row has a field 'none'"),
-        (("--scorer", "embedded"), "a calibration is of one scorer"),
+        (("--scorer", "embedded"), "only one scorer can be calibrated at a time"),
         (("--miss-rate", "0.01"), "a.jsonl: 20 texts are too few for a rate of 0.01"),
-        (("--out", "gone/mine.toml"), "gone/mine.toml: No such file or directory"),
+        (("--out", "gone/mine.toml"), "gone/mine.toml cannot be written: No such file or directory"),
     ],
 )
 def test_a_wrong_argument_gives_one_line(parley: Callable[..., Any], more: tuple[str, ...], message: str) -> None:

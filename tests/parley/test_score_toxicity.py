@@ -104,7 +104,7 @@ def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPa
         ("a.txt", "fine", ("--scorer", "nobody"), "unknown scorer 'nobody'"),
         ("a.txt", "fine", ("--scorer", "embedded", "--scorer", "embedded"), "named twice"),
         ("a.txt", "fine", ("--scorer", "openai-moderation"), "OPENAI_API_KEY"),
-        ("a.txt", "fine", ("--out", "gone/out.jsonl"), "gone/out.jsonl: No such file"),
+        ("a.txt", "fine", ("--out", "gone/out.jsonl"), "gone/out.jsonl cannot be written: No such file"),
     ],
 )
 def test_bad_input_gives_one_line(parley: Callable[..., Any], name: str, content: str, more: Any, message: str) -> None:

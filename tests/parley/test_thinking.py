@@ -91,10 +91,10 @@ def test_cut_replies_are_counted_shown_and_cautioned(parley: Parley, server: Any
         [(cut,)] = db.execute("SELECT count(*) FROM messages WHERE cut").fetchall()
         assert db.execute("SELECT DISTINCT parse_status FROM messages WHERE cut").fetchall() == [("cut",)]
     assert cut == 18, "nine units of two rounds"
-    assert "18 replies were cut at the limit of tokens" in result.out
+    assert "18 replies were cut off at the token limit" in result.out
     assert " · cut" in parley("show", "a.sqlite").out
     report = " ".join(parley("report", "a.sqlite", "--no-files", "--all", "--draws", "20").out.split())
-    assert "18 of 72 replies (25%) reached the limit of tokens and were cut there: raise --max-tokens" in report
+    assert "18 of 72 replies (25%) reached the token limit and were cut off: raise --max-tokens" in report
 
 
 def test_a_temperature_that_the_model_does_not_accept(

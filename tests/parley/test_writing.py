@@ -184,7 +184,7 @@ def test_a_derivation_stopped_before_anything_was_accepted(
 
     assert result.status == 1
     assert result.complaints[0] == "parley: stopped: the budget of 2 calls is spent"
-    assert "nothing was accepted, so no suite was written; parley show runs/malibu-derive-author-" in result.err
+    assert "nothing was accepted, so no file was written; parley show runs/malibu-derive-author-" in result.err
     assert not (place / "bases-derived.toml").exists()
 
     assert parley(*derive).status == 0
@@ -216,7 +216,7 @@ def test_derive_with_nothing_accepted(parley: Callable[..., Any], author: Any, p
 
     assert result.status == 1
     assert len(result.complaints) == 1
-    assert "nothing was accepted, so no suite was written" in result.complaints[0]
+    assert "nothing was accepted, so no file was written" in result.complaints[0]
     assert not (place / "bases-derived.toml").exists()
 
 
@@ -235,15 +235,15 @@ def test_respond_with_nothing_accepted(parley: Callable[..., Any], author: Any) 
     [
         (("derive", "plumbing"), "there is no base 'plumbing' in malibu-2 (known: astronomy, "),
         (("derive", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
-        (("derive", "fitness", "--count", "0"), "count: Input should be greater than or equal to 1, not '0'"),
-        (("derive", "--to", "new.yaml"), "new.yaml: the name of a suite file must end in .toml"),
-        (("derive", "--budget-calls", "-1"), "budget_calls: Input should be greater than or equal to 0"),
+        (("derive", "fitness", "--count", "0"), "count must be greater than or equal to 1, got '0'"),
+        (("derive", "--to", "new.yaml"), "new.yaml: the file's name must end in .toml"),
+        (("derive", "--budget-calls", "-1"), "budget_calls must be greater than or equal to 0"),
         (("derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
         (("derive", "--model", "openai/gpt-4o-mini"), "openai/gpt-4o-mini needs a key: set OPENAI_API_KEY"),
         (("respond", "none.toml"), "none.toml: No such file or directory"),
         (("respond", "bare.toml", "--scenarios", "gym"), "unknown scenario or base 'gym': not among the 2 of bare"),
-        (("respond", "bare.toml", "--tries", "0"), "tries: Input should be greater than or equal to 1"),
-        (("respond", "bare.toml", "--to", "new"), "new: the name of a suite file must end in .toml"),
+        (("respond", "bare.toml", "--tries", "0"), "tries must be greater than or equal to 1"),
+        (("respond", "bare.toml", "--to", "new"), "new: the file's name must end in .toml"),
     ],
 )
 def test_a_wrong_argument_gives_one_line(

@@ -50,9 +50,9 @@ def test_the_command_line_stands_over_the_file(tmp_path: Path) -> None:
         ("beta=1", "unknown key 'beta' (did you mean 'rl.beta'?)"),
         ("rll.beta=1", "unknown key 'rll.beta' (did you mean 'rl.beta'?)"),
         ("xyzxyz=1", "unknown key 'xyzxyz' (`parley train --help-all` lists all keys)"),
-        ("rl.beta=much", "rl.beta: Input should be a valid number, unable to parse string as a number, not 'much'"),
-        ("evaluate.judges=sim/judge", "evaluate.judges: Input should be a valid list, not 'sim/judge'"),
-        ("rl=3", "--set rl=3: rl is a table, set one of its keys: rl.KEY=VALUE"),
+        ("rl.beta=much", "rl.beta must be a valid number, got 'much'"),
+        ("evaluate.judges=sim/judge", "evaluate.judges must be a valid list, got 'sim/judge'"),
+        ("rl=3", "--set rl=3: rl is a table; set one of its keys: rl.KEY=VALUE"),
         ("data.x=3", "--set data.x=3: data is not a table"),
         ("seed", "--set seed: expected KEY=VALUE, such as rl.beta=0.1"),
         (".seed=1", "--set .seed=1: expected KEY=VALUE, such as rl.beta=0.1"),
@@ -80,5 +80,5 @@ def test_help_names_the_stages_and_where_the_keys_are(parley: Callable[..., Any]
     result = parley("train", "sft", "--help")
     assert result.status == 0
     assert "  reward    train the reward model on pairs" in result.out
-    assert "docs/training.md; --help-all" in result.out
+    assert "docs/training.md explains the keys; --help-all" in result.out
     assert "--rl-" not in result.out
