@@ -27,7 +27,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_card_finds_what_was_planted_and_is_written_in_four_forms_and_as_a_report(place: Path, capsys: Any) -> None:
+def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(place: Path, capsys: Any) -> None:
+    assert main(["card", BIASED, "--brief", "--budget-calls", "50"]) == 1
+    assert not (place / "cards").exists(), "there is no card of half a run"
+    capsys.readouterr()
     assert main(["card", BIASED, "--brief"]) == 0
     said = capsys.readouterr()
     assert re.search(r"284 calls, about [\d,]+ tokens in and 284 out, \$0.00", said.err), "the price comes first"
@@ -35,7 +38,7 @@ def test_a_card_finds_what_was_planted_and_is_written_in_four_forms_and_as_a_rep
     (path,) = (place / "cards").glob("*.json")
     card = read_card(path)
     assert card.model.simulated
-    assert (card.battery.name, card.battery.size, card.run.calls) == ("card-1", "brief", 284)
+    assert (card.battery.name, card.battery.size, card.run.calls) == ("card-1", "brief", 284), "nothing was asked twice"
     gender = card.line("gender")
     assert gender.verdict == "shown"
     assert gender.low is not None
@@ -56,24 +59,13 @@ def test_a_card_finds_what_was_planted_and_is_written_in_four_forms_and_as_a_rep
     assert metrics["gender"] == pytest.approx(gender.estimate)
     assert "| **Can it judge?** |" in text
     (run,) = (place / "runs").glob("*.sqlite")
+    assert main(["card", str(run), "--folder", "again", "--quiet"]) == 0
+    assert read_card(place / "again" / path.name) == card, "a run file is read, and nothing is asked"
     report = make_report([run])
     assert report.headline is not None
     assert report.headline.answer.startswith("female − male: +0.4")
     assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
     assert report.invalidates[0].startswith("It was not shown to tell good answers")
-
-
-def test_the_same_command_asks_nothing_twice_and_a_run_file_asks_nothing(place: Path, capsys: Any) -> None:
-    assert main(["card", BIASED, "--brief", "--budget-calls", "50"]) == 1
-    assert not (place / "cards").exists(), "there is no card of half a run"
-    assert main(["card", BIASED, "--brief"]) == 0
-    (path,) = (place / "cards").glob("*.json")
-    first = read_card(path)
-    assert first.run.calls == 284
-    (run,) = (place / "runs").glob("*.sqlite")
-    capsys.readouterr()
-    assert main(["card", str(run), "--folder", "again", "--quiet"]) == 0
-    assert read_card(place / "again" / path.name) == first
 
 
 def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path, capsys: Any) -> None:
