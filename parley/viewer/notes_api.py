@@ -57,8 +57,6 @@ class NoteWithdrawal(BaseModel, extra="forbid", frozen=True):
 
 class NewDraw(BaseModel, extra="forbid", frozen=True):
     count: int = Field(50, ge=1, le=1000)
-    seed: Int64 | None = None
-    """The seed; by default the number of draws so far, so that each draw differs."""
     kind: Literal["random", "sorted"] = "random"
     floor: float = Field(1.0, gt=0, le=1)
     scores: bool = False
@@ -158,7 +156,7 @@ async def add_draw(request: web.Request) -> web.Response:
 
     def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
-            number = len(run.notes.draws()) if new.seed is None else new.seed
+            number = len(run.notes.draws())  # so that each draw differs
             settings = DrawSettings(
                 count=new.count,
                 seed=seed_from("labelling", number, file.info().get("plan")),

@@ -1,4 +1,4 @@
-"""Target: requests to a running viewer, generated from its OpenAPI description and then mutated."""
+"""Target: requests to a running viewer, generated from what it answers and then mutated."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from urllib.parse import quote_from_bytes, urlsplit
 
 from hypothesis import strategies as st
 
-from parley.viewer.openapi import openapi_description
 from parley.viewer.server import serve
 from tests.fuzz.checking import Rejected, Target
 from tests.fuzz.strategies import ODD, VALUES, as_json, choose, edited_bytes, edited_text, edited_tree, often
+from tests.fuzz.viewer_api import operations
 
 
 class RawRequest(NamedTuple):
@@ -65,26 +65,22 @@ def text_of(value: Any) -> str:
 
 def edited_requests(known: Sequence[str]) -> st.SearchStrategy[RawRequest]:
     """`known` are values that the viewer accepts; the first is the name of a run."""
-    paths = openapi_description()["paths"]
+    known_operations = operations()
 
     @st.composite
     def generate(draw: st.DrawFn) -> RawRequest:
-        path, operations = choose(draw, list(paths.items()))
-        method, operation = choose(draw, list(operations.items()))
+        operation = choose(draw, known_operations)
         query = []
-        for parameter in operation["parameters"]:
-            if often(draw, 95 if parameter["required"] else 25):
-                name = parameter["name"]
-                value = (
-                    known[0]
-                    if name in ("run", "with") and often(draw, 85)
-                    else value_of(draw, parameter["schema"], known)
-                )
+        for parameter, schema in operation.query.items():
+            name = parameter.removesuffix("?")
+            if often(draw, 95 if name == parameter else 25):
+                is_run = name in ("run", "with") and often(draw, 85)
+                value = known[0] if is_run else value_of(draw, schema, known)
                 query.append(f"{name}={quote_from_bytes(text_of(value).encode('utf-8', 'surrogatepass'))}")
         body, headers = b"", []
-        if method == "post":
-            fields = operation["requestBody"]["content"]["application/json"]["schema"]["properties"]
-            fields_sent = {name: value_of(draw, kind, known[1:]) for name, kind in fields.items() if often(draw, 80)}
+        if operation.body:
+            fields = operation.body.items()
+            fields_sent = {name: value_of(draw, kind, known[1:]) for name, kind in fields if often(draw, 80)}
             sent = draw(edited_tree([fields_sent])) if often(draw, 30) else fields_sent
             body = as_json(sent).encode("utf-8", "surrogatepass")
             body = draw(edited_bytes([body])) if often(draw, 10) else body
@@ -101,10 +97,10 @@ def edited_requests(known: Sequence[str]) -> st.SearchStrategy[RawRequest]:
             usual = ["127.0.0.1:1", "http://evil.example", "parley_view=x", "cross-site", "7", "[::1"]
             value = draw(edited_text(usual))[:3000]
             headers.append((name, value.encode("utf-8", "surrogatepass").replace(b"\n", b"").replace(b"\r", b"")))
-        line = f"{path}?{'&'.join(query)}"
+        line = f"{operation.path}?{'&'.join(query)}"
         if often(draw, 10):
             line = draw(edited_text([line]))[:6000].replace("\n", "").replace("\r", "").replace(" ", "")
-        return RawRequest(method.upper(), line or "/", tuple(headers), body)
+        return RawRequest(operation.method, line or "/", tuple(headers), body)
 
     return generate()
 

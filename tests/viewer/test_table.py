@@ -23,7 +23,6 @@ from parley.runs import Record, RunFile
 from parley.runs.notes import Answer, Item
 from parley.runs.reading import template_fields
 from parley.runs.studies import measures_of
-from parley.viewer import bitmaps
 from parley.viewer.compare import match_by_facet
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 from parley.viewer.index import SearchIndex, fts_query
@@ -155,29 +154,19 @@ def test_the_index_grows_with_the_run_and_is_cleared_for_another_run_at_the_same
     assert fresh.search("marmalade", include_prompts=False) == []
 
 
-def test_an_index_of_another_format_is_rebuilt(tmp_path, build):
-    path = tmp_path / "old.sqlite"
-    build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", "marmalade")])])
-    old = SearchIndex(path)
-    assert list(old.update())
-    with closing(sqlite3.connect(old.path)) as db:
-        db.execute("PRAGMA user_version = 0")
-    new = SearchIndex(path)
-    assert [position for batch in new.update() for position, _, _ in batch] == [0]
-    assert new.search("marmalade", include_prompts=False) == [0]
-
-
 @pytest.mark.parametrize(
-    "damage", [(b"CREATE TABLE about", b"CREATE TABL\xff about"), (b"CREATE TABLE figures", b"CREATE TABLX figures")]
+    "damage",
+    [None, (b"CREATE TABLE about", b"CREATE TABL\xff about"), (b"CREATE TABLE figures", b"CREATE TABLX figures")],
 )
-def test_a_damaged_index_is_rebuilt(tmp_path, build, damage):
+def test_an_index_that_is_damaged_or_of_another_format_is_rebuilt(tmp_path, build, damage):
     path = tmp_path / "a.sqlite"
     build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", "marmalade")])])
     old = SearchIndex(path)
     assert list(old.update())
     with closing(sqlite3.connect(old.path)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")
-    old.path.write_bytes(old.path.read_bytes().replace(*damage))
+        db.execute("PRAGMA journal_mode = DELETE" if damage else "PRAGMA user_version = 0")
+    if damage:
+        old.path.write_bytes(old.path.read_bytes().replace(*damage))
     new = SearchIndex(path)
     assert [position for batch in new.update() for position, _, _ in batch] == [0]
     assert new.search("marmalade", include_prompts=False) == [0]
@@ -286,15 +275,6 @@ def test_a_large_run_is_indexed_in_a_process_of_its_own(tmp_path, build, open_ru
     page = run.page(UnitQuery(judge="Three", q="marm*"))
     assert [(row["id"], row["flip"]) for row in page["rows"]] == [("p2/s1/o1", "flipped")]
     assert (page["indexed"], page["index_error"]) == (4, "")
-
-
-def test_bitmaps():
-    mask = bitmaps.from_positions([0, 3, 9], 10)
-    assert bitmaps.members(mask, 10) == [0, 3, 9]
-    assert bitmaps.members(mask, 10, [9, 8, 3, 0]) == [9, 3, 0]
-    assert bitmaps.members(mask, 10, start=1, stop=2) == [3]
-    assert [bitmaps.members(mask, 4) for mask in bitmaps.from_codes([1, -1, 0, 1], 2)] == [[2], [0, 3]]
-    assert bitmaps.members(0, 0) == []
 
 
 def test_a_search_of_only_excluded_words_is_empty():
