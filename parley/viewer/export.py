@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -56,8 +57,11 @@ def config_page(file: RunFile) -> dict[str, Any]:
     Their meanings are those of `parley run STUDY --help`; no code of a user's own study is loaded for it.
     """
     study = str(file.info().get("study"))
-    fields = find_study(study).Config.model_fields if study in STUDIES else {}
-    return {**reading.read_config(file), "meanings": {name: field.description for name, field in fields.items()}}
+    meanings: dict[str, str | None] = {}
+    with suppress(ConfigError):  # a study may need a package that is not installed here
+        fields = find_study(study).Config.model_fields if study in STUDIES else {}
+        meanings = {name: field.description for name, field in fields.items()}
+    return {**reading.read_config(file), "meanings": meanings}
 
 
 def export_page(folder: RunFolder, run: OpenRun, name: str, query: UnitQuery) -> str:
