@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-from contextlib import closing
-from sqlite3 import connect
-
 import pytest
-
-from parley.reports import make_report
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -28,22 +21,31 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
     expect(page.locator("ins").first).to_have_text("long")
 
 
-def test_runs_without_a_shared_unit_are_compared_by_what_they_found_about_identities(
-    malibu, shelf, shared_viewer, open_page
-):
-    """Copies whose units have other ids: only the two reports can be put next to each other."""
-    path = shutil.copy(malibu, shelf / "elsewhere.sqlite")
-    with closing(connect(path)) as db:
-        db.execute("DELETE FROM checks")
-        for table, column in (("units", "id"), ("messages", "unit"), ("calls", "unit"), ("verdicts", "unit")):
-            db.execute(f"UPDATE {table} SET {column} = 'x' || {column}")
-        db.commit()
-    page = open_page(shared_viewer + "compare?run=quick.sqlite&with=elsewhere.sqlite")
-    expect(page.locator(".tested .notice", has_text="no unit in common")).to_be_visible()
-    scores = page.get_by_role("region", name="Do scores depend on the identity?")
-    row = scores.get_by_role("row", name=re.compile("female − male"))
-    gap = next(row for row in make_report([malibu]).table("differences").itertuples() if row.metric == "all")
-    expect(row.get_by_role("cell")).to_have_text([f"+{gap.difference:.2f} no interval"] * 2)
+def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(flips, shared_viewer, open_page):
+    def line(label, value, low, high, **units):
+        return {"group": "race", "label": label, "value": value, "low": low, "high": high, "p": None, "units": units}
+
+    def forest(*estimates):
+        plot = {"name": "pairs", "question": "Which identities differ?", "reference": 0, "scale": "points"}
+        return {"forests": [{**plot, "estimates": estimates}], "cautions": []}
+
+    both = {"identity": ["black", "white"]}
+    found = {
+        "flips.sqlite": forest(line("black − white", 0.25, 0.1, 0.4, **both), line("black − asian", 0.5, None, None)),
+        "quick.sqlite": forest(line("black − white", -0.5, None, None, **both)),
+    }
+    page = open_page(shared_viewer + "label?run=flips.sqlite")
+
+    def answer(query, json):
+        page.route(f"**/api/{query}", lambda route: route.fulfill(json=json))
+
+    for name, forests in found.items():
+        answer(f"headline?run={name}", forests)
+    answer("comparison?*", {"unavailable": "the two have no unit in common"})
+    page.goto(shared_viewer + "compare?run=flips.sqlite&with=quick.sqlite")
+    expect(page.locator(".tested .notice")).to_have_text("The two have no unit in common.")
+    rows = page.get_by_role("region", name="Which identities differ?").locator("tbody tr")
+    expect(rows).to_have_text(["race: black − white+0.25 +0.10 to +0.40−0.50 no interval"])
 
 
 def test_two_identities_of_one_run_are_compared(shared_viewer, open_page):

@@ -36,9 +36,9 @@ function waiting({ stage = "", seconds = null, before = 0 } = {}) {
   return h("div", {}, h("p", { class: "muted loading" }, text), h("progress", { "aria-label": "computing the report" }), h("p", { class: "muted" }, "You can read the units in the meantime."));
 }
 
-function words(sentences, plots) {
+function words({ sentences = [], forests = [], cautions: warnings = [], also = [] }) {
   if (!sentences.length) return "";
-  const meanings = wordsOf([...sentences, ...plots.flatMap(({ note, axis, question }) => [note, axis, question])]);
+  const meanings = wordsOf([...sentences, ...warnings, ...also.map(({ answer }) => answer), ...forests.map(({ note }) => note)]);
   return h("section", { class: "words", "aria-label": "In words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line))),
     meanings.map(([word, meaning]) => h("p", { class: "muted" }, h("b", {}, word), `: ${meaning}`)));
 }
@@ -58,6 +58,6 @@ export async function showFindings(box, run) {
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
       h("div", { class: "plots" }, forests.map((plot) => forestPlot(plot, (line) => unitParams(run, line))),
         !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
-      words(sentences, forests)));
+      words(found)));
   return false;
 }
