@@ -193,9 +193,9 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
 
 def check_flags(words: list[str]) -> None:
     """Raise, or exit as argparse does, if a flag does not exist."""
-    parsed, rest = parse(words)
+    parsed = parse(words)
     if parsed.command == "run":
-        parser_of(parsed.study, everything=True).parse_args(rest)
+        parser_of(parsed.study, everything=True).parse_args(parsed.rest)
 
 
 def check_other_program(command: Typed) -> None:
@@ -307,7 +307,8 @@ def every_flag() -> set[str]:
         patch.setattr(
             argparse.ArgumentParser, "parse_known_args", lambda self, *a, **k: (walk(self), real(self, *a, **k))[1]
         )
-        for words in (*([name] for name in COMMANDS), *(["score", kind] for kind in COMMANDS["score"].verbs)):
+        verbs = [[name, verb] for name, command in COMMANDS.items() for verb in command.verbs]
+        for words in (*([name] for name in COMMANDS), *verbs):
             with redirect_stdout(io.StringIO()), suppress(SystemExit):
                 parse([*words, "--help"])
         for study in known_studies():
