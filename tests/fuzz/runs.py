@@ -181,8 +181,7 @@ def show_run(path: Path) -> None:
     for listed in (True, False):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             show.handle(
-                Namespace(run=str(path), unit=None, list=listed, json=False, prompts=True, plan=False, thoughts=True),
-                [],
+                Namespace(run=str(path), unit=None, list=listed, json=False, prompts=True, plan=False, thoughts=True)
             )
         visible(printed.getvalue())
 

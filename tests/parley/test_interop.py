@@ -128,7 +128,7 @@ def test_a_run_is_exported_as_json_lines(parley: Callable[..., Any], place: Path
     assert lines[0]["turns"][-1]["calls"][0]["completion_tokens"] == 3
     again = parley("export", "a.sqlite", "--format", "transcripts", "--to", "a.jsonl")
     assert again.status == 2
-    assert "a.jsonl exists" in again.complaints[0]
+    assert "a.jsonl already exists" in again.complaints[0]
 
 
 @pytest.fixture
