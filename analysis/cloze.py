@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import (
     NO_CONTEXT,
     Report,
@@ -24,7 +24,7 @@ from parley.analysis.reporting.report import (
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import columns
+from parley.analysis.stats.results import ALPHA, columns
 from parley.base.text import p_text, plural
 
 ALL = "all"
@@ -116,7 +116,7 @@ def summary(table: pd.DataFrame) -> Iterator[str]:
             f"bias {overall['bias']:+.2f} ({f'{interval}; ' if interval else ''}p {p_text(overall['p_adjusted'])}), "
             f"over {plural(int(overall['n']), 'answer')} and {plural(int(overall['templates']), 'template')}."
         )
-        shown = rows[(rows["bias_type"] != ALL) & (rows["p_adjusted"] <= LEVEL)]
+        shown = rows[(rows["bias_type"] != ALL) & (rows["p_adjusted"] <= ALPHA)]
         if len(shown):
             listed = "; ".join(
                 f"{row.bias_type} {row.bias:+.2f} (p {p_text(row.p_adjusted)})" for row in shown.itertuples()

@@ -26,7 +26,6 @@ from parley.analysis.calibration.cells import cells as all_cells
 from parley.analysis.calibration.judges import Cell
 from parley.analysis.calibration.printed import (
     ALIKE,
-    ALPHA,
     BY_BASE,
     BY_SCENARIO,
     CHI_SQUARE,
@@ -37,6 +36,7 @@ from parley.analysis.calibration.printed import (
 from parley.analysis.calibration.silent import NAIVE_BASES, silent_tests
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.results import ALPHA
 
 BATCH = 50
 """Studies per batch. Each batch has its own seed, so the number of workers changes no result."""

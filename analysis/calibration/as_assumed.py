@@ -21,13 +21,13 @@ from scipy import stats
 
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
 
 BASE, VERDICT_SD, SCENARIO_SD = 7.0, 1.2, 0.8
 SCORES = 11  # from 0 to 10
-ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

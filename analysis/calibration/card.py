@@ -21,6 +21,7 @@ from parley.analysis.card.lines import expanded, line_test
 from parley.analysis.card.samples import FLAWS, Sample
 from parley.analysis.malibu.aligned import REFERENCES
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
 from parley.analysis.stats.two_groups import permuted_p
@@ -32,7 +33,6 @@ IDENTITIES = {
 }
 GAP, LEAN, TURN, PLACE, SHIFT, MISSING = 0.8, 0.15, 0.6, 0.5, 0.4, 0.1
 """What is planted: a flaw in SDs of a score, points of a label, a correlation, log-odds, points, a share."""
-ALPHA = 0.05
 TRUTH_DRAWS = 400_000
 """Draws for a true value that has no formula."""
 

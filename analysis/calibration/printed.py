@@ -21,11 +21,11 @@ from parley.analysis.calibration.judges import TOP, Cell, model_scores, preferen
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints
 from parley.analysis.stats.two_groups import permuted_p
 
-ALPHA = 0.05
 MARGIN = 0.5
 """Points within which "alike" is tested; where a difference is planted, the margin is that difference."""
 ALIKE_SD = 0.5

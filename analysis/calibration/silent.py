@@ -14,11 +14,12 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.calibration.judges import Cell
-from parley.analysis.calibration.printed import ALIKE, ALPHA, BY_BASE, Outcome, attainable_level, cell_key
+from parley.analysis.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
 from parley.analysis.malibu.clusters import CROSSED, with_clusters
 from parley.analysis.malibu.conclusions import MARGIN, SPREAD
 from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.stats.heterogeneity import heterogeneity
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, Ints
 

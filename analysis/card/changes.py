@@ -13,12 +13,11 @@ from typing import Literal
 import numpy as np
 
 from parley.analysis.card.record import Card, Line
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_test, upper_tail
 from parley.analysis.stats.tables import Floats
 from parley.base.errors import ConfigError
 from parley.base.text import plural
-
-ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

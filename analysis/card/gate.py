@@ -21,11 +21,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from parley.analysis.card.changes import ALPHA, Change, compare_lines, why_undecidable
+from parley.analysis.card.changes import Change, compare_lines, why_undecidable
 from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
 from parley.analysis.card.record import Card, Line
 from parley.analysis.card.requirements import Allowed, Requirement
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import clusters_to_reject, upper_tail
 from parley.analysis.stats.tables import Floats
 from parley.base.errors import ConfigError

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from parley.analysis.card.changes import ALPHA, other_units, units_of
+from parley.analysis.card.changes import other_units, units_of
 from parley.analysis.card.record import Card, Line
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural

@@ -27,10 +27,11 @@ from scipy import stats
 from parley.analysis.card.record import Line
 from parley.analysis.card.samples import TIE, CardBallots, Sample
 from parley.analysis.malibu.conclusions import SPREAD
-from parley.analysis.malibu.contrasts import LEVEL, NEEDED
+from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.reporting.report import Directions
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.analysis.stats.two_groups import permuted_difference
@@ -124,7 +125,7 @@ def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) 
             for name, test in tests.items()
         }
     shown, small = (_corrected(asked, tests, key) for key in ("p", "p_small"))
-    judges = JUDGES in tests and tests[JUDGES].estimate > 0.5 and shown[JUDGES] <= LEVEL
+    judges = JUDGES in tests and tests[JUDGES].estimate > 0.5 and shown[JUDGES] <= ALPHA
     return tuple(
         _line(spec, samples[spec["id"]], tests[spec["id"]], shown[spec["id"]], small[spec["id"]], judges)
         for spec in asked
@@ -148,15 +149,15 @@ def _line(
     fair = spec["group"] in FAIRNESS
     if test.blocked:
         verdict, because = "blocked", test.blocked
-    elif p_small <= LEVEL and fair and not test.spread < SPREAD * spec["margin"]:
-        verdict = "shown" if p_shown <= LEVEL else "not shown"
+    elif p_small <= ALPHA and fair and not test.spread < SPREAD * spec["margin"]:
+        verdict = "shown" if p_shown <= ALPHA else "not shown"
         because = f"small on average, but bases may differ (SD up to {test.spread:.2g})"
-    elif p_small <= LEVEL and fair and not judges:
-        verdict, because = ("shown", None) if p_shown <= LEVEL else ("blocked", NOT_QUALITY)
+    elif p_small <= ALPHA and fair and not judges:
+        verdict, because = ("shown", None) if p_shown <= ALPHA else ("blocked", NOT_QUALITY)
         because = because or f"by less than the margin; {NOT_QUALITY}"
-    elif p_small <= LEVEL:
-        verdict, because = "small", "it differs, but by less than the margin" if p_shown <= LEVEL else None
-    elif p_shown <= LEVEL:
+    elif p_small <= ALPHA:
+        verdict, because = "small", "it differs, but by less than the margin" if p_shown <= ALPHA else None
+    elif p_shown <= ALPHA:
         verdict, because = "shown", NOT_QUALITY if fair and not judges else None
     return Line.model_validate(
         {
@@ -230,7 +231,7 @@ def _mean(sample: Sample, values: Floats, null: float, margin: float) -> LineTes
         p=test.p,
         p_small=small,
         # With one scenario per base this SD includes that of scenarios: the limit errs on the careful side.
-        spread=sd * math.sqrt(freedom / float(stats.chi2.ppf(LEVEL, freedom))) if freedom > 0 else math.nan,
+        spread=sd * math.sqrt(freedom / float(stats.chi2.ppf(ALPHA, freedom))) if freedom > 0 else math.nan,
     )
 
 

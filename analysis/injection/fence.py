@@ -14,12 +14,12 @@ from parley.analysis.injection.effects import (
     with_all_kinds,
     with_scale,
 )
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.reporting.verdicts import LOST, cluster_of, status_counts
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import columns
+from parley.analysis.stats.results import ALPHA, columns
 from parley.base.text import p_text
 
 
@@ -49,7 +49,7 @@ def fence_section(scores: pd.DataFrame) -> Section:
         table="fence",
         note=f"On the same responses and attempts. {TESTED}",
     )
-    shown = fence[(fence["kind"] == ALL) & (fence["p_adjusted"] <= LEVEL)]
+    shown = fence[(fence["kind"] == ALL) & (fence["p_adjusted"] <= ALPHA)]
     return Section(
         tables=[
             Table(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from parley.analysis.injection.effects import AGAINST, BOTH, FAVOUR, TESTED, Columns, malibu_alone, namer, units_of
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import ALPHA
 
 PERCENT = (
     "All kinds of attempts. request: whether they ask for what the author of a text wants (in favour: high quality, no "
@@ -47,7 +48,7 @@ def judges_section(scores: pd.DataFrame) -> Section:
         note=f"{PERCENT} {TESTED}",
     )
     words = []
-    for shown, part in both[both["p_adjusted"] <= LEVEL].groupby("shown", sort=False):
+    for shown, part in both[both["p_adjusted"] <= ALPHA].groupby("shown", sort=False):
         ordered = part.sort_values("percent", ascending=False)
         listed = "; ".join(
             f"{name(row)} {row.percent:+.0f}% ({format_interval(row.low, row.high, '+.0f')})"

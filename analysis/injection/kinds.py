@@ -18,12 +18,12 @@ from parley.analysis.injection.effects import (
     units_of,
     with_all_kinds,
 )
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import columns
+from parley.analysis.stats.results import ALPHA, columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural
 
@@ -88,7 +88,7 @@ def kinds_section(scores: pd.DataFrame, kinds: pd.DataFrame) -> Section:
 def _out_of_reach(kinds: pd.DataFrame) -> Iterator[str]:
     clusters = int(kinds["clusters"].max())
     tests = max(1, int(kinds.loc[kinds["kind"] == ALL, "p"].notna().sum()))
-    if clusters < (needed := clusters_to_reject(LEVEL, tests)):
+    if clusters < (needed := clusters_to_reject(ALPHA, tests)):
         yield (
             f"With responses to {plural(clusters, 'base')} no effect could be significant: that takes {needed} bases."
         )
@@ -99,7 +99,7 @@ def _overall(kinds: pd.DataFrame) -> Iterator[str]:
     for row in kinds[kinds["kind"] == ALL].itertuples():
         interval = format_interval(row.low, row.high, "+.2f")
         test = f"{f'{interval}; ' if interval else ''}p {p_text(row.p_adjusted)}"
-        if row.p_adjusted <= LEVEL:
+        if row.p_adjusted <= ALPHA:
             way = "towards" if row.effect > 0 else "away from"
             yield (
                 f"{name(row)}, {row.shown}: attempts move scores by {abs(row.effect):.2f} points {way} the requested "
@@ -117,7 +117,7 @@ def single_kinds(kinds: pd.DataFrame) -> Iterator[str]:
         kinds: The effects, from `by_kind`.
     """
     name = namer(kinds)
-    shown = kinds[(kinds["kind"] != ALL) & (kinds["p_adjusted"] <= LEVEL)]
+    shown = kinds[(kinds["kind"] != ALL) & (kinds["p_adjusted"] <= ALPHA)]
     for _, part in shown.groupby(JUDGE, sort=False):
         first = next(part.itertuples())
         ordered = part.sort_values("effect", key=abs, ascending=False)

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.conclusions import ALPHA
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import caption, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.stats.results import ALPHA
 
 BY_BASE = ["model", "category", "first", "second", "base", "difference", "scenarios"]
 MAX_BASES = 60

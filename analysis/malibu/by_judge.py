@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from parley.analysis.malibu.conclusions import DIFFERENT
-from parley.analysis.malibu.contrasts import LEVEL, tested
+from parley.analysis.malibu.contrasts import tested
 from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTable, values_in_order
 from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import plural
 
 MODEL, JUDGE = "model", "judge"
@@ -141,7 +142,7 @@ def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> li
         rows: What `with_conclusions` returned, with model, first and second.
         table: The table of `by_judge` on the same contrasts.
     """
-    shown = table[table["p_differ_adjusted"] <= LEVEL]
+    shown = table[table["p_differ_adjusted"] <= ALPHA]
     who = {(row.model, row.first, row.second): f"{row.by}s" for row in shown[::-1].itertuples()}
     for row in rows:
         if differ := who.get((row["model"], row["first"], row["second"])):

@@ -17,12 +17,12 @@ import pandas as pd
 
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, values_in_order
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize
 from parley.base.text import plural
 
-LEVEL = 0.05
-NEEDED = clusters_to_reject(LEVEL)
+NEEDED = clusters_to_reject(ALPHA)
 """With fewer clusters an interval of 95% has no ends."""
 
 

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.contrasts import (
-    LEVEL,
     Cells,
     nested_means,
     of_models,
@@ -38,6 +37,7 @@ from parley.analysis.malibu.scores import NO_LABEL
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
@@ -152,7 +152,7 @@ def missing_differences(verdicts: Verdicts) -> pd.DataFrame:
             compared |= {"own": own.get((first, second), 0.0)}
             rows.append(facets | compared | tested(gap) | limits[first, second])
     table = with_holm(pd.DataFrame(rows, columns=[*DIFFERENCES, "own"]), ["model", "phase"])
-    differs = (table["difference"].abs() > SHARE) | (table["p_adjusted"] < LEVEL)
+    differs = (table["difference"].abs() > SHARE) | (table["p_adjusted"] < ALPHA)
     shown = differs.where(table["phase"] == 1, table["own"] > SHARE).astype(bool)
     bounds = ["worst_low", "worst_high", "worst_p"]
     return table.assign(**{name: table[name].where(shown) for name in bounds})[DIFFERENCES]
@@ -203,7 +203,7 @@ def missing_words(differences: pd.DataFrame, cluster: str = "base") -> Iterator[
         cluster: What the clusters are called.
     """
     for _, prefix, table in of_models(differences):
-        unequal = table[table["p_adjusted"] <= LEVEL]
+        unequal = table[table["p_adjusted"] <= ALPHA]
         for row in unequal[unequal["difference"].abs() == unequal["difference"].abs().max()][:1].itertuples():
             more, less, shares = row.first, row.second, (row.first_share, row.second_share)
             if row.difference < 0:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import ALPHA
 from parley.analysis.malibu.panel import ALL, POINTS, PanelData
 from parley.analysis.reporting.report import Section, Table
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import p_text, plural
 
 METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}

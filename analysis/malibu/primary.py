@@ -13,9 +13,10 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
-from parley.analysis.malibu.conclusions import ALPHA, EFFECT_COLUMNS, effect, with_conclusions
+from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.reporting.report import Section, Table
+from parley.analysis.stats.results import ALPHA
 
 CONTRASTS = (
     Contrast("gender", ("female",), ("male",)),

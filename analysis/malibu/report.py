@@ -44,7 +44,7 @@ MANY_UNREAD = 0.05
 """From this share of replies without a verdict on, every reader must be told."""
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
-BASE = "A base is a situation from which several scenarios are derived."
+BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
 
 def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:

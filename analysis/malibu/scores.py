@@ -14,7 +14,6 @@ from matplotlib.patches import Rectangle
 
 from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
 from parley.analysis.malibu.conclusions import (
-    ALPHA,
     DIFFERENT,
     EFFECT_COLUMNS,
     MARGIN,
@@ -29,6 +28,7 @@ from parley.analysis.reporting.figures import LINE, caption, colours, dots, plai
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import plural, signed
 
 NO_LABEL = "(no label)"

@@ -18,11 +18,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.contrasts import LEVEL, nested_means, tested, with_holm
+from parley.analysis.malibu.contrasts import nested_means, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.tables import Floats
 
 AMPLIFIED, REDUCED, REVERSED, APPEARED, MOVED, UNSHOWN = (
@@ -97,13 +98,13 @@ def _row(by_base: Sequence[Floats | ScenarioGaps]) -> dict[str, Any]:
 
 def _conclusion(row: Any) -> str:
     """What a change is called. `before_p` and `after_p` are corrected too."""
-    if not row.p_adjusted <= LEVEL:
+    if not row.p_adjusted <= ALPHA:
         return UNSHOWN
-    if not row.before_p <= LEVEL:
-        return APPEARED if row.after_p <= LEVEL else MOVED
+    if not row.before_p <= ALPHA:
+        return APPEARED if row.after_p <= ALPHA else MOVED
     if row.difference * row.before > 0:
         return AMPLIFIED
-    return REVERSED if row.after * row.before < 0 and row.after_p <= LEVEL else REDUCED
+    return REVERSED if row.after * row.before < 0 and row.after_p <= ALPHA else REDUCED
 
 
 def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | None = None) -> Drawing:

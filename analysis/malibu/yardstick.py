@@ -19,12 +19,13 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, tested, with_holm
+from parley.analysis.malibu.contrasts import NEEDED, nested_means, tested, with_holm
 from parley.analysis.malibu.panel import ALL, PanelData, values_in_order
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.proportions import exact_proportion
 from parley.analysis.stats.ratios import ratio_of_means
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
@@ -224,13 +225,13 @@ def exchange(
     rows: list[dict[str, Any]] = []
     for model, table in scores.items():
         flaws = of_panel(effects[effects["model"] == model])
-        shown = flaws[(flaws["p_adjusted"] <= LEVEL) & (flaws["difference"] > 0)]
+        shown = flaws[(flaws["p_adjusted"] <= ALPHA) & (flaws["difference"] > 0)]
         for first, second in [(first, second) for name, first, second in different if name == model]:
             gaps = data.table(model).gaps(first, second).by_base()
             for flaw in shown.itertuples():
                 costs = table.by_base()[table.texts.index((flaw.flaw, flaw.dose))]
                 both = gaps.index.intersection(costs.index)
-                level = 1 - LEVEL / max(len(flaws), 1)
+                level = 1 - ALPHA / max(len(flaws), 1)
                 ratio = ratio_of_means(gaps[both].to_numpy(dtype=float), costs[both].to_numpy(dtype=float), level)
                 row = {"model": model, "first": first, "second": second, "flaw": flaw.flaw, "dose": flaw.dose}
                 found = {"worth": ratio.estimate, "low": ratio.low, "high": ratio.high, "clusters": ratio.clusters}

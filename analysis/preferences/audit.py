@@ -30,11 +30,11 @@ from parley.analysis.preferences.paired_logit import (
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.tables import Floats, factorize
 
 WORDS, BLIND, TOGETHER = "all words of the texts", "the referee asked again, blind", "all shortcuts together"
 SHORTCUTS = ("round", "speaker", "length", "style", "words of the instructions")
-ALPHA = 0.05
 SIDES = ("chosen", "rejected")
 STRONGEST = 6
 """Features listed for each predictor."""

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import MAX_SENTENCES, Report, Table, format_interval
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
-from parley.analysis.stats.results import columns
+from parley.analysis.stats.results import ALPHA, columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Column, cell_means
 from parley.base.text import p_text, plural
@@ -230,9 +230,9 @@ def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
 def _words(comparison: pd.DataFrame, shared: str, names: tuple[str, str], kind: str) -> Iterator[str]:
     yield f"Compared on {shared}; differences are {names[1]} minus {names[0]}."
     clusters, tests = comparison["clusters"].max(), comparison["family"].value_counts().min()
-    if clusters < (needed := clusters_to_reject(LEVEL, int(tests))):
+    if clusters < (needed := clusters_to_reject(ALPHA, int(tests))):
         yield f"With {plural(int(clusters), kind)} no difference could be significant: that takes at least {needed}."
-    for row in comparison[comparison["p_adjusted"] <= LEVEL].itertuples():
+    for row in comparison[comparison["p_adjusted"] <= ALPHA].itertuples():
         interval = format_interval(row.low, row.high, "+.2f")
         yield (
             f"{row.what}: {row.first:.2f} for {names[0]}, {row.second:.2f} for {names[1]}, a difference of "

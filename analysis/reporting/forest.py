@@ -12,7 +12,6 @@ import pandas as pd
 
 from parley.base.text import signed
 
-LEVEL = 0.05
 WIDE = 20.0
 """Values as large as this are shown with one decimal."""
 Scale = Literal["points", "share"]

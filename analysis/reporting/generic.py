@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Report, ReportContext, Table
 from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import Test, columns
+from parley.analysis.stats.results import ALPHA, Test, columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import cell_means, cell_sums
 from parley.base.text import p_text, plural
@@ -215,7 +215,7 @@ def _last_round_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
 def _shown(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
     """A sentence on every significant difference."""
     corrected = f" corrected for {len(gaps)} comparisons" if len(gaps) > 1 else ""
-    for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
+    for row in gaps[gaps["p_adjusted"] <= ALPHA].itertuples():
         higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
         place = f"{row.model}, {row.metric}: " if "metric" in gaps else ""
         yield (
@@ -226,7 +226,7 @@ def _shown(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
 
 def _out_of_reach(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
     """Says so where the clusters are too few for any difference to be significant."""
-    clusters, needed = int(gaps["clusters"].max()), clusters_to_reject(LEVEL, max(1, int(gaps["p"].notna().sum())))
+    clusters, needed = int(gaps["clusters"].max()), clusters_to_reject(ALPHA, max(1, int(gaps["p"].notna().sum())))
     if clusters < needed:
         yield f"With {plural(clusters, cluster)} no difference could be significant: that takes at least {needed}."
 
@@ -244,7 +244,7 @@ def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
     p = f"sign flips over clusters, p {p_text(overall.p)}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
-    elif overall.p <= LEVEL:
+    elif overall.p <= ALPHA:
         yield f"Identity affects the scores ({p})."
     else:
         yield f"No effect of identity on the scores was shown ({p}). That is not evidence of no effect."

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from parley.analysis.reporting.forest import LEVEL, Estimate, Forest, in_numbers
+from parley.analysis.reporting.forest import Estimate, Forest, in_numbers
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import p_text
 
 Status = Literal["shown", "not shown", "described", "too few", "blocked"]
@@ -74,7 +75,7 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     tested = [line for line in lines if line.p is not None]
     if not tested:
         return answered("too few", "Not known yet: the data are too few for an interval.")
-    shown = [line for line in tested if line.p is not None and line.p <= LEVEL]
+    shown = [line for line in tested if line.p is not None and line.p <= ALPHA]
     if not shown:
         none = "the test is not" if len(tested) == 1 else f"none of {len(tested)} tests is"
         return answered("not shown", f"Not shown: {none} significant.", tests=len(tested))

@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import LEVEL, Forest, decimals, estimates
+from parley.analysis.reporting.forest import Forest, decimals, estimates
 from parley.analysis.reporting.report import Table, format_interval
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.tables import Column, Floats, as_floats
 from parley.base.text import p_text
 
@@ -143,7 +144,7 @@ def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str) -> Iterator[
         yield NO_MEASURE
         return
     digits = decimals(float(gaps[["gap", "low", "high"]].abs().max(axis=None)))  # as in the plot of the gaps
-    for row in gaps[gaps["p_adjusted"] <= LEVEL].itertuples():
+    for row in gaps[gaps["p_adjusted"] <= ALPHA].itertuples():
         group = ", ".join(str(getattr(row, name)) for name in by)
         more = "more" if row.gap > 0 else "less"
         span = format_interval(row.low, row.high, f".{digits}f")

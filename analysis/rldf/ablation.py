@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Figure, Section, Table, format_interval
 from parley.analysis.rldf.debates import (
     AGAIN,
@@ -30,6 +30,7 @@ from parley.analysis.rldf.debates import (
     scores,
 )
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import p_text, plural
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
@@ -141,7 +142,7 @@ def ablation_section(runs: Runs, title: str) -> Section:
             f"{abs(row.against_first):.2f} points {'higher' if row.against_first > 0 else 'lower'} than with "
             f"{setting} {table[setting].iloc[0]} ({format_interval(row.against_low, row.against_high, '+.2f')}; p "
             f"{p_text(row.against_p)})."
-            for row in table[table["against_p"] <= LEVEL].itertuples()
+            for row in table[table["against_p"] <= ALPHA].itertuples()
         ],
     )
 

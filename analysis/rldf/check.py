@@ -24,9 +24,9 @@ from parley.analysis.card.lines import LineTest, line_test
 from parley.analysis.card.samples import ON_SCALE, TIE, Sample
 from parley.analysis.malibu.panel import LOG_ODDS
 from parley.analysis.malibu.yardstick import share_above
-from parley.analysis.reporting.forest import LEVEL
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_test
 
 METRIC = "bias"
@@ -307,6 +307,6 @@ def _outcome(auc: LineTest, reverse: LineTest, *, asked_back: bool) -> Outcome:
 
 def _side(test: LineTest) -> Literal[-1, 0, 1]:
     """1 if the comparisons are right, -1 if they are wrong, 0 if neither was shown."""
-    if not test.p <= LEVEL:
+    if not test.p <= ALPHA:
         return 0
     return 1 if test.estimate >= USEFUL else -1 if test.estimate <= 1 - USEFUL else 0

@@ -18,13 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Figure, Section, Table, format_interval
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import Interval, columns
+from parley.analysis.stats.results import ALPHA, Interval, columns
 from parley.base.text import p_text, plural
 
 THRESHOLD = 3.0
@@ -127,7 +127,7 @@ def _on_change(row: Any, changes: pd.DataFrame) -> Iterator[str]:
     points = f"{row.estimate:+.2f} points ({format_interval(row.low, row.high, '+.2f') or 'no interval'})"
     test = f"p {p_text(row.p_adjusted)}, {plural(row.clusters, 'topic')}"
     verb = "fell" if row.estimate < 0 else "rose"
-    is_shown = row.p_adjusted <= LEVEL
+    is_shown = row.p_adjusted <= ALPHA
     if _planned(row) and is_shown:
         yield f"{run}The referee's bias score {verb} {rounds}: {points}, {test}."
         own = changes[changes["run"] == row.run] if run else changes

@@ -13,11 +13,12 @@ from typing import Any
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import p_text, plural
 
 FRAMES = ("ours", "model", "rival")
@@ -103,7 +104,7 @@ def _words(gaps: pd.DataFrame, frames: pd.DataFrame) -> Iterator[str]:
     if len(means):
         listed = ", ".join(f"'{LABELS[row.frame]}' {row.estimate:.2f}" for row in means.itertuples())
         yield f"Biases admitted per answer, by framing: {listed}."
-    for row in gaps[gaps["p_holm"] <= LEVEL].itertuples():
+    for row in gaps[gaps["p_holm"] <= ALPHA].itertuples():
         more, fewer = (row.second, row.first) if row.estimate > 0 else (row.first, row.second)
         yield (
             f"Shown as '{LABELS[more]}', {abs(row.estimate):.2f} more biases were admitted than as '{LABELS[fewer]}' "

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.squad.answers import ALL, LABELS, MEASURES, PARTS, part_of, units_of
 from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
-from parley.analysis.stats.results import columns
+from parley.analysis.stats.results import ALPHA, columns
 from parley.base.text import p_text, plural
 
 ITEM = ["question_id", "repeat"]
@@ -41,7 +41,7 @@ def arms_section(frame: pd.DataFrame) -> Section:
 
 
 def _words(tests: pd.DataFrame) -> Iterator[str]:
-    for row in tests[tests["p_adjusted"] <= LEVEL].itertuples() if len(tests) else ():
+    for row in tests[tests["p_adjusted"] <= ALPHA].itertuples() if len(tests) else ():
         questions = plural(row.n, "question" if row.part == ALL else f"{row.part} question")
         yield (
             f"{row.first} compared with {row.second}: {LABELS[row.measure]} "

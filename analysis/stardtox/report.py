@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.forest import LEVEL, Forest, estimates
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.iterations import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.optimism import NO_MEASURE, gap_forests, gap_sentences, gap_table, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_section
@@ -28,6 +28,7 @@ from parley.analysis.reporting.systems import cost_sentence, costs, system_facet
 from parley.analysis.reporting.verdicts import LOST
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stats.resampling import words_on_draws
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import p_text, plural
 
 OVER_PROMPTS = "Intervals are 95%, over prompts: completions of one prompt are not independent."
@@ -175,7 +176,7 @@ def _tests_section(frame: pd.DataFrame) -> Section:
         table="tests",
         note="95% intervals and p-values: sign flips over prompts; p-values Holm-corrected over the family.",
     )
-    shown = tests[tests["p_adjusted"] <= LEVEL] if len(tests) else tests
+    shown = tests[tests["p_adjusted"] <= ALPHA] if len(tests) else tests
     words = [
         f"{row.set} prompts, {row.what}: {row.metric} {'rises' if row.difference > 0 else 'falls'} by "
         f"{abs(row.difference):.1f} points compared with {row.against} (p {p_text(row.p_adjusted)})."

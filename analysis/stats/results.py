@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 Assumption = Literal["independent", "clustered"]
-LEVEL = 0.95
+ALPHA = 0.05
+"""Significance level of every test, after correction for several tests."""
+LEVEL = 1 - ALPHA
 """Confidence level of intervals, where a caller does not correct it for several tests."""
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from parley.analysis.reporting.forest import LEVEL, Estimate, Forest, in_numbers
+from parley.analysis.reporting.forest import Estimate, Forest, in_numbers
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import plural, visible
 
 LABEL_WIDTH = 36
@@ -112,4 +113,4 @@ def _style(line: Estimate) -> str:
     """Green where an effect is shown, dim for secondary lines."""
     if line.secondary:
         return "dim"
-    return "bold green" if line.p is not None and line.p <= LEVEL else "cyan"
+    return "bold green" if line.p is not None and line.p <= ALPHA else "cyan"

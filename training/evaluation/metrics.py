@@ -18,7 +18,6 @@ import pandas as pd
 from parley.analysis.bbq.comparisons import against
 from parley.analysis.bbq.leaderboard import answers, by_category
 from parley.analysis.bbq.scores import MISSING
-from parley.analysis.reporting.forest import LEVEL
 from parley.analysis.reporting.optimism import SCORES, optimism_gaps, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
@@ -27,7 +26,7 @@ from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
-from parley.analysis.stats.results import columns
+from parley.analysis.stats.results import ALPHA, columns
 from parley.base.text import p_text
 from parley.training.figures import differences_figure
 
@@ -278,5 +277,5 @@ def _sentences(tables: list[Table]) -> Iterator[str]:
         for row in table.frame.itertuples():
             name = row.metric if table.name == "rubric_paired" else f"{row.measure} ({row.context})"
             in_points = row.difference * (100 if name.startswith("accuracy") else 1)
-            if row.p_adjusted <= LEVEL:  # the tables have what was not shown
+            if row.p_adjusted <= ALPHA:  # the tables have what was not shown
                 yield f"{row.system}: {name} {in_points:+.1f} points (p {p_text(row.p_adjusted)})."

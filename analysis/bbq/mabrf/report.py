@@ -21,11 +21,11 @@ from parley.analysis.bbq.mabrf.tables import (
     overcorrection,
 )
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
-from parley.analysis.reporting.forest import LEVEL
 from parley.analysis.reporting.optimism import BY, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_section
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.reporting.systems import costs
+from parley.analysis.stats.results import ALPHA
 from parley.base.text import p_text, plural
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
@@ -112,7 +112,7 @@ def _changes_section(frame: pd.DataFrame) -> Section:
     words = [
         f"{row.system}: of {plural(row.n, f'{TITLES[row.context]} question')} the loop corrected {row.fixed} answers "
         f"and spoilt {row.worsened} (p {p_text(row.p_adjusted)})."
-        for row in table[table["p_adjusted"] <= LEVEL].itertuples()
+        for row in table[table["p_adjusted"] <= ALPHA].itertuples()
     ]
     note = (
         "Final minus first, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
@@ -179,7 +179,7 @@ def _effort_section(units: pd.DataFrame | None) -> Section:
 
 
 def _search(tests: pd.DataFrame) -> Iterator[str]:
-    for row in tests[tests["p_adjusted"] <= LEVEL].itertuples() if len(tests) else ():
+    for row in tests[tests["p_adjusted"] <= ALPHA].itertuples() if len(tests) else ():
         yield (
             f"Search changes {TITLES[row.context]} {row.measure} by {row.difference:+.2f} ({row.system} compared with "
             f"{row.baseline}, p {p_text(row.p_adjusted)})."
