@@ -55,14 +55,30 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 
 
 LONGEST = (
-    "test_house.py", "test_commands.py", "test_ray.py", "test_planted.py",
-    "test_hostile_folder.py", "test_worker_pool.py", "test_batch_vendors.py",
-)  # fmt: skip
+    "test_house.py",
+    "test_commands.py",
+    "test_true_sentences.py",
+    "test_runs_page.py",
+    "test_worker_pool.py",
+    "test_run_page.py",
+    "test_labelling.py",
+    "test_injection.py",
+    "test_ray.py",
+    "test_schedulers.py",
+    "test_reports.py",
+    "test_local.py",
+    "test_import_logs.py",
+    "test_site.py",
+    "test_tutorial.py",
+    "test_notebooks.py",
+    "test_leaderboard_page.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first, so that no worker begins one when the others have nothing left to do."""
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
 
 
 ENVIRONMENT = (
