@@ -90,8 +90,9 @@ FOREIGN = {
     "--enable-prompt-tokens-details",
     "--cache-ram",
     "--reasoning-parser",
+    "--upgrade-deps",
 }
-"""Flags of vLLM and llama.cpp's server that sentences name."""
+"""Flags of vLLM, llama.cpp's server and venv that sentences name."""
 ACCEPTED_STATUS = {"detox": {0, 1}, "check": {0, 1, 3}}
 """1 and 3: not all criteria are met, or nobody can say, which are valid results."""
 
