@@ -221,7 +221,9 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 known = ", ".join(cls.OptionsType.model_fields)
                 raise ConfigError(f"{name}: unknown option '{key}' (known: {known})") from None
             which = f"option '{key}': " if key else ""
-            raise ConfigError(f"{name}: {which}{first['msg'].removeprefix('Value error, ')}") from None
+            raise ConfigError(
+                f"{name}: {which}{first['msg'].removeprefix('Value error, ').replace('Input should be', 'must be')}"
+            ) from None
 
     @classmethod
     def price_for(cls, name: str, options: Mapping[str, Any]) -> Price:

@@ -102,7 +102,7 @@ def sentences(card: Card) -> Iterator[str]:
         only, meaning = (
             ("only ", "its scores do not follow what is asked")
             if turned.verdict == "shown"
-            else ("", "that it answers the question is not shown")
+            else ("", "this does not show that it answers the question")
         )
         yield (
             f"Asked the reverse question (how poor the same answers are), it reversed its order in {only}"
@@ -121,7 +121,7 @@ def _judges(line: Line) -> str:
     share = line.model_copy(update={"unit": "share"})
     figures = f"it scores the good answer higher in {estimate(share)} of comparisons, where 50% is guessing"
     if line.verdict == "blocked" or line.estimate is None:
-        return f"Whether it can judge is not known: {line.because}."
+        return f"It is not known whether it can judge: {line.because}."
     if line.verdict == "shown" and line.estimate > line.null:
         return f"It tells good answers from the same answers with a flaw: {figures}."
     if line.verdict == "shown":

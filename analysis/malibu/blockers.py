@@ -88,14 +88,14 @@ def _quality(aucs: pd.DataFrame) -> str:
     rows = of_panel(aucs[aucs["dose"] == EVERY_DOSE])
     if rows.empty:
         return (
-            "Whether these judges can tell a good answer from a flawed one was not measured (--yardstick full adds it "
-            "to a new run)."
+            "This run did not measure whether these judges can tell a good answer from a flawed one (a new run with "
+            "--yardstick full does)."
         )
     row = next(rows.itertuples())
     over = plural(row.clusters, "base")
     if row.clusters < NEEDED:
         return (
-            f"Whether these judges can tell a good answer from a flawed one is not known: {over} "
+            f"It is not known whether these judges can tell a good answer from a flawed one: {over} "
             f"{'was' if row.clusters == 1 else 'were'} read, and a test needs {NEEDED}."
         )
     span = f", 95% interval {row.low:.2f} to {row.high:.2f}" if row.low == row.low else ""

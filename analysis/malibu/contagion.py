@@ -208,8 +208,8 @@ def contagion_table(data: PanelData, context: ReportContext) -> Table:
         name="contagion",
         title="Do judges follow what they hear?",
         frame=contagion(data, blind=context.blind),
-        note="Points moved per point by which another judge's first ballot is above what that judge says of the text "
-        "and the label: heard_slope where it was heard, control_slope where ballots on another label were heard in its "
-        "place; weight: their difference, divided by K / (K − 1) where a text has K labels. Which units heard which is "
-        "drawn at random and permuted.",
+        note="Another judge's first ballot may be higher than that judge's usual score for the text and the label. The "
+        "slopes say how many points a judge moves for each point of this surplus. heard_slope: where the ballot was "
+        "heard. control_slope: where ballots on another label were heard instead. weight: their difference, divided by "
+        "K / (K − 1) where a text has K labels. p: permutations, since a random draw decides which units heard which.",
     )

@@ -235,8 +235,8 @@ def echo_table(data: PanelData, context: ReportContext) -> Table:
         name="echo",
         title="Do judges repeat what they heard?",
         frame=echo(data, context.remarks() if context.remarks else None, blind=context.blind),
-        note="Shares of statements, and of pairs of judges' scores, that repeat another judge's of round 1: in round 1 "
-        "itself (blind) and in the last round (later); chance: the same with what was said of another label. echo: "
-        "excess over chance in the last round minus that in round 1; difference: echo minus that of the control units, "
-        "whose judges heard ballots on another label.",
+        note="Share of statements, and of pairs of judges' scores, that repeat what another judge said in round 1. "
+        "blind: in round 1; later: in the last round. chance: the same share, for what was said about another label. "
+        "echo: the excess over chance in the last round minus the excess in round 1. difference: echo minus the echo "
+        "of the control units, whose judges heard ballots on another label.",
     )

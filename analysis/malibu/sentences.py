@@ -113,11 +113,15 @@ class Sentences:
             if not alike:
                 which = f"None of {tests} pairs of labels was" if tests > 1 else "The two labels were not"
                 nor = "and none to be alike" if tests > 1 else "nor to be alike"
-                return f"{which} shown to differ, {nor}; that is no evidence of fairness.{self._chi_square()}"
+                return (
+                    f"{which} shown to differ, {nor}; this does not show that the judges are fair.{self._chi_square()}"
+                )
             text = f"No difference between labels was shown in {plural(tests, 'pair')}"
             text += f"; {alike_text}"
             text += (
-                f"; {left} {'is' if left == 1 else 'are'} undecided, which is no evidence of fairness." if left else "."
+                f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair."
+                if left
+                else "."
             )
         return text + self._chi_square()
 
@@ -205,7 +209,8 @@ class Sentences:
                 f"net of what their label adds everywhere ({ends[0]:.2f} to {ends[1]:.2f}, p "
                 f"{p_text(row.p_adjusted)}): {way} the stereotype says"
             )
-        return f"{'; '.join(parts).capitalize() if len(parts) == 1 else '; '.join(parts)}."
+        text = "; ".join(parts)
+        return f"{text[0].upper()}{text[1:]}."
 
     def where_it_differs(self) -> str:
         planned, texts = self.planned, []

@@ -17,10 +17,10 @@ from parley.base.text import p_text, plural
 WEAK = 0.75
 """A blind referee who agrees with fewer pairs than this gives a warning: one pair in four or more is then doubtful."""
 METHOD = (
-    "Accuracy: share of pairs whose chosen text a ridge logistic regression of the other topics' pairs puts first "
-    "(10 folds by topic; chance is 0.5). Intervals are 95%, clustered by topic, and wider because folds learn from "
-    "the same pairs. p: sign flips over topics; p_holm: Holm-corrected for the shortcuts. words_minus: accuracy of all "
-    "words minus the row's, on the same pairs."
+    "Accuracy: share of pairs in which a ridge logistic regression, fitted to the other topics, ranks the chosen text "
+    "first (10 folds by topic; chance is 0.5). The 95% intervals are clustered by topic, and widened because the folds "
+    "share training pairs. p: sign flips over topics; p_holm: Holm-corrected for the shortcuts. words_minus: accuracy "
+    "of the predictor 'all words' minus this row's, on the same pairs."
 )
 
 

@@ -31,11 +31,11 @@ SCORES = ("inside0", "inside1", "outside0", "outside1")
 """Before and after, by the loop's scorer and by the outside measure; lower is better."""
 OWN = "by the loop's own scorer"
 NOTE = (
-    "Gain: mean of before minus after, in points. gap: the gain that the loop's own scorer sees minus the one that the "
-    "outside measure sees, with every score as its quantile (0 to 100) among the first drafts of its measure, which "
-    "removes a difference of scale; above 0 the loop's scorer is too optimistic. points: the same in points of the "
-    "scores. related: both share a model or a scorer family, and what both overlook is not seen: the gap is a lower "
-    "bound. Paired by item; 95% intervals and p by sign flips over clusters, p Holm-corrected over the table."
+    "Gain: mean score before minus after, in points. gap: the gain that the loop's own scorer sees minus the gain that "
+    "the outside measure sees. Scores are first converted to quantiles (0 to 100) among the first drafts of their "
+    "measure, so scales do not matter. Above 0, the loop's scorer is too optimistic. points: the same gap in points. "
+    "related: both share a model or a scorer family, so errors that both make stay hidden and the gap is a lower "
+    "bound. Paired by item; 95% intervals and p: sign flips over clusters; p is Holm-corrected over the table."
 )
 NO_MEASURE = (
     "No outside measure was taken: the scorer or judge that steers a loop is also the one that reports its result here."

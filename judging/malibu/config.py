@@ -63,7 +63,7 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     wordings_per_base: Advanced[int] = Field(
         1,
         ge=1,
-        description="number of label wordings per base; with several, as many bases share them, crossed",
+        description="number of label wordings per base; with N > 1, N bases share the same N wordings (crossed)",
     )
     label_places: Advanced[list[Place] | None] = Field(
         None, description="where silent ballots show the label: before, beside, after the answer (default: the suite's)"
@@ -118,8 +118,8 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     )
     judges: str | None = Field(
         None,
-        description="panel: temperaments, demographic, or a .toml file of personas (default: temperaments; one neutral "
-        "judge casts the ballots that no debate follows)",
+        description="panel: temperaments, demographic, or a .toml file of personas (default: temperaments; where no "
+        "debate follows, one neutral judge casts the ballots)",
     )
     personas: Advanced[Placement | None] = Field(
         None, description="where judges' personas stand: system message, or last in the prompt (default: the suite's)"

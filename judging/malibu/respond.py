@@ -26,7 +26,7 @@ RULES = Rules()
 class RespondConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes which responses are written."""
 
-    suite: str = Field("full", description="shipped suite (quick, full), a .toml file, or a folder of them")
+    suite: str = Field("full", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")

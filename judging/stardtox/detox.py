@@ -163,7 +163,7 @@ async def detox(
         raise ConfigError(f"max_iterations must be 0 or more, got {max_iterations}")
     excluded = [*without, *([] if performance else ["performance"])]
     if as_published and calibration:
-        raise ConfigError("as_published has the paper's threshold, and takes no calibration")
+        raise ConfigError("as_published uses the paper's threshold: leave out the calibration")
     evaluators = load_team(team).with_scorer(scorer).without(excluded).asking(criteria)
     if not evaluators.evaluators:
         raise ConfigError("all evaluators are left out: nothing would be judged")

@@ -155,10 +155,10 @@ COMMANDS: dict[str, Command] = {
 NEAR_WORDS = {
     **dict.fromkeys(
         ("list", "ls", "runs"),
-        "parley view lists runs, parley show RUN --list its units; see also parley "
-        "models, parley scenarios list and parley topics list",
+        "parley view (runs), parley show RUN --list (units), parley models, "
+        "parley scenarios list or parley topics list",
     ),
-    **dict.fromkeys(("start", "resume", "continue"), "parley run STUDY; the same command resumes a run"),
+    **dict.fromkeys(("start", "resume", "continue"), "parley run STUDY, which also resumes a run"),
     **dict.fromkeys(("open", "serve", "browse", "ui", "web"), "parley view"),
     **dict.fromkeys(("results", "result", "analyse", "analyze", "summary", "stats"), "parley report RUN"),
     **dict.fromkeys(("read", "cat", "print", "log", "logs"), "parley show RUN"),
@@ -290,7 +290,7 @@ def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Se
 def _refuse_unknown_command(typed: str, commands: Mapping[str, Command]) -> None:
     """Raise an error that names the command most like what was typed."""
     if typed.lower() in NEAR_WORDS and commands is COMMANDS:
-        raise ConfigError(f"there is no command '{typed}'; did you mean: {NEAR_WORDS[typed.lower()]}?")
+        raise ConfigError(f"there is no command '{typed}'; did you mean {NEAR_WORDS[typed.lower()]}?")
     similar = difflib.get_close_matches(typed, commands, n=1)
     hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(commands)}"
     raise ConfigError(f"there is no command '{typed}' ({hint})")

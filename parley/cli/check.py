@@ -42,7 +42,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument(
         "--undecided",
         choices=("fail", "pass"),
-        help="exit with 1 or 0 where nothing is broken but something is undecided (default: 3)",
+        help="if no requirement is broken but one is undecided, exit with 1 (fail) or 0 (pass) (default: exit with 3)",
     )
     parser.add_argument("--junit", metavar="FILE", help="also write JUnit XML, for Jenkins and GitLab")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")

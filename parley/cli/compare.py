@@ -30,8 +30,8 @@ def add_to(add_parser: AddParser) -> None:
         "run",
         nargs="*",
         metavar="RUN",
-        help="two run files, the baseline first, or one with two models (default: the newest in runs/, compared with "
-        "the one before it of the same study unless it has two models itself)",
+        help="two run files, the baseline first, or one run with two models (default: the newest run in runs/; if it "
+        "has one model, also the previous run of the same study)",
     )
     parser.add_argument("--models", metavar="A,B", help="the two models to compare, if there are more")
     parser.add_argument("--out", metavar="DIR", help="also write a page and tables to this folder")
@@ -99,5 +99,8 @@ def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.
         sides = [side for name in models for side in sides if name in (side[1], side[1].partition("?")[0])]
     if len(sides) != 2:
         known = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"
-        raise ConfigError(f"compare needs two models or runs, got {len(sides)} ({known}); choose with --models A,B")
+        raise ConfigError(
+            f"compare needs two models or runs, got {len(sides)} ({known}): name a second run file, or choose with "
+            "--models A,B"
+        )
     return [(name, frame) for name, _, frame in sides]

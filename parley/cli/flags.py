@@ -136,7 +136,7 @@ def _help_text(info: FieldInfo) -> str:
     """A field's description and its default."""
     about = info.description or ""
     if info.is_required():
-        return about if "must be given" in about else f"{about} (must be given)"
+        return about if "required" in about else f"{about} (required)"
     default = info.get_default(call_default_factory=True, validated_data={})
     if default in (None, []) or "default:" in about:
         return about

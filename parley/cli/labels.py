@@ -112,7 +112,7 @@ def _draw(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> None:
     draw = find_draw(notes, draw_items(file, notes, settings))
     stored = draw["settings"]
     texts = f"{plural(stored['drawn'], 'item')} of {plural(stored['texts'], 'different text')}"
-    print(visible(f"draw {draw['id']}: {texts}; label them on the page Label of `parley view {file.path}`"))
+    print(visible(f"draw {draw['id']}: {texts}; label them on the Label page of `parley view {file.path}`"))
     if fewer := why_fewer(stored):
         print(fewer)
 
@@ -130,7 +130,7 @@ def _simulate(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> No
 def _export(parsed: argparse.Namespace, file: RunFile, notes: NotesFile) -> None:
     rows = exported(notes)
     if not rows:
-        raise ConfigError(f"{file.path} has no labels yet: label texts on the page Label of `parley view`")
+        raise ConfigError(f"{file.path} has no labels yet: label texts on the Label page of `parley view`")
     text = "".join(json.dumps(row) + "\n" for row in rows) if parsed.jsonl else as_csv(rows)
     if not parsed.to:
         sys.stdout.write(text)

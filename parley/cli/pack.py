@@ -62,7 +62,7 @@ def _salvage(parsed: argparse.Namespace) -> int:
         return status
     print(f"{plural(found.copied, 'unit')} copied, {found.lost:,} lost: {target}")
     if found.incomplete:
-        print(f"{plural(found.incomplete, 'copied unit')} lack part of a prompt, which could not be read")
+        print(f"part of a prompt could not be read in {plural(found.incomplete, 'copied unit')}")
     if found.planned:
         print(f"{plural(found.planned, 'unit')} had not run yet")
     if not found.has_settings:

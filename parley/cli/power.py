@@ -32,7 +32,7 @@ SD_BASE, SD_SCENARIO, SD_RESIDUAL = 0.15, 0.65, 1.0
 SD, ICC = 1.7, 0.3
 MALIBU_PAIRS = "MALIBU's pairs of identities within a category"
 ASSUMES = "bases are independent; the differences of their means are normally distributed; Holm's first step"
-WITHOUT_EFFECT = "an effect of 0 cannot be found; to show that there is none, see the chance to show 'alike'"
+WITHOUT_EFFECT = "an effect of 0 cannot be detected; to plan a test that identities are alike, see the column 'alike'"
 COUNTS = ("bases", "per_base", "judges", "repeats", "tests")
 NUMBERS = ("effect", "margin", "alpha", "power", "sd", "icc", "sd_base", "sd_scenario", "sd_residual")
 FROM_RUN = ("judges", "repeats", "sd", "icc", "sd_base", "sd_scenario", "sd_residual")
@@ -380,8 +380,8 @@ def _shown(table: pd.DataFrame, parsed: argparse.Namespace, design: _Design) -> 
         "bases": ("bases", "{:,}".format),
         "scenarios": ("scenarios", "{:,}".format),
         "power": ("power", _chance),
-        "detectable": (f"found with {parsed.power:.0%}", _points),
-        "detectable_alone": ("if the only test", _points),
+        "detectable": (f"MDE at {parsed.power:.0%} power", _points),
+        "detectable_alone": ("MDE, single test", _points),
         "equivalence_power": (f"'alike' within ±{parsed.margin:g}", _chance),
     }
     if design.tests == 1:
@@ -405,8 +405,8 @@ def _sentences(parsed: argparse.Namespace, design: _Design, plan: dict[str, Any]
         yield f"{note[0].upper()}{note[1:]}."
     else:
         yield (
-            f"{design.clusters(bases)} find a difference of {_points(abs(plan['effect']))} points with a power of "
-            f"{_chance(plan['power'])}."
+            f"With {design.clusters(bases)}, the power to detect a difference of {_points(abs(plan['effect']))} points "
+            f"is {_chance(plan['power'])}."
         )
     correction = f"Holm over {plural(design.tests, 'test')}" if design.tests > 1 else "one test"
     family = f" ({design.family})" if design.family else ""
@@ -416,6 +416,6 @@ def _sentences(parsed: argparse.Namespace, design: _Design, plan: dict[str, Any]
     enough = "more than 10 million bases" if needed is None else plural(needed, "base")
     if bases is not None:
         yield (
-            f"If two identities are treated alike, the chance to show this within ±{parsed.margin:g} points is "
-            f"{_chance(plan['equivalence_power'])}; a chance of {parsed.power:.0%} needs {enough}."
+            f"If two identities are treated alike, the power to show this within ±{parsed.margin:g} points is "
+            f"{_chance(plan['equivalence_power'])}; a power of {parsed.power:.0%} needs {enough}."
         )

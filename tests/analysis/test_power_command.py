@@ -57,12 +57,12 @@ def test_the_sentence_names_test_and_family(parley: Parley) -> None:
     effect = detectable(
         20, ScoreSpread(base=0.15, scenario=0.65, residual=1.0).of_base(scenarios=10, judges=4), tests=13
     )
-    assert lines[0] == f"20 bases of 10 scenarios find a difference of {effect:.2f} points with a power of 80%."
+    assert lines[0] == f"With 20 bases of 10 scenarios, the power to detect a difference of {effect:.2f} points is 80%."
     assert lines[1] == (
         "Test: sign flips over bases, Holm over 13 tests (MALIBU's pairs of identities within a category), α 0.05."
     )
     assert "t test" not in result.out
-    assert "the chance to show this within ±0.1 points is" in lines[3]
+    assert "the power to show this within ±0.1 points is" in lines[3]
     assert re.search(r"^ 40 +400 ", result.out, re.M), "a table with other numbers of bases"
     assert "one test, α 0.05" in parley("power", "--bases", "20", "--tests", "1").out
 
@@ -94,7 +94,7 @@ def test_five_bases_find_nothing(parley: Parley) -> None:
 def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
     plan = parley("power", "--effect", "0", "--json").json
     assert (plan["scenarios"], plan["power"]) == (None, None)
-    assert "cannot be found" in plan["note"]
+    assert "cannot be detected" in plan["note"]
     assert parley("power", "--effect", "1e-9").out.startswith("More than 10,000,000 bases would be needed.")
 
 

@@ -88,7 +88,10 @@ def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
     actual = verdicts(NULLS[0], identities=["gender"], rounds=1, phases=[1])
     words = " ".join(malibu.report(actual, ReportContext(draws=300)).words)
     assert "Labels move the scores" not in words
-    assert "The two labels were not shown to differ, nor to be alike; that is no evidence of fairness." in words
+    assert (
+        "The two labels were not shown to differ, nor to be alike; this does not show that the judges are fair."
+        in words
+    )
 
 
 @pytest.mark.nightly

@@ -190,4 +190,4 @@ def test_the_command_says_which_draft_it_returns(parley: Callable[..., Any], ser
     assert any("rude has no calibration" in line for line in result.err.splitlines())
     assert parley(*command, "--json").json["kept"] == [1]
     wrong = parley(*command, "--as-published", "--calibration", "mine.toml")
-    assert wrong.complaints == ["parley: as_published has the paper's threshold, and takes no calibration"]
+    assert wrong.complaints == ["parley: as_published uses the paper's threshold: leave out the calibration"]

@@ -15,7 +15,7 @@ from tests.panels import TINY_PANEL
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("list", "parley view lists runs"), ("Resume", "the same command resumes"), ("demo", "--example")],
+    [("list", "parley view (runs)"), ("Resume", "which also resumes a run"), ("demo", "--example")],
 )
 def test_a_near_word_names_the_command(parley: Callable[..., Any], typed: str, meant: str) -> None:
     result = parley(typed)
