@@ -245,7 +245,7 @@ export function runPage(main, params) {
 }
 
 function incomplete({ done, failed, planned }) {
-  if (planned) return cautions([`This run is not finished: ${plural(done, "unit")} done of ${integer(done + failed + planned)}. All of its numbers may still change.`]);
+  if (planned) return cautions([`This run is not finished: ${integer(done)} of ${plural(done + failed + planned, "unit")} ${done + failed + planned === 1 ? "is" : "are"} done. All of its numbers may still change.`]);
   return failed ? cautions([`${plural(failed, "unit")} failed and ${failed === 1 ? "is" : "are"} missing from all numbers.`]) : "";
 }
 
