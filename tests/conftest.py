@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
 import json
-import math
 import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,10 +16,10 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is imported: threads wait for each other
 
 import pytest
-from aiohttp import web
 from hypothesis import settings
 
 from parley.cli import main
+from tests.servers import Author, BatchServer, Server
 
 # Speed is not tested here, and machines are busy. `python -m tests.nightly` is the place for more examples.
 settings.register_profile("parley", deadline=None, max_examples=40)
@@ -238,201 +234,11 @@ def run_file() -> type[File]:
     return File
 
 
-def fill(node: dict[str, Any], seed: int, path: str = "") -> Any:
-    """A value that fits a schema, always the same for the same seed."""
-    byte = hashlib.blake2b(f"{seed}{path}".encode()).digest()[0]
-    if "enum" in node:
-        return node["enum"][byte % len(node["enum"])]
-    if node.get("type") == "object":
-        return {key: fill(child, seed, f"{path}.{key}") for key, child in node["properties"].items()}
-    return byte % 11 if node.get("type") in ("integer", "number") else f"remark {byte}"
-
-
-SILENT = [
-    {
-        "token": "7",
-        "logprob": math.log(0.6),
-        "bytes": [55],
-        "top_logprobs": [
-            {"token": text, "logprob": math.log(share), "bytes": list(text.encode())}
-            for text, share in (("7", 0.6), ("8", 0.2), ("A", 0.1), ("B", 0.05))
-        ],
-    }
-]
-"""The probabilities after a silent ballot's prompt, whether it asks for a number or for a letter."""
-Answer = Callable[[int, dict[str, Any]], web.StreamResponse | None]
-
-
-class Loopback:
-    """An HTTP server on loopback, in a thread of its own. A subclass adds its routes."""
-
-    def __init__(self) -> None:
-        self._loop, self._stop, self._ready = asyncio.new_event_loop(), asyncio.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
-        self._thread.start()
-        assert self._ready.wait(10)
-
-    async def _serve(self) -> None:
-        app = web.Application(client_max_size=1 << 26)
-        self._add_routes(app)
-        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        self.port = runner.addresses[0][1]
-        self._ready.set()
-        await self._stop.wait()
-        await runner.cleanup()
-
-    def _add_routes(self, app: web.Application) -> None:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-
-
-class Server(Loopback):
-    """An OpenAI-compatible server.
-
-    `asked` has the bodies of all requests; `answer(n, body)` may replace the response to the n-th. `silent` never
-    answers; `cuts_short` closes the connection in the middle of a response.
-    """
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.answer: Answer = lambda nth, body: None
-        self.delay = 0.0
-        self.silent = self.cuts_short = False
-        super().__init__()
-
-    def _add_routes(self, app: web.Application) -> None:
-        app.router.add_post("/v1/chat/completions", self._respond)
-
-    async def _respond(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
-        nth = len(self.asked)
-        self.asked.append(body)
-        self.headers.append(dict(request.headers))
-        await asyncio.sleep(3600 if self.silent else self.delay)
-        if self.cuts_short:
-            partial = web.StreamResponse(headers={"Content-Length": "500"})
-            await partial.prepare(request)
-            await partial.write(b'{"choices": [{"message": {"con')
-            assert request.transport is not None
-            request.transport.abort()
-            return partial
-        response = self.answer(nth, body)
-        if response is not None:
-            return response
-        return self.reply(self.fitting(body), SILENT if body.get("logprobs") else None)
-
-    @staticmethod
-    def fitting(body: dict[str, Any]) -> str:
-        """A reply that fits the requested schema; to a silent ballot, a number of the scale."""
-        if "response_format" not in body:
-            return "7"
-        schema = body["response_format"]["json_schema"]["schema"]
-        return json.dumps(fill(schema, body["seed"]))
-
-    @staticmethod
-    def reply(text: str, logprobs: list[dict[str, Any]] | None = None) -> web.Response:
-        message = {"role": "assistant", "content": text}
-        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": logprobs}}
-        return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 20}})
-
-    def model(self, options: str = "retries=0", provider: str = "server", name: str = "judge") -> str:
-        return f"{provider}/{name}?base_url=http://127.0.0.1:{self.port}/v1&{options}"
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     running = Server()
     yield running
     running.close()
-
-
-class BatchServer(Server):
-    """A server that also accepts batches. `error(n, line)` may give the n-th line an error.
-
-    `slow` keeps a batch in progress; `refuses` lets it fail. `deaf` creates a batch and never answers; `broken` creates
-    it and answers 500, once. `torn` files of answers end in the middle, one for each time they are read.
-    """
-
-    def __init__(self) -> None:
-        self.torn = 0
-        self.files: dict[str, list[dict[str, Any]]] = {}
-        self.batches: dict[str, dict[str, Any]] = {}
-        self.error: Callable[[int, dict[str, Any]], dict[str, Any] | None] = lambda nth, line: None
-        self.slow = self.deaf = self.broken = self.refuses = False
-        super().__init__()
-
-    def _add_routes(self, app: web.Application) -> None:
-        super()._add_routes(app)
-        app.router.add_post("/v1/files", self._upload)
-        app.router.add_get("/v1/files/{id}/content", self._content)
-        app.router.add_post("/v1/batches", self._create)
-        app.router.add_get("/v1/batches", self._list)
-        app.router.add_get("/v1/batches/{id}", self._state)
-
-    async def _upload(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        assert form["purpose"] == "batch"
-        text = form["file"].file.read().decode()  # type: ignore[union-attr]
-        name = f"file-{len(self.files)}"
-        self.files[name] = [json.loads(line) for line in text.splitlines()]
-        self.headers.append(dict(request.headers))
-        return web.json_response({"id": name, "object": "file"})
-
-    async def _create(self, request: web.Request) -> web.Response:
-        body = await request.json()
-        assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
-        batch = {**body, "id": f"batch_{len(self.batches)}", "status": "validating"}
-        self.batches[batch["id"]] = batch
-        if self.deaf:
-            await asyncio.sleep(3600)
-        if self.broken:
-            self.broken = False
-            return web.Response(status=500)
-        return web.json_response(batch)
-
-    async def _list(self, request: web.Request) -> web.Response:
-        return web.json_response({"data": list(self.batches.values())[::-1], "has_more": False})
-
-    async def _state(self, request: web.Request) -> web.Response:
-        batch = self.batches[request.match_info["id"]]
-        lines = self.files[batch["input_file_id"]]
-        batch["request_counts"] = {"total": len(lines), "completed": 0, "failed": 0}
-        if self.refuses:
-            batch.update(status="failed", errors={"data": [{"message": "the queue is full"}]})
-        elif self.slow:
-            batch["status"] = "in_progress"
-        elif batch["status"] not in ("completed", "failed"):
-            self._complete(batch, lines)
-        return web.json_response(batch)
-
-    def _complete(self, batch: dict[str, Any], lines: list[dict[str, Any]]) -> None:
-        good, bad = [], []
-        for nth, line in enumerate(lines):
-            if error := self.error(nth, line):
-                bad.append({"custom_id": line["custom_id"], **error})
-                continue
-            self.asked.append(line["body"])
-            body = json.loads(self.reply(self.fitting(line["body"])).text or "")
-            good.append({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": None})
-        for key, results in (("output_file_id", good), ("error_file_id", bad)):
-            if results:
-                batch[key] = f"{batch['id']}-{key}"
-                self.files[batch[key]] = results[::-1]  # a provider may answer in any order
-        batch["status"] = "completed"
-        batch["request_counts"] = {"total": len(lines), "completed": len(good), "failed": len(bad)}
-
-    async def _content(self, request: web.Request) -> web.Response:
-        text = "".join(json.dumps(line) + "\n" for line in self.files[request.match_info["id"]])
-        if self.torn:
-            self.torn -= 1
-            return web.Response(text=text[: len(text) // 2])
-        return web.Response(text=text)
 
 
 @pytest.fixture
@@ -447,43 +253,6 @@ def batch_server(quick_batches: None) -> Iterator[BatchServer]:
     running = BatchServer()
     yield running
     running.close()
-
-
-class Author:
-    """A model on the server with prepared replies.
-
-    In a conversation about `topic`, the n-th request gets the n-th reply, and further requests the last one. Replies
-    depend only on the conversation, never on the order of requests.
-    """
-
-    def __init__(self, server: Server) -> None:
-        self._server = server
-        self._replies: dict[str, tuple[str, ...]] = {}
-        server.answer = self._answer
-
-    @property
-    def model(self) -> str:
-        return self._server.model(name="author")
-
-    def writes(self, topic: str, *replies: dict[str, str] | str) -> None:
-        self._replies[topic] = tuple(reply if isinstance(reply, str) else json.dumps(reply) for reply in replies)
-
-    @property
-    def asked(self) -> list[list[dict[str, str]]]:
-        """The conversations it was sent, in the order of the requests."""
-        return [body["messages"] for body in self._server.asked if body["model"] == "author"]
-
-    def told(self, topic: str) -> list[str]:
-        """The last message before each of its replies about a topic."""
-        return [messages[-1]["content"] for messages in self.asked if topic in messages[1]["content"]]
-
-    def _answer(self, nth: int, body: dict[str, Any]) -> web.Response | None:
-        if body["model"] != "author":
-            return None
-        messages = body["messages"]
-        replies = next(replies for topic, replies in self._replies.items() if topic in messages[1]["content"])
-        attempts = sum(message["role"] == "assistant" for message in messages)
-        return self._server.reply(replies[min(attempts, len(replies) - 1)])
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.chaos.faulty_batches import FaultyBatches
-from tests.conftest import Loopback
+from tests.servers import Loopback
 
 Fault = Callable[[web.Request, bytes], Awaitable[web.StreamResponse]]
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from parley.agents.models import PROVIDERS
 from parley.cli.doctor import _limits
-from tests.conftest import Loopback
+from tests.servers import Loopback
 
 KEY = "sk-not-to-be-shown"
 

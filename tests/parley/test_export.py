@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from parley.cli import main
-from tests.conftest import Server
 from tests.panels import PAPER_DEBATES
+from tests.servers import Server
 
 TOPICS = 10
 RUN = (*PAPER_DEBATES, "--topics", TOPICS, "--rounds", 2, "--rereferee", 1, "--quiet", "--out", "a.sqlite")
