@@ -281,9 +281,14 @@ class Batches:
         client = self._client
         try:
             async with (
-                open_session(client.base_url, client.bearer(), TIMEOUT_SECONDS) as session,
+                open_session(client.base_url, TIMEOUT_SECONDS) as session,
                 session.request(
-                    method, client.base_url + path, json=body, data=form, allow_redirects=False
+                    method,
+                    client.base_url + path,
+                    headers=client.bearer(),
+                    json=body,
+                    data=form,
+                    allow_redirects=False,
                 ) as response,
             ):
                 raw = await read_body(response, MAX_ANSWER_BYTES)

@@ -161,9 +161,7 @@ class CompatibleClient(RemoteClient):
         loop = asyncio.get_running_loop()
         if self._session is None or self._session.closed or self._loop is not loop:
             await self.close()  # connections of an event loop that has ended are dead
-            self._session = open_session(
-                self.base_url, {"Content-Type": "application/json", **self.bearer()}, self.options.timeout
-            )
+            self._session = open_session(self.base_url, self.options.timeout)
             self._loop = loop
         return self._session
 
@@ -173,9 +171,10 @@ class CompatibleClient(RemoteClient):
         # Half a surrogate pair, which UTF-8 cannot encode, becomes `?`.
         payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         url = self.base_url + self.path(request)
+        headers = {"Content-Type": "application/json", **self.bearer()}
         try:
             session = await self._open_session()
-            async with session.post(url, data=payload, allow_redirects=False) as response:
+            async with session.post(url, data=payload, headers=headers, allow_redirects=False) as response:
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
                 yield response

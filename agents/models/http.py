@@ -54,12 +54,14 @@ def through_proxy(url: str) -> ProxyArguments:
     return ProxyArguments(proxy=proxy.with_user(None), proxy_auth=user)
 
 
-def open_session(url: str, headers: Mapping[str, str], timeout: float) -> aiohttp.ClientSession:
+def open_session(url: str, timeout: float) -> aiohttp.ClientSession:
     """A session for one server, which must be closed.
+
+    It has no headers of the caller's: aiohttp sends a session's headers to the proxy too, in clear text, so that a key
+    belongs into the headers of each request.
 
     Args:
         url: the server's address.
-        headers: sent with every request.
         timeout: seconds that a request may take, including reading its response.
     """
     return aiohttp.ClientSession(
@@ -69,7 +71,7 @@ def open_session(url: str, headers: Mapping[str, str], timeout: float) -> aiohtt
         # takes a user from ~/.netrc too, with which it refuses a request that carries a key.
         **through_proxy(url),
         timeout=aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_SECONDS),
-        headers={"User-Agent": "parley", **headers},
+        headers={"User-Agent": "parley"},
         cookie_jar=aiohttp.DummyCookieJar(),
         read_bufsize=LINE_BYTES,
     )

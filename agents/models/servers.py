@@ -106,7 +106,7 @@ class OwnServerClient(CompatibleClient):
         timeout = aiohttp.ClientTimeout(total=min(LIST_TIMEOUT_SECONDS, self.options.timeout))
         try:
             session = await self._open_session()
-            async with session.get(url, timeout=timeout, allow_redirects=False) as response:
+            async with session.get(url, headers=self.bearer(), timeout=timeout, allow_redirects=False) as response:
                 if response.status in (401, 403):
                     raise self.error_for(response.status, response.headers, b"")
                 return json.loads(await read_body(response, self.max_bytes)) if response.status == 200 else None

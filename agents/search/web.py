@@ -142,7 +142,7 @@ async def get_json(url: str, params: Mapping[str, str], headers: Mapping[str, st
     host = urlsplit(url).netloc
     try:
         async with (
-            open_session(url, {}, TIMEOUT_SECONDS) as session,
+            open_session(url, TIMEOUT_SECONDS) as session,
             # Redirects are not followed: they could take the key to another host.
             session.get(url, params=params, headers=headers, allow_redirects=False) as response,
         ):

@@ -114,7 +114,7 @@ class OpenAIModeration:
     async def _post(self, body: Mapping[str, Any]) -> Any:
         """Send JSON and return the JSON of the reply; raise `ModelError` if that fails."""
         if self._session is None or self._session.closed:
-            self._session = open_session(self.base_url, {}, TIMEOUT)
+            self._session = open_session(self.base_url, TIMEOUT)
         payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"}
         address = f"{self.base_url}/moderations"

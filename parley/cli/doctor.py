@@ -354,8 +354,9 @@ class _Unexpected(Exception):
 
 async def _list(url: str, headers: dict[str, str], seconds: float) -> list[str]:
     async with (
-        open_session(url, headers, seconds) as session,
-        session.get(url, allow_redirects=False) as response,  # a redirect would take the key to another server
+        open_session(url, seconds) as session,
+        # A redirect would take the key to another server.
+        session.get(url, headers=headers, allow_redirects=False) as response,
     ):
         if response.status != 200:
             raise _Unexpected(response.status)

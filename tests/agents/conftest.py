@@ -1,10 +1,13 @@
-"""An OpenAI-compatible server on loopback with scripted replies."""
+"""An OpenAI-compatible server on loopback with scripted replies, and a certificate for servers that need one."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,3 +132,28 @@ def until() -> Callable[[Callable[[], Any]], Awaitable[None]]:
         raise AssertionError("the condition never became true")
 
     return wait
+
+
+HOSTS = (
+    "api.anthropic.com",
+    "api.deepseek.com",
+    "api.openai.com",
+    "api.search.brave.com",
+    "generativelanguage.googleapis.com",
+    "models.invalid",
+    "openrouter.ai",
+)
+"""Where keys are sent: the vendors' own hosts, and one that no name server knows."""
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost and for the hosts below, signed by itself, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    names = "subjectAltName=" + ",".join(f"DNS:{host}" for host in ("localhost", *HOSTS))
+    subprocess.run([*command, "-addext", names, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    return certificate, key

@@ -1,4 +1,4 @@
-"""Calls over HTTP: connections that are kept, odd and broken responses, limits, proxies.
+"""Calls over HTTP: connections that are kept, odd and broken responses, limits. Proxies are in test_proxies.py.
 
 The server on loopback sends exactly the bytes that a test gives it; the client is the one of `server/`.
 """
@@ -6,38 +6,26 @@ The server on loopback sends exactly the bytes that a test gives it; the client 
 from __future__ import annotations
 
 import asyncio
-import base64
 import gzip
 import json
-import os
-import shutil
 import ssl
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from autogen_core.models import UserMessage
 
 from parley.agents import Client, model
-from parley.agents.models.catalogue import download
 from parley.agents.models.compatible import CompatibleClient
-from parley.base.address import proxy_for
-from parley.base.errors import ConfigError, ModelError, NotConnected, ServerFault, Unreachable
-from tests.vendors.vllm import Standin
+from parley.base.errors import NotConnected, ServerFault, Unreachable
 
 Answer = bytes | list[bytes] | None
 """What the server sends: at once, in pieces, or nothing."""
 PROMPT = [UserMessage(content="Hello?", source="user")]
 COMPLETION = json.dumps({"choices": [{"finish_reason": "stop", "message": {"content": "Yes."}}]}).encode()
-PROXY_VARIABLES = [
-    cased for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy") for cased in (name, name.upper())
-]
 
 
 def answer(body: bytes, *headers: str) -> bytes:
@@ -74,6 +62,13 @@ class Scripted:
             pass
         finally:
             writer.close()
+
+
+def encrypted_by(certificate: tuple[Path, Path]) -> ssl.SSLContext:
+    """TLS for a server, with a certificate and its key."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*certificate)
+    return tls
 
 
 @asynccontextmanager
@@ -227,218 +222,7 @@ async def test_half_a_surrogate_pair_can_be_sent() -> None:
     assert sent["messages"][0]["content"] == "a?"
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate for localhost, signed by itself, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    more = ["-addext", "subjectAltName=DNS:localhost,DNS:models.invalid", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*command, *more], check=True, capture_output=True)
-    return certificate, key
-
-
 async def test_certificates_are_checked(certificate: tuple[Path, Path]) -> None:
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(*certificate)
-    async with connected(Scripted(OK), tls) as client:
+    async with connected(Scripted(OK), encrypted_by(certificate)) as client:
         with pytest.raises(Unreachable, match="CERTIFICATE_VERIFY_FAILED"):
             await ask(client)
-
-
-@pytest.fixture
-def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    for variable in PROXY_VARIABLES:
-        monkeypatch.delenv(variable, raising=False)
-    return monkeypatch
-
-
-ELSEWHERE = "server/m?base_url={}://models.invalid/v1"
-"""A host that no name server knows: only a proxy can answer for it."""
-
-
-async def test_calls_go_through_the_environments_proxy(no_proxies: pytest.MonkeyPatch) -> None:
-    proxy = Scripted(OK, OK)
-    async with serving(proxy) as url:
-        no_proxies.setenv("HTTP_PROXY", url)
-        client = model(ELSEWHERE.format("http"), retries=0)
-        assert [await ask(client), await ask(client)] == ["Yes.", "Yes."]
-        await client.close()
-    assert proxy.requests[0].startswith(b"POST http://models.invalid/v1/chat/completions HTTP/1.1\r\n")
-
-
-async def test_encrypted_calls_are_tunnelled_through_the_environments_proxy(no_proxies: pytest.MonkeyPatch) -> None:
-    proxy = Scripted(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
-    async with serving(proxy) as url:
-        no_proxies.setenv("HTTPS_PROXY", url)
-        client = model(ELSEWHERE.format("https"), retries=0)
-        with pytest.raises(ServerFault, match="502"):
-            await ask(client)
-        await client.close()
-    assert proxy.requests[0].startswith(b"CONNECT models.invalid:443 HTTP/1.1\r\n")
-
-
-@pytest.mark.parametrize("excluded", ["models.invalid", ".invalid", "*"])
-async def test_no_proxy_is_honoured(excluded: str, no_proxies: pytest.MonkeyPatch) -> None:
-    proxy = Scripted(OK)
-    async with serving(proxy) as url:
-        no_proxies.setenv("HTTP_PROXY", url)
-        no_proxies.setenv("NO_PROXY", excluded)
-        client = model(ELSEWHERE.format("http"), retries=0)
-        with pytest.raises(Unreachable, match=r"the name models\.invalid cannot be resolved"):
-            await ask(client)
-        await client.close()
-    assert proxy.requests == []
-
-
-class Proxy:
-    """A forward proxy: every host is the one server, by plain requests and by tunnels. It may ask for a password."""
-
-    def __init__(self, port: int, password: str = "") -> None:
-        self.port, self.password, self.asked, self.url = port, password, list[bytes](), ""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        self.asked.append(head.partition(b"\r\n")[0])
-        given = base64.b64encode(f"ada:{self.password}".encode())
-        if self.password and b"proxy-authorization: basic " + given.lower() not in head.lower():
-            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
-            writer.close()
-            return
-        other_reader, other_writer = await asyncio.open_connection("127.0.0.1", self.port)
-        if head.startswith(b"CONNECT "):
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        else:
-            method, target, rest = head.split(b" ", 2)
-            other_writer.write(b" ".join([method, b"/" + target.split(b"/", 3)[3], rest]))
-        await asyncio.gather(self.copy(reader, other_writer), self.copy(other_reader, writer))
-
-    async def copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(ConnectionError):
-            while chunk := await reader.read(65536):
-                writer.write(chunk)
-                await writer.drain()
-        writer.close()
-
-
-@asynccontextmanager
-async def proxied(scripted: Scripted, password: str = "", tls: ssl.SSLContext | None = None) -> AsyncIterator[Proxy]:
-    """A proxy to the server."""
-    async with serving(scripted, tls) as url:
-        proxy = Proxy(int(url.rpartition(":")[2]), password)
-        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-        user = f"ada:{quote(password, safe='')}@" if password else ""
-        proxy.url = f"http://{user}127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        try:
-            yield proxy
-        finally:
-            server.close()
-
-
-@pytest.mark.parametrize(
-    ("variable", "password"),
-    [("HTTP_PROXY", ""), ("http_proxy", "p@ss/w:rd"), ("ALL_PROXY", "p@ss/w:rd"), ("all_proxy", "")],
-)
-async def test_a_proxy_with_and_without_a_password(
-    no_proxies: pytest.MonkeyPatch, variable: str, password: str
-) -> None:
-    async with proxied(Scripted(OK, OK), password) as proxy:
-        no_proxies.setenv(variable, proxy.url)
-        client = model(ELSEWHERE.format("http"), retries=0)
-        assert [await ask(client), await ask(client)] == ["Yes.", "Yes."]
-        await client.close()
-    assert proxy.asked[0] == b"POST http://models.invalid/v1/chat/completions HTTP/1.1"
-
-
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "all_proxy"])
-async def test_weights_are_downloaded_through_the_same_proxy(no_proxies: pytest.MonkeyPatch, variable: str) -> None:
-    def fetch(url: str) -> bytes:
-        return b"".join(download(url))
-
-    async with proxied(Scripted(OK), "p@ss/w:rd") as proxy:
-        no_proxies.setenv(variable, proxy.url)
-        assert await asyncio.to_thread(fetch, "http://models.invalid/weights") == COMPLETION
-    assert proxy.asked == [b"GET http://models.invalid/weights HTTP/1.1"]
-    async with serving(Scripted(OK)) as url:  # a server on this machine is reached without it
-        assert await asyncio.to_thread(fetch, f"{url}/weights") == COMPLETION
-    no_proxies.setenv(variable, "socks5://proxy:1080")
-    with pytest.raises(ConfigError, match=r"the proxy for models.invalid is socks5://proxy:1080, and only"):
-        fetch("http://models.invalid/weights")
-
-
-@pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_a_wrong_password_is_an_error_that_does_not_show_it(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
-    async with proxied(Scripted(OK), "right") as proxy:
-        no_proxies.setenv("ALL_PROXY", proxy.url.replace("right", "wr0ng"))
-        client = model(ELSEWHERE.format(scheme), retries=0)
-        with pytest.raises(ModelError, match="407") as error:
-            await ask(client)
-        await client.close()
-    assert "wr0ng" not in str(error.value)
-
-
-async def test_an_encrypted_call_through_a_proxy_with_a_certificate_of_ones_own(
-    no_proxies: pytest.MonkeyPatch, certificate: tuple[Path, Path]
-) -> None:
-    """In a process of its own: OpenSSL's SSL_CERT_FILE is read when aiohttp is imported."""
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(*certificate)
-    program = (
-        "import asyncio\nfrom autogen_core.models import UserMessage\nfrom parley.agents import model\n"
-        "client = model('server/m?base_url=https://models.invalid/v1', retries=0)\n"
-        "call = client.create([UserMessage(content='Hello?', source='user')])\n"
-        "print(asyncio.run(call).content)"
-    )
-    async with proxied(Scripted(OK), "secret", tls) as proxy:
-        variables = {"HTTPS_PROXY": proxy.url, "SSL_CERT_FILE": str(certificate[0])}
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), **variables}
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", program, env=environment, stdout=pipe, stderr=pipe
-        )
-        out, problems = await process.communicate()
-        assert out.strip() == b"Yes.", problems
-    assert set(proxy.asked) == {b"CONNECT models.invalid:443 HTTP/1.1"}
-
-
-async def test_a_run_through_a_proxy(no_proxies: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with Standin("thinking") as server:
-        proxy = Proxy(int(server.url.rpartition(":")[2].partition("/")[0]), "secret")
-        listening = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-        address = f"http://ada:secret@127.0.0.1:{listening.sockets[0].getsockname()[1]}"
-        name = server.name().replace(server.url, "http://models.invalid/v1")
-        command = ["-m", "parley", "run", "malibu", "--suite", "tiny", "--limit", "1", "--model", name]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "HTTP_PROXY": address}
-        pipe = asyncio.subprocess.PIPE
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, *command, "--out", "a.sqlite", cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe
-        )
-        out, problems = await process.communicate()
-        listening.close()
-    assert process.returncode == 0, out + problems
-    assert {line.split(b" ")[1].split(b"/")[2] for line in proxy.asked} == {b"models.invalid"}
-    stored = (tmp_path / "a.sqlite").read_bytes() + out + problems
-    assert b"ada:secret" not in stored
-
-
-@pytest.mark.parametrize("scheme", ["socks5h", "https", "SOCKS4"])
-def test_other_kinds_of_proxies_are_refused_in_one_line(no_proxies: pytest.MonkeyPatch, scheme: str) -> None:
-    no_proxies.setenv("ALL_PROXY", f"{scheme}://ada:{'s3cret'}@proxy:1080")
-    name = "server/m"
-    with pytest.raises(ConfigError, match=rf"{scheme}://…@proxy:1080, and only proxies that begin with http://") as e:
-        model(f"{name}?base_url=https://models.invalid")
-    assert "\n" not in str(e.value)
-    assert "s3cret" not in str(e.value)
-    model(f"{name}?base_url=http://127.0.0.1:8000")  # is never sent through a proxy
-    no_proxies.setenv("NO_PROXY", "models.invalid")
-    model(f"{name}?base_url=https://models.invalid")
-
-
-def test_a_server_on_this_machine_needs_no_exception(no_proxies: pytest.MonkeyPatch) -> None:
-    no_proxies.setenv("HTTP_PROXY", "http://proxy:3128")
-    assert proxy_for("http://gpu-box:8000/v1") == "http://proxy:3128"
-    assert proxy_for("https://gpu-box:8000/v1") is None
-    assert proxy_for("http://localhost:8000/v1") is None
-    assert proxy_for("http://127.0.0.1:8000/v1") is None

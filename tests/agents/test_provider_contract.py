@@ -370,7 +370,7 @@ def test_an_address_that_is_not_one_is_reported_before_any_work(provider: Provid
 def test_a_proxy_that_is_not_supported_is_refused_before_any_work(
     provider: ProviderCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What else holds of proxies is in test_http.py."""
+    """What else holds of proxies is in test_proxies.py."""
     for variable in ("HTTPS_PROXY", "https_proxy", "all_proxy", "NO_PROXY", "no_proxy"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("ALL_PROXY", "socks5://proxy:1080")
