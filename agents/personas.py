@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel
+from pydantic import AfterValidator, BaseModel, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from parley.base.errors import ConfigError, ScenarioError
-from parley.base.problems import UserFile
+from parley.base.problems import REFUSED, UserFile
 
 
 class Persona(BaseModel, extra="forbid", frozen=True):
@@ -53,12 +53,27 @@ def _single_word(name: str) -> str:
     return name
 
 
+def _of_no_server(name: str, info: ValidationInfo) -> str:
+    if info.context is not None:  # as `UserFile` sets it; elsewhere the user typed the name
+        from parley.agents.models.registry import refuse_server  # it loads AutoGen
+
+        try:
+            refuse_server(name)
+        except ValueError as error:
+            raise PydanticCustomError(REFUSED, "{reason}", {"reason": str(error)}) from None
+    return name
+
+
+ModelName = Annotated[str, AfterValidator(_of_no_server)]
+"""A model's or a scorer's name. In a user's file it must not say where keys go: see `refuse_server`."""
+
+
 class _Row(BaseModel, extra="forbid"):
     """A persona as a file has it. `Persona` itself raises at the first problem."""
 
     name: Annotated[str, AfterValidator(_single_word)]
     about: str
-    model: str | None = None
+    model: ModelName | None = None
 
 
 class _Panel(BaseModel):

@@ -80,6 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 ENVIRONMENT = (
     "OPENAI_API_KEY",
     "PARLEY_SERVER_KEY",
+    "PARLEY_SERVER_URL",
     "OPENAI_BASE_URL",
     "PYTHONPATH",
     "FORCE_COLOR",

@@ -284,7 +284,7 @@ class Arrived(Arriving):
 
 
 class ServerClient(CompatibleClient):
-    """Any server, by `?base_url=`. If it needs a key, the key comes from PARLEY_SERVER_KEY."""
+    """Any server, by `?base_url=` or PARLEY_SERVER_URL. If it needs a key, the key comes from PARLEY_SERVER_KEY."""
 
-    key_variables = ("PARLEY_SERVER_KEY",)
+    url_variable, key_variables = "PARLEY_SERVER_URL", ("PARLEY_SERVER_KEY",)
     batches = True

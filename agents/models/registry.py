@@ -12,11 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 from autogen_core.models import ChatCompletionClient
 
 from parley.agents.models.base import Client
 from parley.agents.models.request import split_name
+from parley.base.address import is_loopback
 from parley.base.errors import ConfigError
 from parley.base.plugins import installed
 
@@ -159,6 +161,52 @@ def client_class(plain: str) -> type[Client]:
     if not (isinstance(client, type) and issubclass(client, Client)):
         raise ConfigError(f"provider '{prefix}': {provider.target} is not a subclass of parley.agents.Client")
     return client
+
+
+def refuse_server(name: str) -> None:
+    """ValueError if a model's name, as a file of personas, roles or evaluators has it, says where keys and prompts go.
+
+    Such files are passed on. A key goes to its vendor, or to a server that the user named: on the command line, in a
+    config, in Python, in the environment. A file may name the user's own servers on this machine.
+
+    Args:
+        name: the model, or a scorer such as `judge:provider/model`.
+    """
+    kind, colon, _ = name.partition("/")[0].rpartition(":")
+    try:
+        plain, options = split_name(name.removeprefix(kind + colon))
+    except ConfigError:  # not a model's name; what opens it says so
+        return
+    for option, value in options.items():
+        # Providers of installed packages may call it otherwise.
+        if (option == "base_url" or "://" in value) and not _is_own_server(plain, value):
+            variable = getattr(_class_if_installed(plain), "url_variable", None) or "the environment"
+            raise ValueError(
+                f"it sends your key and prompts to {_host(value) or 'another server'}, which only you may decide; "
+                f"leave {option} out of the file, and name the server yourself, on the command line or in {variable}"
+            )
+    if "insecure" in options:
+        raise ValueError("it lets your key go unencrypted, which only you may decide; leave insecure out of the file")
+
+
+def _is_own_server(plain: str, address: str) -> bool:
+    """Whether it is on this machine, and its provider has no vendor, whose key would go to whoever listens there."""
+    vendor = getattr(_class_if_installed(plain), "default_url", "https://elsewhere")
+    return bool(_host(address)) and is_loopback(address) and (vendor is None or is_loopback(vendor))
+
+
+def _class_if_installed(plain: str) -> type[Client] | None:
+    try:
+        return client_class(plain)
+    except ConfigError:
+        return None
+
+
+def _host(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
 
 
 def reads_silently(name: str) -> bool:

@@ -42,7 +42,8 @@ class RemoteClient(StreamingClient):
         super().__init__(name, options)
         url = self.options.base_url or from_environment(name, self.url_variable) or self.default_url
         if not url:
-            raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1")
+            or_set = f", or set {self.url_variable}" if self.url_variable else ""
+            raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1{or_set}")
         self.base_url = url
         self.proxy = proxy_for(url)  # an unsupported one is refused before the run
         self.identity = f"{url} {name}"

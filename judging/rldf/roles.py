@@ -18,6 +18,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, Persona
+from parley.agents.personas import ModelName
 from parley.judging.config import limit_field, load
 from parley.judging.study import Advanced, Prompt
 from parley.scenarios import BIASES
@@ -33,7 +34,7 @@ class DebateRole(BaseModel, extra="forbid", frozen=True):
     label: Annotated[str, Field(min_length=1)]
     marks: tuple[str, ...] = ()
     about: str | None = None
-    model: str | None = None
+    model: ModelName | None = None
 
     def persona(self) -> Persona:
         """The debater's persona: `about` if given, otherwise the shipped text with the label."""

@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 
 from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, free_text, scale
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
+from parley.agents.personas import ModelName
 from parley.judging.config import NO_MEASURE, load
 from parley.judging.study import Prompt, Verdict
 from parley.judging.toxicity import Scorer as ToxicityScorer
@@ -51,10 +52,10 @@ class EvaluatorSpec(BaseModel, extra="forbid", frozen=True):
     """
 
     name: Name
-    scorer: str | None = None
+    scorer: ModelName | None = None
     about: str | None = None
     metrics: dict[Name, str] = {}
-    model: str | None = None
+    model: ModelName | None = None
     criteria: dict[str, str] = {}
 
     @model_validator(mode="after")

@@ -21,6 +21,8 @@ from parley.base.toml import Lines, Location, read_toml
 MAX_PROBLEMS = 20
 """Further problems are only counted: a file of another kind has one in every line."""
 ID_PATTERN = r"^[a-z0-9][a-z0-9-]*$"
+REFUSED = "refused"
+"""The type of a validator's error whose message is complete: the value is not repeated after it."""
 M = TypeVar("M", bound=BaseModel)
 _BRIEF = reprlib.Repr()
 _BRIEF.maxstring = _BRIEF.maxother = 60
@@ -58,7 +60,7 @@ class UserFile:
             model: The type of the contents.
         """
         try:
-            return model.model_validate(self.table)
+            return model.model_validate(self.table, context={"file": self.name})
         except ValidationError as error:
             self.invalid = tuple(tuple(problem["loc"]) for problem in error.errors())
             for problem in error.errors():
@@ -89,6 +91,8 @@ class UserFile:
             known = f" (known: {', '.join(_keys(owner))})" if owner else ""
             place = f"{self.words(tuple(table))} has an" if table else "there is an"
             self._put(f"{place} unknown key {key}{known}", loc)
+        elif problem["type"] == REFUSED:
+            self.add(loc, problem["msg"])
         elif problem.get("ctx", {}).get("pattern") == ID_PATTERN:
             wrong = _BRIEF.repr(problem["input"])
             self.add(loc, f"expected lower-case letters, digits and hyphens, not {wrong}")

@@ -34,7 +34,7 @@ class Verdict(BaseModel):
 
 @pytest.fixture(autouse=True)
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "PARLEY_SERVER_KEY", "DEEPSEEK_API_KEY"):
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OLLAMA_BASE_URL", "PARLEY_SERVER_KEY", "PARLEY_SERVER_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
