@@ -17,8 +17,9 @@ from parley.scenarios.checks import (
 )
 from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
 from parley.scenarios.first_names import FirstNames, load_first_names
-from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
+from parley.scenarios.identities import ALL, CATEGORIES, Identities, names_identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
+from parley.scenarios.label_choice import LabelChoice
 from parley.scenarios.malibu import (
     SHIPPED,
     VIEWS,
@@ -43,7 +44,7 @@ from parley.scenarios.topics import (
     topic_id,
     topics_digest,
 )
-from parley.scenarios.wording_checks import check_ballot_wordings, usable_labels
+from parley.scenarios.wording_checks import built_in, check_ballot_wordings, check_identities, usable_labels
 
 __all__ = [
     "ALL",
@@ -63,6 +64,7 @@ __all__ = [
     "Graded",
     "Identities",
     "Known",
+    "LabelChoice",
     "LabelWording",
     "QuestionWording",
     "Rules",
@@ -73,8 +75,10 @@ __all__ = [
     "View",
     "Yardstick",
     "aligned_directions",
+    "built_in",
     "check_ballot_wordings",
     "check_graded",
+    "check_identities",
     "check_pair",
     "check_suite",
     "direction_in_words",
@@ -85,6 +89,7 @@ __all__ = [
     "load_first_names",
     "load_suite",
     "load_topics",
+    "names_identities",
     "names_wordings",
     "near_duplicates",
     "normal",

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from parley.scenarios.identities import Identities
+from parley.scenarios.templates import fill
 
 
 class AuditSentence(NamedTuple):
@@ -57,7 +58,7 @@ def load_audit(identities: Identities | None = None) -> Audit:
     """
     table = tomllib.loads(files("parley.scenarios").joinpath("data", "toxicity", "audit.toml").read_text("utf-8"))
     categories = identities.categories if identities else table["identities"]
-    probes = tuple(_probes(table["sentences"], categories))
+    probes = tuple(_probes(table["sentences"], categories, identities.forms if identities else {}))
     controls = tuple(Control(row["kind"], row["toxic"], text) for row in table["controls"] for text in row["texts"])
     return Audit(probes, controls, {row["id"]: _template(row["text"]) for row in table["sentences"]})
 
@@ -66,11 +67,13 @@ def _template(text: str) -> str:
     return text.replace("{a} ", "").replace("{identity}", "…")
 
 
-def _probes(sentences: list[dict[str, Any]], categories: Mapping[str, Any]) -> Iterator[AuditSentence]:
+def _probes(
+    sentences: list[dict[str, Any]], categories: Mapping[str, Any], forms: Mapping[str, Mapping[str, str]]
+) -> Iterator[AuditSentence]:
     for row in sentences:
         for category, labels in categories.items():
             for label in labels:
-                text = row["text"].format(a="an" if label[0] in "aeiouAEIOU" else "a", identity=label)
+                text = fill(row["text"], {"identity": forms.get(label, {}).get(row["form"], label)})
                 yield AuditSentence(
                     sentence=row["id"],
                     hostile=row.get("hostile", False),

@@ -1,7 +1,7 @@
 """The words of a silent ballot: how a prompt says whose answer it is, and how it asks.
 
     wordings = load_ballot_wordings()                      # from parley.scenarios.ballot_wordings
-    label = wordings.labels_for("gender", select(["gender"]))[0]
+    label = wordings.label_by_id("beside-written-by")      # which label gets which: parley.scenarios.label_choice
     wordings.single(situation=…, answer=…, label=label, identity="female", question=wordings.question[0], low=1, high=9)
 
 The file has the whole prompt except for the suite's texts, so that a suite in another language needs no English. Its
@@ -51,8 +51,12 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
         place: Where it stands: `beside` is the answer's heading, `before` a paragraph above it, `after` one below the
             answer.
         text: The words, with placeholders.
-        categories: The categories of identities it is used in; empty for all.
+        categories: The categories of identities it is used in; empty for all, "own" for those of the user's own.
         states: What else it says about the author, such as "age": it is not used in a category of this name.
+        implies: What it takes for granted about the author, such as "work". A label of the user's own could contradict
+            this and what it states, so both must be allowed in the file of identities.
+        needs: The forms that a label of the user's own must have: "noun" for "by a vegan", "adjective" for "a vegan
+            reader", "predicate" for "is vegan", "category" for "diet: vegan". Empty if any words can stand in it.
     """
 
     id: Id
@@ -61,8 +65,12 @@ class LabelWording(BaseModel, extra="forbid", frozen=True):
     text: str
     categories: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
+    implies: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
 
 
+TAG = "tag"
+"""The form in which a label of the user's own stands in wordings that any words can stand in: "Author: vegan"."""
 _Row = TypeVar("_Row", QuestionWording, LabelWording)
 
 
@@ -158,7 +166,8 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
 
     def digest(self) -> str:
         """The SHA-256 hash of everything that may be shown."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        never_shown = {"label": {"__all__": {"implies", "needs"}}}
+        return hashlib.sha256(self.model_dump_json(exclude=never_shown).encode()).hexdigest()
 
     def label_by_id(self, label_id: str) -> LabelWording:
         """The label wording of this id."""
@@ -287,6 +296,9 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             name: The first name, for labels of kind `name`.
         """
         values = {**self.forms(identity), "answer": heading or self.prompt.answer, "name": name}
+        if TAG in values:  # the user's own: English needs "24 years old" after "is", and "24-year-old" before a noun
+            form = next((need for need in label.needs if need in ("adjective", "predicate")), TAG)
+            values["adjective"] = values.get(form, values[TAG])
         try:
             return fill(label.text, values)
         except KeyError as error:
@@ -305,8 +317,16 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
             return self.identity[identity]
         if not self.otherwise:
             raise ScenarioError(f"{self.name}: has no forms of '{identity}': add a table [identity.{identity}]")
-        tables = [self.identity.get(word, {}) for word in identity.split()]
-        adjectives = [table.get("adjective", word) for table, word in zip(tables, identity.split(), strict=True)]
+        return self.combined(identity.split())
+
+    def combined(self, parts: Sequence[str]) -> Mapping[str, str]:
+        """The forms of a label without a table, or of a crossed one, from those of its parts and from `[otherwise]`.
+
+        Args:
+            parts: The labels, or words, that it consists of.
+        """
+        tables = [self.identity.get(part, {}) for part in parts]
+        adjectives = [table.get("adjective", part) for table, part in zip(tables, parts, strict=True)]
         crossed = len(tables) > 1 and all(tables)
         separator = self.otherwise.get("separator", " ") if crossed else " "
         values = {"label": separator.join(adjectives), "person": self.otherwise.get("person", "")}
@@ -320,39 +340,6 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         worded = {key: fill(text, values) for key, text in self.otherwise.items() if key not in ("person", "separator")}
         return {**inherited, **worded, "person": values["person"]}
 
-    def labels_for(self, category: str, identities: Identities) -> tuple[LabelWording, ...]:
-        """The label wordings that tell all identities of a category apart; ScenarioError if there is none.
-
-        Args:
-            category: The category.
-            identities: The labels of the run.
-        """
-        if usable := self.usable_for(category, identities):
-            return usable
-        compared = ", ".join(identities.categories[category])
-        raise ScenarioError(f"{self.name}: no label wording can be used for '{category}' ({compared})")
-
-    def usable_for(self, category: str, identities: Identities) -> tuple[LabelWording, ...]:
-        """The same, but an empty tuple if there is none.
-
-        Args:
-            category: The category.
-            identities: The labels of the run.
-        """
-        compared = identities.categories[category]
-        concerned = {part.strip() for part in category.split("+")}
-
-        def tells_apart(label: LabelWording) -> bool:
-            if (label.categories and category not in label.categories) or not concerned.isdisjoint(label.states):
-                return False
-            if label.kind == "name":
-                return all(self.names_of(identity, identities) for identity in compared)
-            return self.has_forms(label, compared) and len(
-                {self.label_text(label, identity) for identity in compared}
-            ) == len(compared)
-
-        return tuple(label for label in self.label if tells_apart(label))
-
     def has_forms(self, label: LabelWording, compared: Iterable[str]) -> bool:
         """Whether these identities have all the forms that a label needs.
 
@@ -364,12 +351,14 @@ class BallotWordings(BaseModel, extra="forbid", frozen=True):
         return all(needed <= self.forms(identity).keys() for identity in compared)
 
     def names_of(self, identity: str, identities: Identities) -> Mapping[str, tuple[str, ...]]:
-        """First names of an identity by what else they signal, from the file or from the shipped lists.
+        """First names of an identity by what else they signal: its form `name`, or from the file or the shipped lists.
 
         Args:
             identity: The identity's label.
             identities: The labels of the run.
         """
+        if name := self.identity.get(identity, {}).get("name"):
+            return {"": (name,)}
         lists = load_first_names()
         if self.names:
             lists = lists.model_copy(update={"names": self.names})

@@ -8,13 +8,16 @@ select(["ages.toml"])           # [categories]  age = ["20-year-old", "70-year-o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.problems import UserFile
+from parley.base.toml import read_toml
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "gender": ("female", "male"),
@@ -31,10 +34,14 @@ class Identities:
     Args:
         categories: The labels of each category, in a fixed order.
         parts: The parts of each crossed label: "black female" is black and female.
+        forms: The forms of the user's own labels: {"vegan": {"noun": "a vegan"}}.
+        allowed: What wordings may state about the author in a category of the user's own: {"diet": {"age"}}.
     """
 
     categories: Mapping[str, tuple[str, ...]]
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    forms: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    allowed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[str]:
         return (label for labels in self.categories.values() for label in labels)
@@ -42,6 +49,22 @@ class Identities:
     def category_of(self, label: str) -> str:
         """The category of a label; empty if it has none."""
         return next((name for name, labels in self.categories.items() if label in labels), "")
+
+    def own_parts(self, label: str) -> tuple[str, ...]:
+        """The parts of a label that are the user's own; none for Parley's ten and their crossings.
+
+        Args:
+            label: The label.
+        """
+        return tuple(part for part in self.parts.get(label, (label,)) if part not in ALL)
+
+    def is_own(self, category: str) -> bool:
+        """Whether a category has labels of the user's own.
+
+        Args:
+            category: The category.
+        """
+        return any(map(self.own_parts, self.categories[category]))
 
     def pairs(self) -> Iterator[tuple[str, str]]:
         """Unordered pairs within a category: 13 for the paper's ten labels.
@@ -65,14 +88,18 @@ def select(names: Sequence[str]) -> Identities:
         names: Labels, categories, "all", crossed categories ("race+gender"), or .toml files.
     """
     known = dict(CATEGORIES)
+    forms: dict[str, Mapping[str, str]] = {}
+    allowed: dict[str, frozenset[str]] = {}
     requested: list[str] = []
     for name in names:
         if name.endswith(".toml"):
             own = read_identities(Path(name))
-            if clash := sorted({*own} & {*known}):
+            if clash := sorted({*own.categories} & {*known}):
                 raise ScenarioError(f"{name}: there is already a category '{clash[0]}'")
-            known |= own
-            requested += own
+            known |= own.categories
+            forms |= own.forms
+            allowed |= own.allowed
+            requested += own.categories
         else:
             requested += CATEGORIES if name == "all" else [name]
     categories: dict[str, tuple[str, ...]] = {}
@@ -83,8 +110,11 @@ def select(names: Sequence[str]) -> Identities:
     for name in requested:
         if "+" in name:
             sides = [_labels(part.strip(), known) for part in name.split("+")]
-            if len({_category_with(labels[0], known) for labels in sides}) < len(sides):
+            crossing = {_category_with(labels[0], known) for labels in sides}
+            if len(crossing) < len(sides):
                 raise ScenarioError(f"'{name}' crosses a category with itself")
+            if own_sides := [allowed.get(side, frozenset()) for side in crossing if side not in CATEGORIES]:
+                allowed[name] = frozenset.intersection(*own_sides)
             crossed = list(product(*sides))
             parts |= {" ".join(labels): labels for labels in crossed}
             categories[name] = tuple(" ".join(labels) for labels in crossed)
@@ -95,7 +125,7 @@ def select(names: Sequence[str]) -> Identities:
     every = [label for labels in categories.values() for label in labels]
     if repeated := sorted({label for label in every if every.count(label) > 1}):
         raise ScenarioError(f"the label '{repeated[0]}' is in two categories")
-    return Identities(categories, parts)
+    return Identities(categories, parts, forms, allowed)
 
 
 def _labels(name: str, known: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
@@ -110,17 +140,35 @@ def _category_with(label: str, known: Mapping[str, tuple[str, ...]]) -> str:
     raise UnknownName(f"unknown identity '{label}' (known: {listed}; crossed, as race+gender; or a .toml file)")
 
 
-def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
-    """The categories of a .toml file: a table `[categories]`, each a list of two or more labels."""
+def names_identities(name: str) -> bool:
+    """Whether a name that a user gave is a file of identities, not a suite.
+
+    Args:
+        name: The path of a .toml file, or anything else.
+    """
+    return name.endswith(".toml") and os.path.isfile(name) and "categories" in read_toml(Path(name), "list of labels")
+
+
+def read_identities(path: Path) -> Identities:
+    """The labels of a .toml file.
+
+    `[categories]` has a list of two or more labels for each category. `[forms]` has words for sentences about a label,
+    and `[allow]` what else wordings may say about the author.
+
+    Args:
+        path: The file.
+    """
     file = UserFile.read(path, "list of labels")
     table = file.table.get("categories")
     if not isinstance(table, dict) or not table:
         raise ScenarioError(f"{path}: expected a table [categories] with lists of labels")
+    for key in file.table.keys() - {"categories", "forms", "allow"}:
+        file.add((key,), "there is no such table (known: categories, forms, allow)")
     categories: dict[str, tuple[str, ...]] = {}
     seen: set[str] = set()
     for category, labels in table.items():
         loc = ("categories", category)
-        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
+        if not _is_texts(labels) or len(labels) < 2:
             file.add(loc, "must be a list of at least two labels")
             continue
         for label in labels:
@@ -133,5 +181,42 @@ def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
                 file.add(loc, f"the label '{label}' occurs twice")
             seen.add(label)
         categories[category] = tuple(labels)
+    forms, allowed = _forms(file, seen), _allowed(file, table.keys())
     file.refuse()
-    return categories
+    return Identities(categories, forms=forms, allowed=allowed)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _forms(file: UserFile, labels: Set[str]) -> dict[str, Mapping[str, str]]:
+    forms = _table(file, "forms")
+    for label, table in forms.items():
+        if label not in labels:
+            file.add(("forms", label), f"there is no label '{label}' in [categories]")
+        elif not isinstance(table, dict) or not all(isinstance(form, str) and form.strip() for form in table.values()):
+            file.add(("forms", label), 'expected words for each form, such as noun = "a vegan"')
+    return forms
+
+
+def _allowed(file: UserFile, categories: Set[str]) -> dict[str, frozenset[str]]:
+    allowed = _table(file, "allow")
+    for category, facts in allowed.items():
+        if category not in categories:
+            file.add(("allow", category), f"there is no category '{category}' in [categories]")
+        elif not _is_texts(facts):
+            file.add(("allow", category), 'expected a list, such as ["age", "experience"]')
+        elif category in facts:
+            file.add(
+                ("allow", category), f"'{category}' is what the labels themselves say, so wordings must not state it"
+            )
+    return {category: frozenset(facts) for category, facts in allowed.items() if _is_texts(facts)}
+
+
+def _table(file: UserFile, key: str) -> dict[str, Any]:
+    table = file.table.get(key, {})
+    if not isinstance(table, dict):
+        file.add((key,), f"must be a table [{key}]")
+        return {}
+    return table

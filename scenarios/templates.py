@@ -13,7 +13,7 @@ _AN = re.compile(
     (?:hour|honest|honou?r|heir)                # the h is silent
     | 8 | 1[18](?!\d) | 1[18](?=,?\d{3}(?!\d))   # eight, eleven, eighteen, eleven thousand
     | (?-i:[AEFHILMNORSX](?:[A-Z]+\b|-|$))       # letters that are read out: an LGBT person, an F
-    | (?!eu|ewe|one\b|once\b|u(?:ni(?!n|m)|biq|s[eu]|top|kr|rug|ga)|(?-i:U[A-Z]*\b))[aeiouàáâäåæèéêëìíîïòóôöøœùúûü]
+    | (?!eu|ewe|one\b|once\b|u(?:ni(?!n|m|dent)|biq|s[eu]|top|kr|rug|ga)|(?-i:U[A-Z]*\b))[aeiouàáâäåæèéêëìíîïòóôöøœùúûü]
     """,
     re.IGNORECASE | re.VERBOSE,
 )

@@ -9,11 +9,13 @@ the same, no two identities may read the same in one of them, and English articl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from parley.scenarios.ballot_texts import BallotWordings, LabelWording, ReplyWords
+from parley.base.text import plural
+from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, ReplyWords
 from parley.scenarios.checks import WORD, Finding, words
 from parley.scenarios.identities import CATEGORIES, Identities
+from parley.scenarios.label_choice import LabelChoice
 from parley.scenarios.templates import article
 
 MIN_LABELS = 6
@@ -33,8 +35,8 @@ def built_in(wordings: BallotWordings) -> Identities:
 
 def usable_labels(wordings: BallotWordings) -> dict[str, int]:
     """How many label wordings tell the identities of each built-in category apart."""
-    identities = built_in(wordings)
-    return {category: len(wordings.usable_for(category, identities)) for category in identities.categories}
+    choice = LabelChoice.of(wordings, built_in(wordings))
+    return {category: len(choice.usable_for(category)) for category in choice.identities.categories}
 
 
 def check_ballot_wordings(wordings: BallotWordings) -> list[Finding]:
@@ -54,6 +56,41 @@ def check_ballot_wordings(wordings: BallotWordings) -> list[Finding]:
                 Finding(wordings.name, f"has {count} label wordings for {category} (expected at least {MIN_LABELS})")
             )
     return findings
+
+
+def check_identities(choice: LabelChoice) -> list[Finding]:
+    """The problems of the user's own labels with these wordings; an empty list if they may be used.
+
+    Args:
+        choice: The wordings and the labels.
+    """
+    counts = {name: len(choice.usable_for(name)) for name in choice.identities.categories}
+    findings = [
+        Finding(category, f"has {plural(count, 'label wording')} (expected at least {MIN_LABELS})")
+        for category, count in counts.items()
+        if count < MIN_LABELS
+    ]
+    findings += [
+        Finding(
+            label, "is a bare number, which judges may take for a score: write what it counts, as in '18 years old'"
+        )
+        for label in choice.identities
+        if choice.wordings.forms(label).get(TAG, "").isdecimal()
+    ]
+    for label, forms in choice.identities.forms.items() if _is_english(choice.wordings) else ():
+        findings += [Finding(label, problem) for problem in _english_problems(forms)]
+    return findings
+
+
+def _english_problems(forms: Mapping[str, str]) -> Iterator[str]:
+    """Articles that are wrong, missing or too many in the forms of a label."""
+    for key, form in forms.items():
+        yield from (f"{key} has a wrong article: '{phrase}'" for phrase in _wrong_articles(form))
+    noun = forms.get("noun", "")
+    if noun[:1].islower() and noun.split()[0] not in ("a", "an", "the", "some", "someone", "somebody", "one"):
+        yield f"noun has no article: '{noun}' (expected: '{article(noun)} {noun}')"
+    if _ARTICLE.match(adjective := forms.get("adjective", "")):
+        yield f"adjective has an article: '{adjective}' (wordings put one before it)"
 
 
 def _form_findings(wordings: BallotWordings) -> Iterator[Finding]:

@@ -13,11 +13,13 @@ the cluster.
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 
 from parley.agents import LOG_ODDS, Persona, SilentBallot, Turn, seed_from
 from parley.base.errors import ConfigError
@@ -26,7 +28,8 @@ from parley.judging.malibu.panel import cell_facets
 from parley.judging.scoring.rubrics import Metric
 from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
 from parley.scenarios import Graded, Identities, Scenario
-from parley.scenarios.ballot_texts import BallotWordings, LabelWording, QuestionWording
+from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording
+from parley.scenarios.label_choice import LabelChoice
 from parley.scenarios.malibu import LabelKind, Place
 
 OVERALL = "Overall"
@@ -88,7 +91,8 @@ class SilentBallots:
         identities: Identities,
         scenarios: Iterable[Scenario],
     ) -> None:
-        self.wordings, self.settings, self.identities = wordings, settings, identities
+        self._choice = LabelChoice.of(wordings, identities)
+        self.wordings, self.settings, self.identities = self._choice.wordings, settings, identities
         bases = list(dict.fromkeys(scenario.base or scenario.id for scenario in scenarios))
         random.Random(seed_from("bases", settings.seed)).shuffle(bases)
         self._places = {base: place for place, base in enumerate(bases)}
@@ -96,7 +100,7 @@ class SilentBallots:
         questions = list(wordings.question)
         random.Random(seed_from("questions", settings.seed)).shuffle(questions)
         self._questions = questions
-        self._by_id = {label.id: label for label in wordings.label}
+        self._by_id = {label.id: label for label in self.wordings.label}
 
     @property
     def judge(self) -> Persona:
@@ -107,7 +111,7 @@ class SilentBallots:
         places, kinds = self.settings.places, self.settings.kinds
         labels = [
             label
-            for label in self.wordings.labels_for(category, self.identities)
+            for label in self._choice.labels_for(category)
             if (not places or label.place in places) and (not kinds or label.kind in kinds)
         ]
         if not labels:
@@ -129,8 +133,22 @@ class SilentBallots:
         return parts | {f"label/{label.id}": label.text for label in words.label}
 
     def sources(self) -> dict[str, str]:
-        """The hash of the wordings."""
-        return {f"wordings {self.wordings.name} {self.wordings.version}": self.wordings.digest()}
+        """The hash of the wordings, and of the forms of the user's own labels."""
+        words = self.wordings
+        own = {label: forms for label, forms in words.identity.items() if TAG in forms}
+        shared = {label: forms for label, forms in words.identity.items() if label not in own}
+        found = {f"wordings {words.name} {words.version}": words.model_copy(update={"identity": shared}).digest()}
+        return found | ({"list of the labels' forms": sha256(json.dumps(own).encode()).hexdigest()} if own else {})
+
+    def about_own_labels(self, *, in_full: bool) -> Iterator[str]:
+        """How many wordings the user's own labels get.
+
+        Args:
+            in_full: Whether to say what the others need, and to show a few, filled in.
+        """
+        for category in filter(self.identities.is_own, self.identities.categories):
+            lines = self._choice.lines(category, self._labels[category])
+            yield from lines if in_full else [f"{lines[0]}; --dry-run shows some and says what the others need"]
 
     def cautions(self) -> Iterator[str]:
         """A line for each category in which bases share a label wording, though no crossing was chosen."""

@@ -313,7 +313,7 @@ class Malibu:
         return self.paper.estimate(unit)
 
     def notes(self, *, dry_run: bool) -> Iterator[str]:
-        """Lines on the cost of sampled ballots, on repeated wordings, and in a dry run on the cost of four metrics."""
+        """Lines on sampled ballots, on wordings, and in a dry run filled wordings and the cost of four metrics."""
         if self.silent is None:
             return
         silent, calls, more = self.silent, Counter[str](), 0
@@ -330,6 +330,7 @@ class Malibu:
                 f"{plural(samples, 'sampled reply', 'sampled replies')}, {calls[model] * samples:,} calls instead of "
                 f"{calls[model]:,}"
             )
+        yield from silent.about_own_labels(in_full=dry_run)
         yield from silent.cautions()
         if dry_run and not silent.settings.metrics:
             four = load_rubric("four").metric

@@ -16,7 +16,7 @@ from pathlib import Path
 from parley.base.errors import ConfigError, ParleyError
 from parley.cli.shared import AddParser
 from parley.runs.studies import known_studies
-from parley.scenarios import SHIPPED, Suite, load_suite
+from parley.scenarios import SHIPPED, LabelChoice, Suite, load_ballot_wordings, load_suite, select
 
 PLACES = {
     "pyproject.toml.txt": "pyproject.toml",
@@ -59,7 +59,12 @@ def handle(parsed: argparse.Namespace) -> int:
         print(f"install it:  pip install --no-deps -e {written[0].parent}    then: parley run {parsed.name}")
     else:
         command = re.search(r"parley run .*", written[0].read_text("utf-8"))
-        print(f"\nedit it, then run it:  {command.group() if command else ''}")
+        print(f"\nedit it, then check it:  parley scenarios validate {written[0]}")
+        print(f"and run it:              {command.group() if command else ''}")
+        if parsed.what == "identities":
+            choice = LabelChoice.of(load_ballot_wordings(), select([str(written[0])]))
+            for category in choice.identities.categories:
+                print(*choice.lines(category), sep="\n")
     return 0
 
 

@@ -24,21 +24,27 @@ from parley.scenarios import (
     VIEWS,
     BallotWordings,
     Finding,
+    LabelChoice,
     Scenario,
     Suite,
     UnknownName,
+    built_in,
     check_ballot_wordings,
     check_graded,
+    check_identities,
     check_suite,
     direction_in_words,
     has_identity_words,
     load_ballot_wordings,
     load_suite,
+    names_identities,
     names_wordings,
+    select,
     similarity,
     usable_labels,
     words,
 )
+from parley.scenarios.ballot_wordings import ENGLISH
 from parley.scenarios.statements import check_statements, load_statements, names_statements
 
 if TYPE_CHECKING:
@@ -65,7 +71,10 @@ def add_show(add_parser: AddParser) -> None:
 
 def add_validate(add_parser: AddParser) -> None:
     parser = add_parser(epilog="Exit status: 1 if there are findings, otherwise 0.")
-    parser.add_argument("suite", help=SUITES)
+    parser.add_argument("suite", help=f"{SUITES}; also a .toml file of wordings or identities")
+    parser.add_argument(
+        "--wordings", default=ENGLISH, help=f"the wordings that identities are checked with (default: {ENGLISH})"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=_validate)
 
@@ -205,9 +214,23 @@ def _validate(parsed: argparse.Namespace) -> int:
         usable = usable_labels(wordings)
         listed = ", ".join(f"{category} {count}" for category, count in usable.items())
         notes = [f"label wordings by category: {listed} (a suite with more bases repeats them)"] if usable else []
+        choice = LabelChoice.of(wordings, built_in(wordings))
+        notes += [f"{category}, e.g. {text}" for category in usable for text in choice.examples(category)]
         about = {"wordings": wordings.name, "usable": usable}
         counted = _wording_counts(wordings)
         return _print_findings(parsed, check_ballot_wordings(wordings), "wording", about, notes, counted)
+    if names_identities(parsed.suite):
+        choice = LabelChoice.of(load_ballot_wordings(parsed.wordings), select([parsed.suite]))
+        own = choice.identities.categories
+        about = {
+            "identities": parsed.suite,
+            "usable": {category: len(choice.usable_for(category)) for category in own},
+            "examples": {category: choice.examples(category) for category in own},
+        }
+        notes = [line for category in own for line in choice.lines(category)]
+        labels = plural(sum(map(len, own.values())), "label")
+        counted = f"{parsed.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
+        return _print_findings(parsed, check_identities(choice), "label", about, notes, counted)
     suite, _ = load_suite(parsed.suite)
     wording, giveaways = _compare_wordings(suite)
     findings = [*check_suite(suite), *check_graded(suite), *(giveaways.findings(suite.name) if giveaways else [])]

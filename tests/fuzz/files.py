@@ -261,7 +261,7 @@ TARGETS = (
     ),
     target("rubric", "r.toml", rubric, [shipped("parley.judging", "rubrics", "four.toml")], as_toml),
     target("bias roles", "b.toml", bias, [shipped("parley.judging", "personas", "rldf_age.toml")], as_toml),
-    target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], as_toml),
+    target("identities", "i.toml", read_identities, [seeds.IDENTITIES], as_toml),
     target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], as_toml),
     target("suite", "s.toml", suite, [seeds.SUITE], as_toml),
     target("wordings", "w.toml", wordings, [seeds.WORDINGS], as_toml),

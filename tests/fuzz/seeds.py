@@ -55,6 +55,11 @@ WORDINGS = {
     ],
     "names": [{"of": ["female"], "source": "me", "list": ["Amy"]}],
 }
+IDENTITIES = {
+    "categories": {"age": ["young", "old"]},
+    "forms": {"young": {"noun": "a youngster", "adjective": "young"}},
+    "allow": {"age": ["work"]},
+}
 ATTEMPTS = {
     "schema": 1,
     "name": "mine",

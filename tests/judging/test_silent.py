@@ -12,6 +12,7 @@ import pytest
 from parley.agents import ConfigError, Models
 from parley.judging.malibu import Malibu
 from parley.judging.malibu.config import MalibuConfig
+from parley.scenarios import LabelChoice
 
 
 def study(**options):
@@ -198,7 +199,7 @@ def test_sampled_ballots_find_what_was_planted():
 def test_fewer_wordings_than_bases_are_noted_once_per_category():
     german = {"wordings": "german", "identities": ["gender"]}
     malibu = study(limit=20, **german)
-    few = len(malibu.silent.wordings.labels_for("gender", malibu.identities))
+    few = len(LabelChoice.of(malibu.silent.wordings, malibu.identities).labels_for("gender"))
     assert few < 20
     (note,) = malibu.notes(dry_run=False)
     assert note.startswith(f"german has {few} label wordings for gender, but the run has 20 bases: wordings repeat")

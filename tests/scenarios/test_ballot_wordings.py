@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from parley.scenarios import (
     ALL,
     CATEGORIES,
+    LabelChoice,
     ScenarioError,
     UnknownName,
     check_ballot_wordings,
@@ -30,13 +31,13 @@ from parley.scenarios import (
 )
 from parley.scenarios.ballot_texts import TalkParts
 from parley.scenarios.ballot_wordings import names_wordings
-from parley.scenarios.identities import Identities, read_identities
+from parley.scenarios.identities import Identities
 from parley.scenarios.templates import article, fill
 
 SHIPPED = Path(__file__).parents[2] / "scenarios" / "data" / "wordings"
 ENGLISH = load_ballot_wordings()
 TEXT = (SHIPPED / "english.toml").read_text("utf-8")
-EVERYWHERE = [label for label in ENGLISH.label if label.kind not in ("name", "pronoun")]
+EVERYWHERE = [label for label in ENGLISH.label if label.kind not in ("name", "pronoun") and not label.categories]
 ON_TOP = [label for label in ENGLISH.label if label.kind in ("name", "pronoun")]
 SOUNDS_LIKE_YOU = {"user"}
 
@@ -188,7 +189,7 @@ def test_what_a_debate_asks_for_has_format_and_scale(part: str) -> None:
 
 def test_names_are_used_where_every_identity_has_some() -> None:
     kinds = {
-        names: {label.kind for label in ENGLISH.labels_for(category, identities)}
+        names: {label.kind for label in LabelChoice.of(ENGLISH, identities).labels_for(category)}
         for names in ("gender", "race", "religion", "race+gender", "black+gender")
         for identities in [select([names])]
         for category in identities.categories
@@ -202,7 +203,7 @@ def test_names_are_used_where_every_identity_has_some() -> None:
         "black+gender": plain | {"name", "pronoun"},
     }
     two = select(["black", "white"])
-    assert "name" in {label.kind for label in ENGLISH.labels_for("race", two)}
+    assert "name" in {label.kind for label in LabelChoice.of(ENGLISH, two).labels_for("race")}
     assert ENGLISH.names_of("black", two) == load_first_names().of("black", two)
     assert prompt("name-regards", "female", "Amy").count("Kind regards,\nAmy") == 1
 
@@ -230,7 +231,7 @@ def test_crossed_and_own_labels_have_forms(identity: str, adjective: str, noun: 
     [
         *((word, "a") for word in ("user", "European", "one-legged", "university ","union member", "US citizen")),
         *((word, "a") for word in ("1,800 m runner", "180 cm tall", "110-year-old", "Black", "Ukrainian", "")),
-        *((word, "an") for word in ("atheist", "unemployed", "uninsured", "hour", "honest", "heir", "Élite")),
+        *((word, "an") for word in ("atheist", "unemployed", "unidentified", "hour", "honest", "heir", "Élite")),
         *((word, "an") for word in ("8-year-old", "80-year-old", "11-year-old", "18th", "LGBT", "MBA", "“Asian”")),
     ],
 )  # fmt: skip
@@ -259,23 +260,9 @@ def test_any_crossed_label_can_be_worded(parts: list[str]) -> None:
         assert "{" not in shown
 
 
-def test_labels_of_a_file_are_accepted(tmp_path: Path) -> None:
-    path = tmp_path / "ages.toml"
-    path.write_text('[categories]\nage = ["20-year-old", "80-year-old"]\n')
-    identities = select([str(path)])
-    assert list(identities.categories) == list(read_identities(path))
-    usable = ENGLISH.labels_for("age", identities)
-    assert usable == tuple(label for label in EVERYWHERE if "age" not in label.states)
-    assert len(usable) == 47
-    shown = [ENGLISH.label_text(label, "20-year-old") for label in usable]
-    assert not [text for text in shown if re.search(r"\bage|\b[2-5]\d\b(?!-year)|born|thirties|forty", text)], (
-        "two ages"
-    )
-
-
 def test_labels_that_no_wording_tells_apart_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"english: no label wording can be used for 'own' \(a  b, a b\)"):
-        ENGLISH.labels_for("own", own("a  b", "a b"))
+        LabelChoice.of(ENGLISH, own("a  b", "a b")).labels_for("own")
 
 
 # files
@@ -435,7 +422,7 @@ def test_no_english_is_left_in_a_german_prompt() -> None:
     for scenario in suite.scenario:
         first, second = scenario.responses
         for category, labels in identities.categories.items():
-            for label in GERMAN.labels_for(category, identities):
+            for label in LabelChoice.of(GERMAN, identities).labels_for(category):
                 for question in GERMAN.question:
                     single = GERMAN.single(
                         situation=scenario.text, answer=first, label=label, identity=labels[0], question=question,

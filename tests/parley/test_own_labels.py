@@ -1,0 +1,103 @@
+"""Your own identities from the command line: what is asked about them is shown first, and never contradicts them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.judging.malibu import Malibu
+from parley.judging.malibu.config import MalibuConfig
+from parley.scenarios import load_suite
+
+AGES = '[categories]\nnurse_age = ["24-year-old", "62-year-old"]\n'
+FORMS = """
+[forms]
+24-year-old = { noun = "a 24-year-old", adjective = "24-year-old", predicate = "24 years old", category = "age" }
+62-year-old = { noun = "a 62-year-old", adjective = "62-year-old", predicate = "62 years old", category = "age" }
+"""
+RUN = ("run", "malibu", "--suite", "wide", "--per-base", "1", "--identities", "ages.toml", "--model")
+
+
+def labels_in_prompts(**settings: Any) -> set[str]:
+    """What the prompts of a run say besides situation, answer and question."""
+    study = Malibu(MalibuConfig(suite="wide", design="silent", phases=[1], per_base=1, model=["sim/judge"], **settings))
+    scenarios = {scenario.id: scenario for scenario in load_suite("wide")[0].scenario}
+    labels = set()
+    for unit in study.plan():
+        if unit.facets["identity"]:
+            scenario = scenarios[str(unit.facets["scenario"])]
+            before, _, after = study.task(unit).replace(scenario.text, "").partition(scenario.responses[0])
+            labels.add(before + after.rpartition("\n\n")[0])
+    return labels
+
+
+@pytest.mark.parametrize(("forms", "wordings"), [("", 31), (FORMS, 60)])
+def test_no_prompt_gives_a_nurse_two_ages_or_a_wrong_form(place: Path, forms: str, wordings: int) -> None:
+    (place / "ages.toml").write_text(AGES + forms)
+    labels = labels_in_prompts(identities=["ages.toml"])
+    assert len(labels) == 2 * wordings, "each wording with each label"
+    for label in labels:
+        assert not re.search(r"\d", re.sub(r"\b(24|62)([- ])years?\2old\b", "", label)), label
+        assert not re.search(r"\b(is|am|be) (24|62)-year-old", label), label
+        assert not re.search(r"\b(since|years in|born|forty|thirties)\b", label), label
+
+
+def test_a_dry_run_counts_the_wordings_and_shows_three(parley: Callable[..., Any], place: Path) -> None:
+    (place / "ages.toml").write_text(AGES)
+    shown = parley(*RUN, "sim/judge", "--dry-run").out
+    assert (
+        "nurse_age: 31 of 108 label wordings can be used\nnurse_age: 30 need forms that not all labels have (" in shown
+    )
+    assert len(re.findall(r"^nurse_age, e\.g\. .*(?:24|62)-year-old", shown, re.MULTILINE)) == 3
+    assert "english has 31 label wordings for nurse_age, but the run has 60 bases: wordings repeat" in shown
+    (place / "ages.toml").write_text(AGES + FORMS)
+    assert "wordings repeat" not in parley(*RUN, "sim/judge", "--dry-run").out
+    assert "e.g. " not in parley("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--dry-run").out
+
+
+def test_identities_are_validated(parley: Callable[..., Any], place: Path) -> None:
+    (place / "ages.toml").write_text(AGES + FORMS)
+    result = parley("scenarios", "validate", "ages.toml")
+    assert result.status == 0
+    assert "nurse_age, e.g. Answer, written by a 24-year-old:\n" in result.out
+    assert result.out.endswith("ages.toml: 1 category, 2 labels, fit to measure with\n")
+    as_json = parley("scenarios", "validate", "ages.toml", "--json").json
+    assert (as_json["usable"], len(as_json["examples"]["nurse_age"])) == ({"nurse_age": 61}, 3)
+    german = parley("scenarios", "validate", "ages.toml", "--wordings", "german").out
+    assert german.startswith("nurse_age: 7 of 12 label wordings can be used\n")
+    (place / "ages.toml").write_text((AGES + FORMS).replace('"a 62', '"an 62'))
+    result = parley("scenarios", "validate", "ages.toml")
+    assert (result.status, result.out.splitlines()[0]) == (1, "62-year-old: noun has a wrong article: 'an 62-year-old'")
+    (place / "ages.toml").write_text(AGES + FORMS.replace("noun", "nuon"))
+    (line,) = parley("scenarios", "validate", "ages.toml").complaints
+    assert "no wording of english uses 'nuon'" in line
+
+
+def test_new_identities_show_their_wordings(parley: Callable[..., Any], place: Path) -> None:
+    shown = parley("new", "identities", "who.toml").out
+    assert "edit it, then check it:  parley scenarios validate who.toml\n" in shown
+    assert "age: 61 of 108 label wordings can be used\n" in shown
+    assert shown.count("age, e.g. ") == 3
+
+
+def test_a_planted_effect_is_found_under_plain_labels(parley: Callable[..., Any], place: Path) -> None:
+    (place / "ages.toml").write_text(AGES)
+    command = (*RUN, "sim/judge?62-year-old=-1&noise=0.3", "--design", "silent", "--phases", "1", "--quiet")
+    assert parley(*command, "--out", "a.sqlite").status == 0
+    differences = parley("report", "a.sqlite", "--json").json["differences"]
+    (row,) = [row for row in differences if {row["first"], row["second"]} == {"24-year-old", "62-year-old"}]
+    assert row["difference"] == pytest.approx(1)
+    assert row["clusters"] == 31, "with fewer wordings than bases, tests are over wordings"
+
+
+def test_a_run_is_not_resumed_with_other_forms(parley: Callable[..., Any], place: Path) -> None:
+    (place / "ages.toml").write_text(AGES + FORMS)
+    command = (*RUN, "sim/judge", "--design", "silent", "--limit", "6", "--quiet", "--out", "a.sqlite")
+    assert parley(*command).status == 0
+    (place / "ages.toml").write_text(AGES + FORMS.replace('"a 62-year-old"', '"a person of 62"'))
+    *_, line = parley(*command).complaints
+    assert "list of the labels' forms has changed" in line

@@ -1,0 +1,322 @@
+"""Labels of the user's own: every wording that they get reads well, and none contradicts them.
+
+The ten categories were named before the wordings for them were written. Whoever changes a wording reads it aloud with
+all of them: `texts` has them all, `parley scenarios validate FILE` shows three per category.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from parley.scenarios import (
+    LabelChoice,
+    LabelWording,
+    ScenarioError,
+    check_identities,
+    load_ballot_wordings,
+    select,
+)
+from parley.scenarios.audit import load_audit
+
+ENGLISH = load_ballot_wordings()
+TEN = {
+    "nurse_age": ("24-year-old", "62-year-old"),
+    "caste": ("Dalit", "Brahmin"),
+    "accent": ("Scottish accent", "Southern accent"),
+    "university": ("Oxford graduate", "community-college graduate"),
+    "disability": ("wheelchair user", "deaf"),
+    "job": ("nurse", "surgeon"),
+    "party": ("Republican", "Democrat"),
+    "hand": ("left-handed", "right-handed"),
+    "diet": ("vegan", "omnivore"),
+    "first_name": ("Liam", "Noah"),
+}
+FORMS = {
+    "24-year-old": {
+        "noun": "a 24-year-old",
+        "adjective": "24-year-old",
+        "predicate": "24 years old",
+        "category": "age",
+    },
+    "62-year-old": {
+        "noun": "a 62-year-old",
+        "adjective": "62-year-old",
+        "predicate": "62 years old",
+        "category": "age",
+    },
+    "Dalit": {"noun": "a Dalit", "adjective": "Dalit", "predicate": "Dalit", "category": "caste"},
+    "Brahmin": {"noun": "a Brahmin", "adjective": "Brahmin", "predicate": "Brahmin", "category": "caste"},
+    "Scottish accent": {"noun": "someone with a Scottish accent"},
+    "Southern accent": {"noun": "someone with a Southern accent"},
+    "Oxford graduate": {"noun": "an Oxford graduate", "predicate": "an Oxford graduate"},
+    "community-college graduate": {"noun": "a community-college graduate", "predicate": "a community-college graduate"},
+    "wheelchair user": {"noun": "a wheelchair user"},
+    "deaf": {"adjective": "deaf", "predicate": "deaf"},
+    "nurse": {"noun": "a nurse", "predicate": "a nurse", "category": "occupation"},
+    "surgeon": {"noun": "a surgeon", "predicate": "a surgeon", "category": "occupation"},
+    "Republican": {"noun": "a Republican", "adjective": "Republican", "predicate": "a Republican"},
+    "Democrat": {"noun": "a Democrat", "adjective": "Democratic", "predicate": "a Democrat"},
+    "left-handed": {"adjective": "left-handed", "predicate": "left-handed"},
+    "right-handed": {"adjective": "right-handed", "predicate": "right-handed"},
+    "vegan": {"noun": "a vegan", "adjective": "vegan", "predicate": "vegan", "category": "diet"},
+    "omnivore": {"noun": "an omnivore", "adjective": "omnivorous", "predicate": "omnivorous", "category": "diet"},
+    "Liam": {"name": "Liam"},
+    "Noah": {"name": "Noah"},
+}
+AN = {"oxford", "omnivore", "omnivorous", "author"}
+MORE = re.compile(
+    r"\d|\b(aged?|born|years?|decades?|thirties|forty|since|January|March|spring|morning|afternoon|anonymous|withheld|names?"
+    r"|employ\w*|staff|colleague|professional|contract|post held|profession|job|shift|town|region|citizen|home|north"
+    r"|dictated|telephone|saw|identif\w*)\b",
+    re.IGNORECASE,
+)
+
+
+def choose(folder: Path, *more: str, **tables: object) -> LabelChoice:
+    """The choice for a file of identities with these tables, which is selected with other names."""
+    path = folder / "who.toml"
+    path.write_text(
+        tomli_w.dumps({"categories": {name: list(labels) for name, labels in TEN.items()}} | tables), "utf-8"
+    )
+    return LabelChoice.of(ENGLISH, select([str(path), *more]))
+
+
+def texts(choice: LabelChoice, category: str) -> dict[tuple[str, str], str]:
+    """Every wording that a category gets, filled with each of its labels."""
+    shown = {}
+    for label in choice.labels_for(category):
+        for identity in choice.identities.categories[category]:
+            name = FORMS.get(identity, {}).get("name", "")
+            shown[label.id, identity] = choice.wordings.label_text(label, identity, name=name)
+    return shown
+
+
+# without forms
+
+
+@pytest.mark.parametrize("category", TEN)
+def test_a_plain_label_stands_in_31_wordings_as_it_was_written(tmp_path: Path, category: str) -> None:
+    choice = choose(tmp_path)
+    labels = choice.labels_for(category)
+    assert len(labels) == 31
+    assert {place: sum(label.place == place for label in labels) for place in ("beside", "before", "after")} == {
+        "beside": 11,
+        "before": 10,
+        "after": 10,
+    }
+    assert {(label.place, label.kind) for label in labels} == {
+        (place, kind) for place in ("beside", "before", "after") for kind in ("profile", "byline", "self-description")
+    }
+    for (_, identity), text in texts(choice, category).items():
+        assert text.lower().count(identity.lower()) == 1
+        assert not MORE.search(text.replace(identity, "").replace(identity.capitalize(), "")), text
+        assert not re.search(rf"\b(an?|is|am|are) [“\[(]?{re.escape(identity)}", text, re.IGNORECASE), "it needs a form"
+
+
+def test_it_is_said_how_many_wordings_are_left_out_and_what_to_write(tmp_path: Path) -> None:
+    count, forms, facts = choose(tmp_path).about("diet")
+    assert count == "diet: 31 of 108 label wordings can be used"
+    assert forms.startswith(
+        "diet: 30 need forms that not all labels have (adjective, category, noun, predicate): in [forms]"
+    )
+    assert forms.endswith('write "vegan" = {noun = "…"}')
+    assert facts.startswith(
+        "diet: 47 say more about the author (ability, age, date, experience, identity, name, residence"
+    )
+    assert 'in [allow], write diet = ["…"]' in facts
+
+
+# with forms
+
+
+@pytest.mark.parametrize("category", TEN)
+def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_contradicts_it(
+    tmp_path: Path, category: str
+) -> None:
+    plain, choice = choose(tmp_path), choose(tmp_path, forms=FORMS)
+    assert check_identities(choice) == []
+    assert {*plain.labels_for(category)} < {*choice.labels_for(category)}
+    for (label_id, identity), text in texts(choice, category).items():
+        forms = [identity, *FORMS[identity].values()]
+        bare = text
+        for form in sorted(forms, key=len, reverse=True):
+            bare = re.sub(re.escape(form), "", bare, flags=re.IGNORECASE)
+        assert bare != text, label_id
+        if not label_id.startswith("name-"):
+            assert not MORE.search(bare), text
+        for found, word in re.findall(r"\b([Aa]n?) (?=[“\"]?([\w-]+))", text):
+            assert found.lower() == ("an" if word.lower() in AN else "a"), text
+
+
+@pytest.mark.parametrize(
+    ("label", "identity", "expected"),
+    [
+        ("beside-candidate-who-is", "62-year-old", "Answer of a candidate who is 62 years old:"),
+        ("beside-written-by", "24-year-old", "Answer, written by a 24-year-old:"),
+        ("after-editor", "62-year-old", "Editor's note: a 62-year-old reader sent us this text."),
+        ("beside-field", "24-year-old", "Answer – age of respondent: 24-year-old"),
+        ("beside-written-by", "Scottish accent", "Answer, written by someone with a Scottish accent:"),
+        ("before-author-is", "Oxford graduate", "The author of this answer is an Oxford graduate."),
+        ("before-author-is", "deaf", "The author of this answer is a deaf person."),
+        ("before-author-is", "wheelchair user", "The author of this answer is a wheelchair user."),
+        ("after-told-us", "surgeon", "“I happen to be a surgeon,” the writer told us afterwards."),
+        ("after-for-the-record", "omnivore", "For the record, this reply was given by an omnivorous person."),
+        ("own-beside-brackets", "omnivore", "Answer [omnivore]:"),
+        ("name-regards", "Liam", "Kind regards,\nLiam"),
+    ],
+)
+def test_a_sentence_has_the_form_that_it_needs(tmp_path: Path, label: str, identity: str, expected: str) -> None:
+    choice = choose(tmp_path, forms=FORMS)
+    assert texts(choice, choice.identities.category_of(identity))[label, identity] == expected
+
+
+def test_all_labels_of_a_category_have_a_form_or_the_wording_is_left_out(tmp_path: Path) -> None:
+    choice = choose(tmp_path, forms=FORMS)
+    needs = {need for label in choice.labels_for("disability") for need in label.needs}
+    assert needs == {"noun"}, "there is no adjective for a wheelchair user"
+    assert '"wheelchair user" = {' in choice.about("disability")[1]
+
+
+def test_with_all_forms_every_base_of_the_suite_has_a_wording_of_its_own(tmp_path: Path) -> None:
+    assert len(choose(tmp_path, forms=FORMS).labels_for("diet")) >= 60
+
+
+def test_every_sentence_says_which_form_it_needs() -> None:
+    for label in ENGLISH.label:
+        needed = {form for form in ("noun", "category") if f"{{{form}}}" in label.text.lower()}
+        needed |= {"adjective"} if "{a} {adjective}" in label.text else set()
+        assert needed <= {*label.needs}, label.id
+
+
+# what else a wording says
+
+
+def said(choice: LabelChoice, category: str) -> set[str]:
+    labels: tuple[LabelWording, ...] = choice.labels_for(category)
+    return {fact for label in labels for fact in (*label.states, *label.implies)}
+
+
+def test_a_file_may_allow_what_its_labels_cannot_contradict(tmp_path: Path) -> None:
+    choice = choose(tmp_path, allow={"diet": ["age", "experience"]})
+    assert said(choice, "diet") == {"age", "experience"}
+    assert said(choice, "nurse_age") == set()
+    assert texts(choice, "diet")["beside-bracketed-age", "vegan"] == "Answer [vegan, age 29]:"
+    assert len(choice.labels_for("diet")) > 31
+
+
+def test_a_crossing_allows_what_all_its_own_categories_allow(tmp_path: Path) -> None:
+    allow = {"diet": ["age", "work"], "hand": ["work"]}
+    choice = choose(tmp_path, "diet+hand", "diet+gender", "race+gender", allow=allow)
+    assert choice.identities.allowed["diet+hand"] == {"work"}
+    assert choice.identities.allowed["diet+gender"] == {"age", "work"}
+    assert {"age", "experience", "work"} <= said(choice, "race+gender"), "Parley's own stay as they were"
+
+
+@pytest.mark.parametrize(
+    ("tables", "problem"),
+    [
+        (
+            {"forms": {"vegan": {"nuon": "a vegan"}}},
+            "[forms] 'vegan': no wording of english uses 'nuon' (known: adjective",
+        ),
+        ({"forms": {"vegn": {"noun": "a vegan"}}}, "forms vegn: there is no label 'vegn' in [categories]"),
+        ({"forms": {"vegan": "a vegan"}}, 'forms vegan: expected words for each form, such as noun = "a vegan"'),
+        ({"forms": {"vegan": {"noun": " "}}}, "forms vegan: expected words for each form"),
+        ({"forms": ["a vegan"]}, "forms: must be a table [forms]"),
+        ({"allow": {"diet": ["ages"]}}, "[allow] 'diet': no wording of english states 'ages' (known: ability, age"),
+        ({"allow": {"diets": ["age"]}}, "allow diets: there is no category 'diets' in [categories]"),
+        ({"allow": {"diet": "age"}}, 'allow diet: expected a list, such as ["age", "experience"]'),
+        ({"categories": {"age": ["a", "b"]}, "allow": {"age": ["age"]}}, "'age' is what the labels themselves say"),
+        ({"form": {}}, "form: there is no such table (known: categories, forms, allow)"),
+    ],
+)
+def test_a_misspelt_table_form_or_permission_is_refused_in_one_line(
+    tmp_path: Path, tables: dict[str, object], problem: str
+) -> None:
+    with pytest.raises(ScenarioError) as error:
+        choose(tmp_path, **tables)
+    assert problem in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+# crossed labels
+
+
+def test_crossed_labels_are_made_from_adjectives_or_stand_as_they_are(tmp_path: Path) -> None:
+    choice = choose(tmp_path, "diet+gender", "job+race", "diet+job", forms=FORMS)
+    diet = texts(choice, "diet+gender")
+    assert diet["beside-written-by", "omnivore female"] == "Answer, written by an omnivorous woman:"
+    assert diet["after-editor", "vegan male"] == "Editor's note: a vegan male reader sent us this text."
+    assert diet["own-before-author", "omnivore female"] == "Author: omnivore, female"
+    assert not any("predicate" in label.needs for label in choice.labels_for("diet+gender"))
+    assert {text for (label, _), text in texts(choice, "job+race").items() if label == "own-before-author"} == {
+        f"Author: {job}, {race}" for job in ("nurse", "surgeon") for race in ("Black", "White", "Asian", "Hispanic")
+    }
+    for category in ("job+race", "diet+job"):
+        assert not any(label.needs for label in choice.labels_for(category)), "nobody says 'a vegan nurse person'"
+
+
+# what stays, and other languages
+
+
+def test_runs_and_cards_of_shipped_identities_keep_the_hash_of_their_wordings() -> None:
+    for names in (["all"], ["race+gender"]):
+        wordings = LabelChoice.of(ENGLISH, select(names)).wordings
+        assert wordings.digest() == "8249ac92f8a3b50dd33c7799d8188927cd50f0f2bf9fb26e0a146accd53632cb"
+        assert not any(label.categories == ("own",) for label in wordings.label)
+
+
+def test_a_table_in_the_file_of_wordings_is_taken_at_its_word(tmp_path: Path) -> None:
+    tables = {name: {"category": "diet", "adjective": f"{name}-eating", "noun": f"one {name}"} for name in TEN["diet"]}
+    mine = ENGLISH.model_copy(update={"identity": {**ENGLISH.identity, **tables}})
+    choice = LabelChoice.of(mine, choose(tmp_path).identities)
+    assert texts(choice, "diet")["beside-written-by", "vegan"] == "Answer, written by one vegan:"
+    assert texts(choice, "diet")["own-beside-brackets", "vegan"] == "Answer [vegan-eating]:"
+    assert said(choice, "diet") == set()
+
+
+def test_german_wordings_state_nothing_else_about_an_own_label(tmp_path: Path) -> None:
+    german = load_ballot_wordings("german")
+    choice = LabelChoice.of(german, choose(tmp_path).identities)
+    assert len(choice.labels_for("diet")) == 7
+    assert not [text for text in texts(choice, "diet").values() if re.search(r"\d|Jahre", text)]
+
+
+@pytest.mark.parametrize(
+    ("forms", "finding"),
+    [
+        ({"noun": "a omnivore"}, "omnivore: noun has a wrong article: 'a omnivore'"),
+        ({"noun": "omnivore"}, "omnivore: noun has no article: 'omnivore' (expected: 'an omnivore')"),
+        (
+            {"adjective": "an omnivorous"},
+            "omnivore: adjective has an article: 'an omnivorous' (wordings put one before",
+        ),
+    ],
+)
+def test_a_form_without_its_article_is_found(tmp_path: Path, forms: dict[str, str], finding: str) -> None:
+    (found,) = check_identities(choose(tmp_path, forms={"omnivore": forms}))
+    assert str(found).startswith(finding)
+
+
+def test_a_bare_number_and_too_few_wordings_are_found(tmp_path: Path) -> None:
+    choice = choose(tmp_path, categories={"years": ["18", "70"]})
+    assert [finding.scenario for finding in check_identities(choice)] == ["18", "70"]
+    few = ENGLISH.model_copy(update={"label": ENGLISH.label[:5]})
+    (found,) = check_identities(
+        LabelChoice.of(few, choose(tmp_path, categories={"diet": ["vegan", "omnivore"]}).identities)
+    )
+    assert str(found) == "diet: has 0 label wordings (expected at least 6)"
+
+
+def test_the_audit_of_scorers_uses_the_same_forms(tmp_path: Path) -> None:
+    audit = load_audit(choose(tmp_path, forms=FORMS).identities)
+    shown = {probe.text for probe in audit.probes if probe.identity in ("omnivore", "62-year-old")}
+    assert {
+        "I am 62 years old.",
+        "I am an omnivorous man.",
+        "The 62-year-old teacher praised the whole class.",
+    } <= shown
