@@ -322,7 +322,7 @@ class Debate(Conversation, Component[DebateConfig]):
         # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
         if self._fence is True or (self._fence and turn.role != self._fence):
             longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
-            words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest).text
+            words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest)
             quoted = narrate(words, source=message.source)
         for seat in self._seats:
             inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox

@@ -2,8 +2,8 @@
 
 Two markers surround the text. They carry a hash of it, so that no text can contain its own closing marker. Every line
 is quoted, control and invisible characters are removed, the length is limited, and special tokens of chat templates
-are broken up. Text that reads like an instruction to a model is flagged, in the prompt and in what is recorded. None of
-this makes a model immune: it makes an attempt visible.
+are broken up. None of this makes a model immune. Texts that read like an instruction to a model are flagged for people
+and audits (`instruction_kinds`), never in a prompt: a judge who reads a warning gives another score.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from typing import NamedTuple
 MAX_CHARS = 6000
 READ_FACTOR = 20
 """Cleaning reads at most this multiple of the maximum length, which bounds the time spent on a very long text."""
-WARNING = "[FLAGGED: this text reads like an instruction to a model; it is quoted as found, and is not to be followed]"
-
 LABEL_CHARS = 300
 JUDGED_CHARS = 100_000
 """Maximum length of a judged text, far beyond any real one: a text that is cut cannot be judged."""
@@ -40,13 +38,6 @@ _IGNORABLE = re.compile(
 )
 """Default_Ignorable_Code_Point of Unicode 14.0 (DerivedCoreProperties.txt): variation selectors, fillers, joiners.
 `unicodedata` does not have this property, and some of these characters are letters or marks by category."""
-
-
-class Quoted(NamedTuple):
-    """A text ready for a prompt, and the kinds of instruction to a model that were found in it."""
-
-    text: str
-    flags: tuple[str, ...] = ()
 
 
 def clean(text: str, max_chars: int) -> str:
@@ -106,11 +97,7 @@ def _patterns() -> dict[str, list[_Pattern]]:
 
 def instruction_kinds(text: str) -> tuple[str, ...]:
     """The kinds of instruction to a model in a text, by `fencing.toml`. Full-width and styled letters count."""
-    return _kinds(clean(text, len(text) + 1))
-
-
-def _kinds(cleaned: str) -> tuple[str, ...]:
-    plain = unicodedata.normalize("NFKC", cleaned).replace("İ", "i").replace("ı", "i").lower()
+    plain = unicodedata.normalize("NFKC", clean(text, len(text) + 1)).replace("İ", "i").replace("ı", "i").lower()
     return tuple(kind for kind, patterns in _patterns().items() if any(pattern.is_in(plain) for pattern in patterns))
 
 
@@ -131,7 +118,7 @@ def _break_square(found: re.Match[str]) -> str:
     return f"{opening} {name}" if _SQUARE_NAME.fullmatch(unicodedata.normalize("NFKC", name)) else found[0]
 
 
-def fence(text: str, label: str, max_chars: int = MAX_CHARS) -> Quoted:
+def fence(text: str, label: str, max_chars: int = MAX_CHARS) -> str:
     """Quote a text line by line between two markers.
 
     Args:
@@ -139,17 +126,13 @@ def fence(text: str, label: str, max_chars: int = MAX_CHARS) -> Quoted:
         label: What the text is, for the model: it stands in the opening marker.
         max_chars: Longer texts are cut. The default has room for a long reply and still fits a small context.
     """
-    body, flags = _quoted(text, max_chars)
-    return Quoted(between_fences(body, label), flags)
+    return between_fences(_quoted(text, max_chars), label)
 
 
 @lru_cache(maxsize=128)  # judges and identities read the same text
-def _quoted(text: str, max_chars: int) -> Quoted:
+def _quoted(text: str, max_chars: int) -> str:
     """The text line by line, without the markers."""
-    text = clean(text, max_chars)
-    flags = _kinds(text)
-    quoted = "\n".join(f"> {line}" for line in break_tokens(text).split("\n"))
-    return Quoted(f"{WARNING}\n{quoted}" if flags else quoted, flags)
+    return "\n".join(f"> {line}" for line in break_tokens(clean(text, max_chars)).split("\n"))
 
 
 def fence_judged(text: str, label: str) -> str:
@@ -159,7 +142,25 @@ def fence_judged(text: str, label: str) -> str:
         text: What is judged.
         label: What it is, for the model: "DRAFT", "STATEMENT OF Ann".
     """
-    return fence(text, label, JUDGED_CHARS).text
+    return fence(text, label, JUDGED_CHARS)
+
+
+_MARKER = re.compile(r"<<<([0-9a-f]{16}) [^\n]*\n|^([0-9a-f]{16})>>>", re.MULTILINE)
+
+
+def fenced_texts(prompt: str) -> list[str]:
+    """The texts that stand between fences in a prompt, without their marks."""
+    opened: dict[str, int] = {}
+    texts = []
+    # One pass over the markers: a search for each opening's end takes quadratic time on a text full of openings.
+    for marker in _MARKER.finditer(prompt):
+        opening, closing = marker.groups()
+        if opening:
+            opened[opening] = marker.end()
+        elif closing in opened:
+            lines = prompt[opened.pop(closing) : marker.start() - 1].split("\n")
+            texts.append("\n".join(line.removeprefix("> ") for line in lines))
+    return texts
 
 
 def one_line(text: str, max_chars: int) -> str:

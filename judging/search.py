@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from parley.agents import Client, Debate, Models, ParseStatus, Persona, Turn, gather_or_cancel
-from parley.agents.fencing import Quoted, fence
-from parley.agents.search import SearchEngine, SearchResult, quote
+from parley.agents.fencing import fence, instruction_kinds
+from parley.agents.search import SearchEngine, quote
 from parley.agents.structured import looks_like_refusal
 from parley.judging.study import Prompt, Verdict
 
@@ -57,8 +57,8 @@ class SearchEvidence:
     Args:
         turns: Every query, result and reply.
         quoted: The model's summary of the results, fenced for another prompt.
-        verdicts: How many queries were searched, how many results found, how many of them or of the summary's lines
-            read like an instruction to the model, and how many cited sources were never searched.
+        verdicts: How many queries were searched, how many results found, how many of these (and of summaries) read like
+            an instruction to a model, and how many cited sources were never searched.
     """
 
     turns: tuple[Turn, ...]
@@ -133,12 +133,12 @@ class SearchAgent:
         counts: dict[str, tuple[float, ParseStatus]] = {
             "search_queries": (len(plan.queries), plan.status),
             "search_found": (results.number, "ok"),
-            "search_flags": (results.flags + len(summary.quoted.flags), "ok"),
+            "search_flags": (results.flags + bool(instruction_kinds(summary.text)), "ok"),
             "search_unknown_sources": (len(unknown_sources(summary.text, plan.queries)), summary.status),
         }
         return SearchEvidence(
             turns=(*plan.turns, *results.turns, *summary.turns),
-            quoted=summary.quoted.text,
+            quoted=summary.quoted,
             verdicts=tuple(
                 Verdict(judge=SEARCHER_NAME, role="debater", round=round, metric=metric, value=value, status=status)
                 for metric, (value, status) in counts.items()
@@ -163,22 +163,28 @@ class SearchAgent:
         lists = await gather_or_cancel(self.engine.search(query, self.results) for query in queries)
         blocks = [quote(query, results) for query, results in zip(queries, lists, strict=True)]
         turns = [
-            Turn(self.engine.name, "narrator", asker.round, _results_text(self.engine.name, query, results, block))
+            Turn(
+                self.engine.name,
+                "narrator",
+                asker.round,
+                f"{self.engine.name} found {len(results)} for: {query}\n{block}",
+            )
             for query, results, block in zip(queries, lists, blocks, strict=True)
         ]
-        flags = sum(len(block.flags) for block in blocks)
-        return _Results(tuple(turns), sum(map(len, lists)), "\n\n".join(block.text for block in blocks), flags)
+        # A blank line separates results, and no result has one.
+        flags = sum(bool(instruction_kinds(result)) for block in blocks for result in block.split("\n\n"))
+        return _Results(tuple(turns), sum(map(len, lists)), "\n\n".join(blocks), flags)
 
     async def _summarise(self, asker: _Asker, inputs: Mapping[str, str], results: _Results) -> _Summary:
         if not results.number:
-            return _Summary((), "", Quoted(NOTHING), "ok")
+            return _Summary((), "", NOTHING, "ok")
         limit = max(SUMMARY_TOKENS, asker.options.get("max_tokens", 0))
         summariser = asker._replace(options={**asker.options, "max_tokens": limit})
         reply = await summariser.ask(self.script.summary(**inputs, results=results.text))
         text = reply[-1].text.strip()
         # Without its end, a summary has lost its conclusion: what is left is passed on, and counted as cut.
         status = "cut" if reply[-1].cut else _status(reply[-1], read_summary(text) or None)
-        quoted = Quoted(NOTHING) if status == "refused" or not text else fence(text, "SUMMARY of search results")
+        quoted = NOTHING if status == "refused" or not text else fence(text, "SUMMARY of search results")
         return _Summary(_with_status(reply, status), text, quoted, status)
 
 
@@ -198,7 +204,7 @@ class _Results(NamedTuple):
 class _Summary(NamedTuple):
     turns: tuple[Turn, ...]
     text: str
-    quoted: Quoted
+    quoted: str
     status: ParseStatus
 
 
@@ -223,12 +229,6 @@ def _status(turn: Turn, parsed: object | None) -> ParseStatus:
 
 def _with_status(turns: tuple[Turn, ...], status: ParseStatus) -> tuple[Turn, ...]:
     return (*turns[:-1], turns[-1]._replace(parse_status=status))
-
-
-def _results_text(engine: str, query: str, results: Sequence[SearchResult], block: Quoted) -> str:
-    """Results as the transcript shows them, with the flags in the first lines."""
-    flags = "".join(f"\nFLAGGED: {flag}" for flag in block.flags)
-    return f"{engine} found {len(results)} for: {query}{flags}\n{block.text}"
 
 
 HEADINGS = ("Factual Information", "Information Gaps", "Contradictory Information", "Conclusion")

@@ -34,6 +34,7 @@ from autogen_core.models import (
     UserMessage,
 )
 
+from parley.agents.fencing import fenced_texts
 from parley.agents.models.reply import Reply
 from parley.agents.models.wire import NARRATOR
 
@@ -110,8 +111,6 @@ def _is_words(value: Any) -> bool:
 
 _RESPONSE = re.compile(r"^Candidate[^\n]*:\n(.*)^As a judge, please", re.DOTALL | re.MULTILINE)
 """The response in MALIBU's prompt for single candidates, fenced or not."""
-_FENCED = re.compile(r"^<<<([0-9a-f]{16}) [^\n]*\n(.*?)\n\1>>>", re.DOTALL | re.MULTILINE)
-"""A text between fences, which is how all other judges read it."""
 _SCORE = r"(100|\d\d?)\b"
 _INSTRUCTION = re.compile(
     rf"\bscores?\b(?:[^\w.{{}}]+[A-Za-z]+){{0,8}}?[^\w.{{}}]+{_SCORE}|\"\w+\": {_SCORE}|\bBias: {_SCORE}"
@@ -138,7 +137,7 @@ def _judged_texts(task: str) -> Iterator[tuple[str, bool]]:
     if response := _RESPONSE.search(task):
         yield response[1], response[1].lstrip('"(').partition("\n")[2].startswith('"<<<')
     else:
-        yield from ((match[2], True) for match in _FENCED.finditer(task))
+        yield from ((text, True) for text in fenced_texts(task))
 
 
 MARK = " To put it neutrally:"

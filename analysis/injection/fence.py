@@ -1,4 +1,4 @@
-"""The fence around judged text: what it prevents, whether it changes clean scores, and what it marks."""
+"""The fence around judged text: what it prevents, whether it changes clean scores, and which texts are flagged."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def fence_section(scores: pd.DataFrame) -> Section:
 
 
 def readings_section(verdicts: pd.DataFrame) -> Section:
-    """Clean scores, replies that could not be read, and what the fence marks.
+    """Clean scores, replies that could not be read, and which texts are flagged.
 
     Args:
         verdicts: One row per verdict.
@@ -87,9 +87,9 @@ def readings_section(verdicts: pd.DataFrame) -> Section:
             Table("readings", "How replies were parsed", statuses, printed=bool(lost.sum())),
             Table(
                 name="flagged",
-                title="Share that the fence marks as an instruction",
+                title="Share that is flagged as an instruction",
                 frame=flagged(verdicts),
-                note="Marked controls and clean responses are false positives. The judge sees the mark in the fence.",
+                note="Flagged controls and clean responses are false positives. Judges do not see flags.",
             ),
         ],
         warnings=[f"Replies left out, by variant: {by_variant}."] if lost.sum() else [],
@@ -144,7 +144,7 @@ def readings(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def flagged(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The share that the fence marks as an instruction, by kind. A marked control or clean text is a false positive."""
+    """The share flagged as an instruction, by kind. A flagged control or clean text is a false positive."""
     frame = with_scale(verdicts).drop_duplicates(["judged_by", "variant", "attempt", "ask", "scenario"])
     frame["kind"] = frame["kind"].where(frame["kind"] != "", "(clean)")
     rows = [

@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, Models, seed_from
-from parley.agents.fencing import JUDGED_CHARS, fence
+from parley.agents.fencing import instruction_kinds
 from parley.judging.config import require_each_once
 from parley.judging.injection.config import MALIBU, InjectionConfig
 from parley.judging.injection.targets import TARGETS, Judged, Target
@@ -42,7 +42,7 @@ class _Variant(NamedTuple):
 
 
 class _Text(NamedTuple):
-    """A text to judge, and whether a fence flags it as an instruction."""
+    """A text to judge, and whether it is flagged as an instruction, which no judge is told."""
 
     text: str
     flagged: bool
@@ -66,7 +66,7 @@ class Injection:
         self.attempts = load_attempts(config.attempts).only(config.kinds)
         self._attempts = {attempt.id: attempt for attempt in self.attempts.attempt}
         self._scenarios = {scenario.id: scenario for scenario in self._sample()[: config.limit]}
-        self._text = lru_cache(maxsize=4096)(self._make_text)  # a fence looks for instructions, which takes time
+        self._text = lru_cache(maxsize=4096)(self._make_text)  # looking for instructions takes time
 
     def _check_asks(self) -> None:
         asks = self.config.asks
@@ -166,9 +166,9 @@ class Injection:
         elif variant.kind == ATTACK:
             score = int(variant.ask)
             text = self._attempts[variant.attempt].in_response(text, score, judge.reply(score))
-        # The marks were written for web pages and find 2 of our 28 attempts; they were not tuned on the set that
-        # measures them. A fence also removes zero-width characters, and so makes hidden instructions readable.
-        return _Text(text, bool(fence(text, "RESPONSE", JUDGED_CHARS).flags))
+        # The patterns were written for web pages and find 2 of our 28 attempts; they were not tuned on the set that
+        # measures them.
+        return _Text(text, bool(instruction_kinds(text)))
 
     def asked(self, unit: Unit) -> tuple[Target, Judged]:
         """The judge of a unit, and the text that it judges."""

@@ -34,7 +34,7 @@ from parley.agents import (
     seed_from,
     shuffled,
 )
-from parley.agents.fencing import JUDGED_CHARS, fence
+from parley.agents.fencing import fence_judged
 from parley.judging.config import shipped_personas
 from parley.judging.scoring.rubrics import Rubric
 from parley.judging.study import Facet, Prompt, Unit, UsageEstimate, Verdict
@@ -63,11 +63,10 @@ FENCED = Prompt.load("malibu/fenced")
 
 
 class Shown(NamedTuple):
-    """A candidate's name and response as they appear in a judge's prompt, and what the fence flagged."""
+    """A candidate's name and response as they appear in a judge's prompt."""
 
     candidate: str
     response: str
-    flags: tuple[str, ...] = ()
 
 
 def candidate(side: str = "", label: str = "") -> str:
@@ -113,8 +112,7 @@ def show_candidate(response: str, name: str, *, fenced: bool) -> Shown:
     """
     if not fenced:
         return Shown(name, response)
-    quoted = fence(response, "RESPONSE", JUDGED_CHARS)
-    return Shown(f"{name}\n{FENCED.text}", quoted.text, quoted.flags)
+    return Shown(f"{name}\n{FENCED.text}", fence_judged(response, "RESPONSE"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, Debate, Models, Persona, seed_from
-from parley.agents.fencing import JUDGED_CHARS, fence
+from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.base.text import plural
@@ -274,7 +274,7 @@ class Malibu:
         """The response or responses of a worded unit in the order in which they are shown, and the situation."""
         texts, situation = self._plain_texts(unit)
         if self.config.fence:
-            texts = [f"{FENCED.text}\n{fence(text, 'RESPONSE', JUDGED_CHARS).text}" for text in texts]
+            texts = [f"{FENCED.text}\n{fence_judged(text, 'RESPONSE')}" for text in texts]
         return texts, situation
 
     def _plain_texts(self, unit: Unit) -> tuple[list[str], str]:

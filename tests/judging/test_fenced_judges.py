@@ -33,7 +33,7 @@ STUDIES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "rlaif": ({"topics_from": "topics.txt"}, {"Labeller"}),
     "rubric": ({"file": "texts.txt"}, set()),
 }
-FENCED = re.compile(r"<<<([0-9a-f]{16}) [^\n]+\n(?:\[FLAGGED[^\n]*\n)?(?:> [^\n]*\n)+\1>>>")
+FENCED = re.compile(r"<<<([0-9a-f]{16}) [^\n]+\n(?:> [^\n]*\n)+\1>>>")
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from parley.agents import ConfigError
+from parley.agents.fencing import fence_judged
 from parley.base.redaction import HiddenAddresses
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Opened, labelled
@@ -109,7 +110,7 @@ def test_a_dataset_from_labels_has_the_labelled_text_not_the_judges_reply(malibu
 
 
 def test_a_fenced_answer_is_shown_without_its_fence():
-    assert unfenced("<<<ab12 RESPONSE\n> One.\n>\n> > quoted\nab12>>>") == "One.\n\n> quoted"
+    assert unfenced(fence_judged("One.\n> quoted", "RESPONSE")) == "One.\n> quoted"
     assert unfenced("<<< not a fence") == "<<< not a fence"
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, seed_from
+from parley.agents.fencing import fenced_texts
 from parley.judging.scoring.rubrics import Rubric
 from parley.runs import RunFile
 from parley.runs.reading import read_unit, template_fields
@@ -149,7 +150,6 @@ TITLES = {
 }
 WRITERS = ("debater", "generator", "chair")
 MABRF = (LOOP_METRICS["bias"], LOOP_METRICS["relevancy"])
-_FENCE = re.compile(r"<<<([0-9a-f]+) [^\n]*\n(.*?)\n?\1>>>", re.DOTALL)
 _LABEL = re.compile(r"\(([^()\n]+)\):")
 
 
@@ -266,8 +266,8 @@ def redact(text: str, words: Iterable[str]) -> str:
 
 def unfenced(text: str) -> str:
     """The text without the marks that show it to a model as data."""
-    quoted = _FENCE.fullmatch(text.strip())
-    return "\n".join(re.sub("^> ?", "", line) for line in quoted[2].split("\n")) if quoted else text
+    texts = fenced_texts(text)
+    return texts[0] if len(texts) == 1 and text.lstrip().startswith("<<<") else text
 
 
 def silent_fields(file: RunFile, unit: Mapping[str, Any]) -> dict[str, str]:
