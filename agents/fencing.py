@@ -158,8 +158,8 @@ def fenced_texts(prompt: str) -> list[str]:
         if opening:
             opened[opening] = marker.end()
         elif closing in opened:
-            lines = prompt[opened.pop(closing) : marker.start() - 1].split("\n")
-            texts.append("\n".join(line.removeprefix("> ") for line in lines))
+            lines = prompt[opened.pop(closing) : marker.start()].split("\n")
+            texts.append("\n".join(line[2:] for line in lines if line.startswith("> ")))
     return texts
 
 

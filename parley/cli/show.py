@@ -18,6 +18,7 @@ from parley.agents.transcripts import tool_calls_in
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible, without_surrogates
 from parley.cli.shared import AddParser, newest_run, newest_runs
+from parley.reports.flags import flagged_texts
 from parley.runs import RunFile, explain_damage, stored_plan
 from parley.runs.reading import read_messages, read_texts, why_nothing_is_done
 
@@ -32,6 +33,11 @@ def add_to(add_parser: AddParser) -> None:
         help="a unit's id, or the beginning of one (default: the first finished unit)",
     )
     parser.add_argument("--list", action="store_true", help="list the units instead")
+    parser.add_argument(
+        "--flagged",
+        action="store_true",
+        help="print the judged texts that read like an instruction to the judge instead",
+    )
     parser.add_argument("--plan", action="store_true", help="print the analysis plan and its SHA-256 instead")
     parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
     parser.add_argument("--thoughts", action="store_true", help="also print the models' thinking before each reply")
@@ -44,6 +50,8 @@ def handle(parsed: argparse.Namespace) -> int:
     with explain_damage(path), RunFile.open(path) as file:
         if parsed.list:
             return _list(file, as_json=parsed.json)
+        if parsed.flagged:
+            return _show_flagged(file, as_json=parsed.json)
         if parsed.plan:
             return _show_plan(file, as_json=parsed.json)
         unit = _find(file, prefix)
@@ -84,6 +92,18 @@ def _list(file: RunFile, *, as_json: bool) -> int:
     else:
         for unit, status, error in rows:
             print(visible(f"{status:<8} {unit}{'  ' + error if error else ''}"))
+    return 0
+
+
+def _show_flagged(file: RunFile, *, as_json: bool) -> int:
+    """Judges read these like any other text: the flags are for people."""
+    texts = list(flagged_texts(file))
+    if as_json:
+        print(json.dumps([text._asdict() for text in texts], ensure_ascii=False, indent=2))
+        return 0
+    for text in texts:
+        print(visible(f"{text.unit}  ({'; '.join(text.kinds)})\n{text.text}\n"))
+    print(f"{plural(len(texts), 'judged text')} read{'s' if len(texts) == 1 else ''} like an instruction to the judge")
     return 0
 
 
@@ -181,6 +201,8 @@ def _notes(turn: dict[str, Any]) -> Iterator[str]:
         yield turn["parse_status"]
     if turn["cut"] and turn["parse_status"] != "cut":
         yield "cut"
+    if turn["flags"]:
+        yield f"reads like an instruction: {', '.join(turn['flags'])}"
     parsed = turn["parsed"] if turn["role"] == "evaluator" else None
     for name, value in (parsed or {}).items():
         if value is None and name != "raw":  # many scorers have no raw score

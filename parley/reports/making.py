@@ -26,6 +26,7 @@ from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions
+from parley.reports.flags import PLANTED, count_flags, flag_cautions
 from parley.reports.labelled import has_labels, with_labels
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
 from parley.reports.remarks import repeated_remarks
@@ -75,6 +76,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     name = studies.pop()
     function = find_report(name, study)
     directions, conflicts = _directions(runs)
+    flags = [count_flags(run.path) for run in runs]
     context = ReportContext(
         title=_title(runs, models),
         units=pd.concat([run.units for run in runs], ignore_index=True),
@@ -89,9 +91,10 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
             *conflicts,
             *cut_cautions(run.replies for run in runs),
             *scale_cautions(run.on_scale for run in runs),
+            *(flag_cautions(flags, [run.path for run in runs]) if name not in PLANTED else ()),
         ),
         model_cautions=catalogue_cautions(models),
-        runs=tuple(run.record() for run in runs),
+        runs=tuple(run.record() | {"judged_texts": count._asdict()} for run, count in zip(runs, flags, strict=True)),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts
     try:

@@ -7,6 +7,7 @@ import string
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from parley.agents.fencing import fenced_texts, instruction_kinds
 from parley.base.errors import ParleyError
 from parley.base.text import plural
 from parley.runs.store import RunFile
@@ -101,8 +102,15 @@ def read_messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
     for message in messages:
         for key in ("parsed", "expected"):
             message[key] = json.loads(message[key]) if message[key] else None
+        message["flags"] = _flags(message["role"], message["text"])
         message["calls"] = calls.get(message["seq"], [])
     return messages
+
+
+def _flags(role: str, text: str) -> list[str]:
+    """Kinds of instruction to a model in what was said, or shown between fences."""
+    texts = fenced_texts(text) if role == "narrator" else [text] if role in ("debater", "generator") else []
+    return list(dict.fromkeys(kind for text in texts for kind in instruction_kinds(text)))
 
 
 def read_texts(file: RunFile, ids: Iterable[str]) -> dict[str, str]:

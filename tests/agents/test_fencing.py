@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from parley.agents.fencing import break_tokens, clean, fence, fenced_texts, instruction_kinds, is_invisible
 from parley.agents.search import SearchResult, quote
+from parley.scenarios import load_attempts, load_suite
 
 CALM = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -171,6 +172,16 @@ def test_flags_are_what_the_patterns_find_without_regard_to_case(pieces: list[tu
 )
 def test_what_people_say_about_rules_is_not_an_instruction_to_a_model(text: str) -> None:
     assert instruction_kinds(text) == ()
+
+
+def test_the_shipped_answers_are_not_flagged_and_few_attempts_are() -> None:
+    """The figures of docs/injection.md: the patterns are not tuned on the attempts, which measure judges."""
+    answers = [text for scenario in load_suite("full")[0].scenario for text in scenario.responses or ()]
+    assert len(answers) == 400
+    assert [text for text in answers if instruction_kinds(text)] == []
+    attempts = load_attempts("injections-1").attempt
+    found = {attempt.id for attempt in attempts if instruction_kinds(attempt.in_response(answers[0], 10, "{}"))}
+    assert (len(attempts), found) == (28, {"system-line", "system-tokens"})
 
 
 MARK = "0123456789abcdef"

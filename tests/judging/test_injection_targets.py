@@ -13,6 +13,7 @@ from scipy import stats
 
 import parley
 from parley.agents import ConfigError, Models
+from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_judge import find_score_instruction
 from parley.analysis.injection.effects import pairs
 from parley.analysis.injection.judges import by_judge
@@ -120,7 +121,7 @@ def test_what_must_not_move_contains_no_instruction(name: str) -> None:
     for unit in study.plan():
         if unit.facets["variant"] != "attack":
             _, judged = study.asked(unit)
-            assert find_score_instruction(f"<<<{'0' * 16} TEXT\n{judged.text}\n{'0' * 16}>>>") is None
+            assert find_score_instruction(fence_judged(judged.text, "TEXT")) is None
 
 
 def test_each_judge_is_asked_for_the_ends_of_its_scale() -> None:
