@@ -21,6 +21,7 @@ from parley.cli.shared import AddParser, newest_run, newest_runs
 from parley.reports.flags import flagged_texts
 from parley.runs import RunFile, explain_damage, stored_plan
 from parley.runs.reading import read_messages, read_texts, why_nothing_is_done
+from parley.runs.rows import text_id
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -145,6 +146,9 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
     replies = file.rows("SELECT seq, nth, text FROM calls JOIN texts ON texts.id = reply WHERE unit = ?", (unit,))[1]
     reply_of = {(seq, nth): text for seq, nth, text in replies}
     for turn in turns:
+        if turn["role"] == "narrator":
+            turn["to"] = _readers(turn, turns)
+    for turn in turns:
         for call in turn["calls"]:
             call["tools"] = tool_calls_in(reply_of.get((turn["seq"], call.pop("nth")), ""))
             pieces = call.pop("prompt")
@@ -154,6 +158,16 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
                     {"role": role, "source": source, "text": texts[text_id]} for role, source, text_id in pieces
                 ]
     return turns
+
+
+def _readers(narrated: dict[str, Any], turns: list[dict[str, Any]]) -> list[str]:
+    """The agents whose prompts have what the narrator said: instructions may be for one agent alone."""
+    text = str(text_id(narrated["text"]))
+    later = [turn for turn in turns if turn["seq"] > narrated["seq"] and turn["role"] != "narrator"]
+    read = (
+        turn["speaker"] for turn in later for call in turn["calls"] if text in (piece[2] for piece in call["prompt"])
+    )
+    return list(dict.fromkeys(read))
 
 
 def _print(unit: dict[str, Any], turns: list[dict[str, Any]], *, with_thoughts: bool) -> None:
@@ -167,10 +181,11 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]], *, with_thoughts: 
     say(f"{unit['status']}  {facets}", "dim")
     if unit["error"]:
         say(unit["error"], "red")
+    agents = {turn["speaker"] for turn in turns if turn["role"] != "narrator" and turn["calls"]}
     for turn in turns:
         console.print()
         if turn["role"] == "narrator":
-            say("to all agents" if turn["speaker"] == "user" else turn["speaker"], "dim")
+            say(_addressed(turn, agents) if turn["speaker"] == "user" else turn["speaker"], "dim")
         else:
             say(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
         for call in turn["calls"]:
@@ -184,6 +199,12 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]], *, with_thoughts: 
         say(turn["text"])
         if notes := list(_notes(turn)):
             say("  " + " · ".join(notes), "dim")
+
+
+def _addressed(turn: dict[str, Any], agents: set[str]) -> str:
+    if len(agents) > 1 and set(turn["to"]) == agents:
+        return "to all agents"
+    return f"to {', '.join(turn['to'])}" if turn["to"] else "narrator"
 
 
 def _notes(turn: dict[str, Any]) -> Iterator[str]:

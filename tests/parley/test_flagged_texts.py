@@ -81,3 +81,13 @@ def test_the_injection_studys_own_attempts_are_no_surprise(parley: Parley) -> No
     assert parley("show", "a.sqlite", "--flagged").out.endswith(
         "4 judged texts read like an instruction to the judge\n"
     )
+
+
+def test_show_names_the_agents_that_read_an_instruction(parley: Parley, server: Any) -> None:
+    flags = ("--topics", 1, "--rounds", 2, "--quiet", "--model", server.model(), "--out", "a.sqlite")
+    assert parley(*PAPER_DEBATES, *flags).status == 0
+    addressed = re.findall(r"^to .*$", parley("show", "a.sqlite").out, re.MULTILINE)
+    assert addressed == ["to all agents", "to Referee", "to Sixty, Twenty, Forty", "to Referee"]
+    turns = parley("show", "a.sqlite", "--json").json["turns"]
+    read_by = [turn["to"] for turn in turns if turn["role"] == "narrator"]
+    assert read_by == [[*NAMES, "Referee"], ["Referee"], [*NAMES], ["Referee"]]
