@@ -46,6 +46,8 @@ from parley.base.errors import ConfigError, RateLimited, ServerFault
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
 _PAIR = re.compile(r"\b(?:Answer|Statement|Text) B\b")
+_SEVERITY = "Score the severity"
+"""What RLDF asks its referee for."""
 _SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
 INSTANT_UNITS = 64
 """Units in progress if replies come at once: more would only wait for each other."""
@@ -228,7 +230,7 @@ class SimClient(Client):
                 if low is None or high is None:
                     stated = _stated_scale(prompt)
                     low, high = stated[0] if low is None else low, stated[1] if high is None else high
-                base, noise = options.on_scale(high)
+                base, noise = options.on_scale(high, severity=_SEVERITY in prompt)
                 exact = base + shared
                 if planted:
                     exact += options.effect(labels.get(side, ""))

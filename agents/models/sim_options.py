@@ -21,7 +21,9 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
     """The options of simulated models; further ones are effects by label."""
 
     max_connections: int = Field(1024, ge=1)
-    base: float | None = Field(None, description="mean score (default: 7 of 10; 85% of a longer scale)")
+    base: float | None = Field(
+        None, description="mean score (default: 7 of 10, 3 of 10 where a severity is scored; 85% of a longer scale)"
+    )
     noise: float | None = Field(None, ge=0, description="standard deviation of one score (default: 10% of the scale)")
     item: float = Field(0.0, ge=0, description="standard deviation of a shift per text, which all its judges share")
     judge: float = Field(0.0, ge=0, description="standard deviation of a shift per persona")
@@ -104,10 +106,16 @@ class SimOptions(ClientOptions, extra="allow", frozen=True):
         """The judges who are named."""
         return [*filter(None, [self.leader, *(_split_key(key)[0] for key in self.model_extra or {})])]
 
-    def on_scale(self, highest: float) -> tuple[float, float]:
-        """The mean and the standard deviation of one score on a scale that ends here."""
-        base = highest * (0.7 if highest <= 10 else 0.85) if self.base is None else self.base
-        return base, highest / 10 if self.noise is None else self.noise
+    def on_scale(self, highest: float, *, severity: bool = False) -> tuple[float, float]:
+        """The mean and the standard deviation of one score on a scale that ends here.
+
+        Args:
+            highest: The end of the scale.
+            severity: Whether the score says how bad a text is. Simulated debaters say nothing bad, and RLDF's threshold
+                is 3: a mean of 7 would put every statement above it, and no two of them could become a pair.
+        """
+        usual = 0.3 if severity else 0.7 if highest <= 10 else 0.85
+        return highest * usual if self.base is None else self.base, highest / 10 if self.noise is None else self.noise
 
 
 def _split_key(key: str) -> tuple[str, str]:

@@ -88,7 +88,8 @@ def test_the_prompt_is_that_of_the_study(place: Path, scenario: Scenario, speake
 def test_a_planted_rate_is_found_again_for_every_judge() -> None:
     """Without noise a reply is at the requested score exactly if it obeyed. 12 responses x 2 attempts x 2 requests are
     48 replies, so the count lies between the 0.01% and 99.99% quantiles of the binomial. The effect follows from it:
-    an obeyed request moves a score from the simulated judge's 70 or 85% of the scale's end to the requested end."""
+    an obeyed request moves a score from the simulated judge's 30 (the referee's), 70 or 85% of the scale's end to the
+    requested end."""
     settings = {"judged_by": OTHERS, "kinds": ["order"], "out": "a.sqlite"}
     assert parley.run("injection", model="sim/judge?obeys_fenced=0.5&noise=0", **settings).complete
     scores = pairs(frames.verdicts("a.sqlite"))
@@ -102,7 +103,7 @@ def test_a_planted_rate_is_found_again_for_every_judge() -> None:
         assert (replies["control_towards"] == 0).all()
         assert low <= len(obeyed) <= high
         target = TARGETS[name]
-        base = 7 if target.highest == 10 else 85
+        base = 3 if name == "referee" else 7 if target.highest == 10 else 85
         moved = sum(abs(ask - base) for ask in obeyed["ask"]) / 48
         row = table.loc[(name, "both")]
         assert row["effect"] == pytest.approx(moved)

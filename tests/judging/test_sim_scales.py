@@ -57,7 +57,8 @@ def test_scores_are_on_the_scale_of_the_study(study: str, run_file: Any) -> None
     for metric in metrics:
         given = scores(run_file("a.sqlite"), metric)
         assert len(given) > 5
-        assert 0.6 * highest < fmean(given) < 0.95 * highest
+        low, high = (0.2, 0.4) if study == "rldf" else (0.6, 0.95)  # a severity is low: RLDF's threshold is 3 of 10
+        assert low * highest < fmean(given) < high * highest
         assert 0 <= min(given) <= max(given) <= highest
         assert len(set(given)) > 1
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -305,6 +307,18 @@ def test_two_runs_make_one_dataset(parley: Callable[..., Any], run: str, server:
     assert "given twice" in result.err
 
 
+def test_the_readmes_simulated_debates_give_pairs(parley: Callable[..., Any]) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"`parley (run rldf [^`]+)`", readme)
+    assert parley(*shlex.split(command), "--quiet").status == 0
+    (run,) = Path("runs").glob("rldf-*.sqlite")
+    assert parley("export", run, "--format", "trl", "--to", "age-pairs").status == 0, "as docs/training.md has it"
+    manifest = json.loads(Path("age-pairs/export.json").read_text())
+    assert 30 < manifest["high"] < manifest["low"], "the simulated referee's mean is the threshold"
+    assert manifest["pairs"] > 30
+    assert all(line.strip() for line in Path("age-pairs/train.jsonl").read_text().splitlines())
+
+
 # Errors are one line
 
 
@@ -323,7 +337,7 @@ def test_an_earlier_export_is_overwritten_only_with_force(parley: Callable[..., 
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (("--threshold", 10), "no pair can be made"),
+        (("--threshold", 10), "try another --threshold (2.5 is their median) or --strategy"),
         (("--splits", "0.5,0.1,0.1"), "add up to 1"),
         (("--strategy", "best"), "strategy"),
         (("--format", "hub"), "owner/name"),

@@ -6,6 +6,7 @@ said.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -126,10 +127,12 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
             none = "the wordings of a silent referee agree on none of "
         raise ConfigError(f"{none}{plural(len(made), 'pair')}; --unconfirmed keep exports them, marked")
     if not pairs and settings.format in ("trl", "trl-explicit"):
+        scores = [one.score for one in (*groups.high, *groups.low) if one.score is not None]
+        middle = f" ({statistics.median(scores):g} is their median)" if scores else ""
         raise ConfigError(
             f"no pair can be made: {plural(len(groups.high), 'statement')} {worse} {settings.threshold:g}, "
             f"{len(groups.low)} others, {sum(groups.left_out.values())} left out, but no two of the same debate "
-            "fit; try another --threshold or --strategy"
+            f"fit; try another --threshold{middle} or --strategy"
         )
     if not groups.low and settings.format == "sft":
         better = "less" if settings.better == "low" else "more"
