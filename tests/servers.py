@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import json
 import math
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -23,18 +24,22 @@ def fill(node: dict[str, Any], seed: int, path: str = "") -> Any:
     return byte % 11 if node.get("type") in ("integer", "number") else f"remark {byte}"
 
 
-SILENT = [
-    {
-        "token": "7",
-        "logprob": math.log(0.6),
-        "bytes": [55],
-        "top_logprobs": [
-            {"token": text, "logprob": math.log(share), "bytes": list(text.encode())}
-            for text, share in (("7", 0.6), ("8", 0.2), ("A", 0.1), ("B", 0.05))
-        ],
-    }
-]
-"""The probabilities after a silent ballot's prompt, whether it asks for a number or for a letter."""
+PAIR = re.compile(r"\b(?:Answer|Statement|Text) B\b")
+"""In the prompt of a silent ballot that asks for a letter."""
+
+
+def first_token(probabilities: dict[str, float]) -> list[dict[str, Any]]:
+    """The log-probabilities after a silent ballot's prompt, as servers send them; the first token is the reply."""
+    tops = [{"token": t, "logprob": math.log(p), "bytes": list(t.encode())} for t, p in probabilities.items()]
+    return [{**tops[0], "top_logprobs": tops}]
+
+
+def silent_ballot(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """A steady judge's answer, whether it is asked for a number or for a letter."""
+    pair = PAIR.search("\n".join(str(message["content"]) for message in body["messages"]))
+    return first_token({"A": 0.6, "B": 0.3, "I": 0.05} if pair else {"7": 0.6, "8": 0.2, "I": 0.05})
+
+
 Answer = Callable[[int, dict[str, Any]], web.StreamResponse | None]
 
 
@@ -100,7 +105,7 @@ class Server(Loopback):
         response = self.answer(nth, body)
         if response is not None:
             return response
-        return self.reply(self.fitting(body), SILENT if body.get("logprobs") else None)
+        return self.reply(self.fitting(body), silent_ballot(body) if body.get("logprobs") else None)
 
     @staticmethod
     def fitting(body: dict[str, Any]) -> str:

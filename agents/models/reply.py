@@ -1,11 +1,14 @@
-"""A model's reply, made safe to store: counts can be summed, text can be encoded, and the API key is redacted."""
+"""A model's reply, made safe to store: counts can be summed, text can be encoded, log-probabilities are numbers, and
+the API key is redacted."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any, Self
 
 from autogen_core import FunctionCall
-from autogen_core.models import CreateResult, RequestUsage
+from autogen_core.models import ChatCompletionTokenLogprob, CreateResult, RequestUsage
 from pydantic import model_validator
 
 from parley.agents.models.thoughts import join_thoughts, of_answer, split_thought
@@ -13,6 +16,10 @@ from parley.base.text import encodable
 
 MAX_TOKENS = 10**12
 """A larger count of tokens is taken for an error of the server."""
+LEAST_LOGPROB = -10_000.0
+"""Smaller log-probabilities become this one: JSON, in which replies are stored, has no infinity."""
+MOST_PROBABILITY = 1.05
+"""If the alternatives of a token add up to more, which rounding cannot explain, they are not probabilities."""
 MIN_KEY_LENGTH = 12
 """A shorter key (such as "EMPTY") is a placeholder; redacting it would damage ordinary text."""
 
@@ -91,6 +98,8 @@ class Reply(CreateResult):
                 self.content = answer
             if self.logprobs and self.thought:
                 self.logprobs = of_answer(self.logprobs, answer)
+        if self.logprobs:
+            self.logprobs = [_usable(token) for token in self.logprobs]
         return self
 
 
@@ -148,6 +157,21 @@ class StreamRedactor:
         """The pending text, at the end of the stream: it was not the key."""
         pending, self._pending = self._pending, ""
         return pending
+
+
+def _usable(token: ChatCompletionTokenLogprob) -> ChatCompletionTokenLogprob:
+    """The token with log-probabilities that can be stored; without alternatives if one of its numbers is not one."""
+    tops = token.top_logprobs or []
+    numbers = [token.logprob, *(top.logprob for top in tops)]
+    # A NaN fails the comparison. Of the rest, one that is left out could be the model's answer: so none is left in.
+    if not all(type(number) in (float, int) and number < 1 for number in numbers) or (
+        max(math.exp(numbers[0]), math.fsum(map(math.exp, numbers[1:]))) > MOST_PROBABILITY
+    ):
+        return token.model_copy(update={"logprob": LEAST_LOGPROB, "top_logprobs": []})
+    if min(numbers) >= LEAST_LOGPROB:
+        return token
+    lifted = [replace(top, logprob=max(top.logprob, LEAST_LOGPROB)) for top in tops]
+    return token.model_copy(update={"logprob": max(token.logprob, LEAST_LOGPROB), "top_logprobs": lifted})
 
 
 def _token_count(count: Any) -> int:

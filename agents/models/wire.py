@@ -7,7 +7,9 @@ of one role are joined, since many local models require alternating roles.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from autogen_core import FunctionCall
@@ -237,17 +239,32 @@ def _function_call(call: dict[str, Any]) -> FunctionCall:
 
 
 def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompletionTokenLogprob] | None:
-    """The log-probabilities of a reply's tokens; None if there are none."""
+    """The log-probabilities of a reply's tokens, NaN for what is not a number; None if there are none."""
     if not entries:
         return None
     return [
         ChatCompletionTokenLogprob(
             token=entry["token"],
-            logprob=entry["logprob"],
+            logprob=_number(entry.get("logprob")),
             top_logprobs=[
-                TopLogprob(logprob=top["logprob"], bytes=top.get("bytes") or list(top["token"].encode()))
+                TopLogprob(logprob=_number(top.get("logprob")), bytes=_bytes_of(top))
                 for top in entry.get("top_logprobs") or []
             ],
         )
         for entry in entries
     ]
+
+
+def _number(value: Any) -> float:
+    with suppress(OverflowError):  # JSON's integers have no limit
+        return float(value) if type(value) in (int, float) else math.nan
+    return math.nan
+
+
+def _bytes_of(top: dict[str, Any]) -> list[int]:
+    """The bytes of a token, which may be a part of a character; its text's where the server does not give them."""
+    given = top.get("bytes")
+    with suppress(TypeError, ValueError):
+        if isinstance(given, list) and given:
+            return list(bytes(given))
+    return list(top["token"].encode("utf-8", "replace"))
