@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 from parley.agents.personas import Persona, load_personas
 from parley.agents.transcripts import (
+    LEAST_ON_SCALE,
+    ON_SCALE,
+    READ,
     Call,
     ParseStatus,
     PromptMessage,
@@ -31,7 +34,7 @@ from parley.base.errors import (
 from parley.base.lazy import import_on_first_use
 
 if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which `parley report` does not need
-    from parley.agents.ballots import LOG_ODDS, ON_SCALE, READ, SilentBallot
+    from parley.agents.ballots import LOG_ODDS, SilentBallot
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
     from parley.agents.evaluation import Assessment, Evaluator, Unscored
@@ -79,6 +82,7 @@ else:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "LEAST_ON_SCALE",
     "LOG_ODDS",
     "ON_SCALE",
     "READ",

@@ -6,13 +6,15 @@
 Nothing is generated but one token: the probabilities of the scale's numbers after the prompt give the expected score.
 A sampled score of a small model has a standard deviation of about two points; this has none. Where the server
 continues a given text, the reply is begun with `prefill`: SmolLM2 then puts 0.99 of its probability on the digits, and
-0.11 without. A model without log-probabilities is asked `samples` times, and its replies are averaged.
+0.11 without. A model without log-probabilities is asked `samples` times, and its replies are averaged. A ballot with
+less than half on its answers is unread (`LEAST_ON_SCALE`), and the turn's text says why.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -29,13 +31,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.structured import StructuredReply, answer_in, looks_like_refusal
+from parley.agents.transcripts import LEAST_ON_SCALE, ON_SCALE, READ
 from parley.base.errors import BadRequest, ConfigError
 from parley.base.tasks import gather_or_cancel
 
-ON_SCALE = "on scale"
-"""Key of `expected`, after the metric: the probability of all answers that the ballot allows."""
-READ = "read"
-"""Key of `expected`, after the metric: the share of sampled replies that could be read."""
 LOG_ODDS = "log-odds"
 """Key of `expected`, after the metric: log P(first choice) − log P(second choice)."""
 SAMPLE_TOKENS = 8
@@ -131,10 +130,16 @@ async def _read_silently(
             "&silent=false) to its name to sample its replies instead"
         )
     client.gave_logprobs = client.gave_logprobs or bool(reply.logprobs)
-    probabilities = read_answers(reply.logprobs[0], ballot.answers) if reply.logprobs else {}
+    if not reply.logprobs or not reply.logprobs[0].top_logprobs:
+        return StructuredReply(None, "unparsed", f"{raw!r}, unread: no usable log-probabilities", reply.usage)
+    probabilities = read_answers(reply.logprobs[0], ballot.answers)
     on_scale = sum(probabilities.values())
-    if not on_scale:
-        return StructuredReply(None, "unparsed", raw, reply.usage, expected={f"{ballot.metric} {ON_SCALE}": 0.0})
+    if on_scale < LEAST_ON_SCALE:
+        answers = f"{ballot.answers[0]} to {ballot.answers[-1]}" if not ballot.choices else ", ".join(ballot.choices)
+        # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
+        why = f"{reply.logprobs[0].token!r}, unread: {on_scale:.1%} of the probability is on {answers}"
+        share = {f"{ballot.metric} {ON_SCALE}": on_scale}
+        return StructuredReply(None, "unparsed", why, reply.usage, expected=share)
     return StructuredReply(
         _reading(ballot, {answer: weight / on_scale for answer, weight in probabilities.items()}),
         "ok",
@@ -148,10 +153,17 @@ def read_answers(token: ChatCompletionTokenLogprob, answers: Sequence[str]) -> d
     """The probability of each answer at a token, whatever spaces, quotes or asterisks are around it."""
     probabilities = dict.fromkeys(answers, 0.0)
     for top in token.top_logprobs or []:
-        text = bytes(top.bytes or []).decode("utf-8", "replace").strip(_AROUND)
+        text = _plain(bytes(top.bytes or []).decode("utf-8", "replace"))
         if text in probabilities:
             probabilities[text] += math.exp(top.logprob)
     return probabilities
+
+
+def _plain(text: str) -> str:
+    """The text without what is around it; full-width letters and every script's digits are the same answers as ours."""
+    if not text.isascii():
+        text = "".join(str(unicodedata.decimal(sign, sign)) for sign in unicodedata.normalize("NFKC", text))
+    return text.strip(_AROUND)
 
 
 def _reading(ballot: SilentBallot, shares: Mapping[str, float]) -> BallotReading:
@@ -199,12 +211,12 @@ async def _sample(
         if not no and (answer := _as_answer(text, ballot.answers)) is not None
     ]
     raw = ", ".join(text.strip() for text in texts)
-    if not readable:
-        return StructuredReply(None, "refused" if any(refused) else "unparsed", raw, usage)
+    read = {f"{ballot.metric} {READ}": len(readable) / len(replies)}
+    if len(readable) < LEAST_ON_SCALE * len(replies):
+        return StructuredReply(None, "refused" if any(refused) else "unparsed", raw, usage, expected=read)
     votes = Counter(readable)
     shares = {answer: votes[answer] / len(readable) for answer in ballot.answers}
-    expected = {f"{ballot.metric}={answer}": share for answer, share in shares.items() if share}
-    expected[f"{ballot.metric} {READ}"] = len(readable) / len(replies)
+    expected = {f"{ballot.metric}={answer}": share for answer, share in shares.items() if share} | read
     if not ballot.choices:
         expected[ballot.metric] = sum(map(int, readable)) / len(readable)
     return StructuredReply(_reading(ballot, shares), "ok", raw, usage, expected=expected)
@@ -233,8 +245,8 @@ async def _replies(
 
 def _as_answer(text: str, answers: Sequence[str]) -> str | None:
     """The one answer that a score-only reply gives: the text itself, or the only number in it."""
-    plain = text.strip(_AROUND)
+    plain = _plain(text)
     if plain in answers:
         return plain
-    numbers = set(_NUMBER.findall(text))
+    numbers = set(_NUMBER.findall(plain))
     return next(iter(numbers)) if len(numbers) == 1 and numbers <= set(answers) else None

@@ -4,7 +4,8 @@ A small model answers "7" to almost everything, but the probabilities of 6 and 8
 JSON reply, the probabilities of the alternative tokens at its position are renormalised over the integers of the scale.
 Where "10" is two tokens, the probability of "1" is shared by 1 and 10: if the model can continue a given text, it is
 asked for the probability that "0" follows; otherwise that number has no expectation. Fields with a few allowed texts
-are read in the same way, as the probability of each choice.
+are read in the same way, as the probability of each choice. Where less than half of the probability is on the scale or
+the choices (`LEAST_ON_SCALE`), there is no expectation: it would come from what the model would rarely say.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from autogen_core.models import (
     ChatCompletionTokenLogprob,
     LLMMessage,
 )
+
+from parley.agents.transcripts import LEAST_ON_SCALE
 
 SCALE_MAX = 10
 """Expectations are read for scores from 0 to 10."""
@@ -77,7 +80,7 @@ class TokenProbabilities:
             weights[1] = one * (1 - ten_after_one)
             weights[SCALE_MAX] = weights.get(SCALE_MAX, 0.0) + one * ten_after_one
         total = sum(weights.values())
-        if total <= 0:
+        if total < LEAST_ON_SCALE:
             return None
         return sum(value * weight for value, weight in weights.items()) / total
 
@@ -139,7 +142,7 @@ def expected_choices(
             if len(matches) == 1:
                 weights[matches[0]] += weight
         total = sum(weights.values())
-        if total > 0:
+        if total >= LEAST_ON_SCALE:
             probabilities |= {f"{path}={choice}": weight / total for choice, weight in weights.items()}
     return probabilities
 

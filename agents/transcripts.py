@@ -22,6 +22,16 @@ ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored"
 """How well a reply could be parsed; `cut`: it was not, because it reached its token limit; `unscored`: an evaluator
 gave no score (it was down, or had nothing to judge)."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
+ON_SCALE = "on scale"
+"""Key of `Turn.expected`, after a silent ballot's metric: the probability of all answers that the ballot allows."""
+READ = "read"
+"""Key of `Turn.expected`, after a silent ballot's metric: the share of its sampled replies that could be read."""
+# Below a half, the model would more probably have said something else, and the score would come from the tail of a
+# refusal, a space or "<think>". Models whose reply is begun for them are far above it: of 5,515 ballots of
+# Qwen2.5-Coder-1.5B the lowest has 0.989, and the lowest mean of a base is 0.92 for SmolLM2, 0.77 for TinyLlama with
+# 2 bits. Where the server does not continue a text, they have 0.11 and 0.05.
+LEAST_ON_SCALE = 0.5
+"""A silent ballot with a smaller share on its answers, by probability or of its sampled replies, is unread."""
 
 
 class PromptMessage(NamedTuple):

@@ -379,6 +379,6 @@ class JudgesCard:
 def ballot_verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
     """What a ballot says, and how much of the probability lay on its answers, or how many sampled replies were read."""
     yield from verdicts(turn, metric)
-    unspoken = 0.0 if turn.parse_status not in ("ok", "repaired") else 1.0
+    unspoken = 0.0 if turn.parse_status == "refused" else None  # not known where log-probabilities were unusable
     share = turn.expected.get(f"{metric} {ON_SCALE}", turn.expected.get(f"{metric} {READ}", unspoken))
-    yield Verdict.from_turn(turn, ON_SCALE, value=share, status="ok")
+    yield Verdict.from_turn(turn, ON_SCALE, value=share, status="unparsed" if share is None else "ok")

@@ -404,7 +404,7 @@ def verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
 
 
 def _log_odds(turn: Turn, of_a: float, of_b: float) -> float | None:
-    if not turn.expected:
+    if turn.verdict is None:  # unread
         return None
     stored = turn.expected.get(f"{PREFERRED} {LOG_ODDS}")
     # Half a reply is added to both counts: with few samples and none for B, the odds would be infinite.

@@ -128,5 +128,5 @@ class SilentScorer(ModelScorer):
         turn = (await debate.converse(None)).spoken()[-1]
         expected = turn.expected.get(METRIC)
         if expected is None:
-            return Toxicity(None, why=f"the model's reply is {turn.parse_status}")
+            return Toxicity(None, why=f"the model's reply is {turn.parse_status}: {turn.text}")
         return Toxicity((expected - LOW) / (HIGH - LOW))

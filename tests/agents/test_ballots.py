@@ -54,6 +54,33 @@ def test_answers_are_counted_whatever_is_around_them():
     assert sum(found.values()) == pytest.approx(0.7)  # neither 70, a word, nor a number off the scale
 
 
+@pytest.mark.parametrize("seven", ["７", "٧", "७", "７．"])
+def test_the_digits_of_every_script_are_the_same_answers(seven):
+    found = read_answers(token(**{seven: 0.9, "8": 0.08}), tuple("123456789"))
+    assert (found["7"], found["8"]) == pytest.approx((0.9, 0.08))
+    assert read_answers(token(Ａ=0.9, B=0.1), ("A", "B"))["A"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("first", [" ", "\n", "<|begin_of_text|>", "<think>", "I"])
+async def test_a_ballot_that_begins_with_something_else_is_unread_and_says_so(server, first):
+    shares = {first: 0.97, "3": 0.01, "4": 0.01}
+    tops = [{"token": t, "logprob": math.log(p), "bytes": list(t.encode())} for t, p in shares.items()]
+    server.says(first, logprobs=[{**tops[0], "top_logprobs": tops}])
+    client = model(f"vllm/m?base_url={server.url}&retries=0")
+    found = await cast(ballot(), client, [UserMessage(content="How good?", source="user")], {})
+    await client.close()
+    assert (found.value, found.status) == (None, "unparsed")
+    assert found.raw == f"{first!r}, unread: 2.0% of the probability is on 1 to 9"
+    assert found.expected == {"Overall on scale": pytest.approx(0.02)}
+
+
+async def test_sampled_replies_of_which_most_refuse_are_unread_too(server):
+    server.sends(choices("1", "I cannot say", "I can't rate people"))
+    found = await sampled(server, 3)
+    assert (found.value, found.status) == (None, "refused")
+    assert found.expected == {"Overall read": pytest.approx(1 / 3)}
+
+
 @given(st.floats(1, 9), st.integers(0, 1), st.integers(8, 9))
 def test_simulated_probabilities_have_the_planted_mean_away_from_the_ends(mean, low, high):
     weights = spread(mean, low, high)

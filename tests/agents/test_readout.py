@@ -205,10 +205,19 @@ async def test_a_token_may_contain_the_quotes_and_more(server: Any) -> None:
     assert reply.expected == pytest.approx({"answer=A": 0.6 / 0.9, "answer=B": 0.3 / 0.9, "answer=tie": 0.0})
 
 
-async def test_a_token_that_could_begin_two_choices_counts_for_neither(server: Any) -> None:
+@pytest.mark.parametrize(("unclear", "expected"), [(0.2, {"small": 0.0, "smaller": 0.0, "big": 1.0}), (0.7, {})])
+async def test_a_token_that_could_begin_two_choices_counts_for_neither(
+    server: Any, unclear: float, expected: dict[str, float]
+) -> None:
     class Size(BaseModel):
         answer: Literal["small", "smaller", "big"]
 
-    alternatives = {"small": 0.7, "big": 0.3}
-    reply = await read(server, '{"answer": "', ("small", alternatives), '"}', reply_type=Size)
-    assert reply.expected == pytest.approx({"answer=small": 0.0, "answer=smaller": 0.0, "answer=big": 1.0})
+    alternatives = {"small": unclear, "big": 1 - unclear}
+    reply = await read(server, '{"answer": "', ("big", alternatives), '"}', reply_type=Size)
+    # Where that is most of the probability, "big" would be called certain.
+    assert reply.expected == pytest.approx({f"answer={choice}": share for choice, share in expected.items()})
+
+
+async def test_a_number_that_the_model_would_rarely_write_has_no_expectation(server: Any) -> None:
+    reply = await read(server, '{"score": ', ("7", {"null": 0.6, "7": 0.3, "1": 0.1}), "}")
+    assert (reply.value, reply.expected) == (Opinion(score=7), {})

@@ -251,14 +251,15 @@ async def test_a_silent_models_score_is_the_mean_over_the_numbers_it_would_write
         tops = [
             {"token": text, "logprob": math.log(share), "bytes": list(text.encode())} for text, share in shares.items()
         ]
-        return server.reply("9", [{"token": "9", "logprob": tops[0]["logprob"], "bytes": [57], "top_logprobs": tops}])
+        return server.reply(tops[0]["token"], [{**tops[0], "top_logprobs": tops}])
 
     server.answer = answer
     models = Models()
     silent = find_scorer(f"silent:{server.model()}", models, cache=False)
     rude, odd, none = await silent.score(["you ruffian", "an odd text", ""])
     assert rude.score == pytest.approx((0.75 * 9 + 0.25 * 5 - 1) / 8), "of the probability on 1 to 9"
-    assert (odd.score, odd.why) == (None, "the model's reply is unparsed")
+    assert odd.score is None
+    assert odd.why == "the model's reply is unparsed: 'words', unread: 0.0% of the probability is on 1 to 9"
     assert none.score is None
     assert silent.name == "silent:server/judge"
     await models.close()
