@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from parley.agents import LEAST_ON_SCALE
 from parley.base.text import plural
 from parley.runs import Replies
 
@@ -35,18 +36,19 @@ def catalogue_cautions(models: Sequence[str]) -> list[str]:
     return lines
 
 
-def scale_cautions(runs: Iterable[Mapping[str, float]]) -> list[str]:
-    """A line for every model that puts less than half of its probability on the scale's numbers.
+def scale_cautions(runs: Iterable[Mapping[tuple[str, str], float]]) -> list[str]:
+    """A line for every model and metric whose silent ballots are seldom answered as asked.
 
     Args:
-        runs: The shares of each run's models.
+        runs: The mean shares on the ballots' answers, by each run's models and metrics.
     """
     return [
-        f"{model} puts {share:.0%} of its probability on the numbers of the scale, less than half: its silent ballots "
-        "say which number it would give if it had to, not what it would say."
+        f"{model} answers silent ballots ({metric}) as asked with a probability of {share:.0%}: those below "
+        f"{LEAST_ON_SCALE:.0%} are unread. With ?silent=false (or &silent=false) after its name, its replies are "
+        "sampled instead."
         for shares in runs
-        for model, share in shares.items()
-        if share < 0.5
+        for (model, metric), share in shares.items()
+        if share < LEAST_ON_SCALE
     ]
 
 

@@ -62,8 +62,8 @@ class LoadedRun:
     """One row per finished unit, see `parley.runs.frames.spending`."""
     replies: Replies
     """How well the agents' replies could be read, and how many were cut."""
-    on_scale: Mapping[str, float]
-    """Share of probability that silent ballots put on the scale's numbers, by model."""
+    on_scale: Mapping[tuple[str, str], float]
+    """Mean share on the answers of silent ballots, by model and metric: of the probability, or of sampled replies."""
     addresses: HiddenAddresses
     """Hides an address as the names of the models here have it."""
 
@@ -80,7 +80,7 @@ def load_run(path: Path) -> LoadedRun:
         info, unit_counts = file.info(), file.counts()
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
-        prompt_cache, replies, on_scale = file.prompt_cache_use(), file.replies(), file.on_scale()
+        prompt_cache, replies, ballots = file.prompt_cache_use(), file.replies(), frames.ballots(file)
         if not unit_counts["done"]:
             raise ConfigError(f"{path}: {why_nothing_is_done(file)}")
     if verdicts.empty:
@@ -96,6 +96,7 @@ def load_run(path: Path) -> LoadedRun:
         _hide_in_frame(frame, addresses)
         if "model" not in frame:
             frame["model"] = ", ".join(models)
+    shares = ballots.groupby(["model", "metric"], observed=True)["on_scale"].mean() if "model" in ballots else {}
     own_models = (plan.plan if plan and plan.intact else {}).get("judges' models")
     if isinstance(own_models, Mapping) and own_models:
         spoke = addresses.hide(dict(own_models))
@@ -123,7 +124,7 @@ def load_run(path: Path) -> LoadedRun:
         verdicts=verdicts,
         units=units,
         replies=replies,
-        on_scale={addresses.hide(model): share for model, share in on_scale.items()},
+        on_scale={(addresses.hide(model), metric): share for (model, metric), share in shares.items()},
         addresses=addresses,
     )
 

@@ -30,10 +30,12 @@ JSON_TYPES = {
     "calls.prompt": "array",
 }
 """Columns that contain JSON, with the type of its value; None for any."""
+EXPECTED = "replace(replace(messages.expected, 'NaN', '0'), 'Infinity', '0')"
+"""Older versions stored numbers that JSON does not have; they are read as missing, and are no damage."""
 RUN_KEYS = {"study": "text", "models": "array", "config": "object"}
 """Keys that the table `run` of every file has, with their JSON types."""
 CONSISTENCY = {
-    "an expected score is not a number": "SELECT 1 FROM messages, json_each(messages.expected) AS item "
+    "an expected score is not a number": f"SELECT 1 FROM messages, json_each({EXPECTED}) AS item "
     "WHERE item.type NOT IN ('integer', 'real')",
     "a prompt is not a list of texts": "SELECT 1 FROM calls, json_each(calls.prompt) AS item "
     "WHERE item.type != 'array' OR json_array_length(item.value) != 3 OR json_type(item.value, '$[2]') != 'integer'",
@@ -97,8 +99,8 @@ def _checks(file: RunFile) -> Iterator[tuple[str, str]]:
             name = f"{table}.{column}"
             wrong = f"typeof({column}) NOT IN ({STORED_AS[kind]})"
             if name in JSON_TYPES:
-                shape = JSON_TYPES[name]
-                wrong = f"NOT json_valid({column})" + (f" OR json_type({column}) != '{shape}'" if shape else "")
+                shape, text = JSON_TYPES[name], EXPECTED if name == "messages.expected" else column
+                wrong = f"NOT json_valid({text})" + (f" OR json_type({text}) != '{shape}'" if shape else "")
             where = f"{column} IS NULL OR {wrong}" if required or key else f"{column} IS NOT NULL AND ({wrong})"
             yield f"{name} has an invalid value", f"SELECT 1 FROM {table} WHERE {where}"
     yield from CONSISTENCY.items()

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.agents import LEAST_ON_SCALE
 from parley.base.text import without_surrogates
 from parley.runs.diagnosis import explain_damage
 from parley.runs.notes import NotesFile
 from parley.runs.rows import Row
 from parley.runs.store import RunFile
 
-NUMBERS = ("round", "value", "sampled", "seq")
+NUMBERS = ("round", "value", "sampled", "seq", "on_scale")
 ROWS_AT_ONCE = 500
 
 
@@ -43,13 +44,47 @@ def _accepts_path(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile 
 
 @_accepts_path
 def verdicts(file: RunFile) -> pd.DataFrame:
-    """One row per verdict of a finished unit.
+    """One row per verdict of a finished unit; in a run with silent ballots, `on_scale` is the share on their answers.
 
     Args:
         file: An open run file, or the path of one.
     """
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
-    return _with_facets(file, columns, file.verdicts())
+    return _read_ballots(_with_facets(file, columns, file.verdicts()), ballots(file))
+
+
+@_accepts_path
+def ballots(file: RunFile) -> pd.DataFrame:
+    """One row per silent ballot of a finished unit. `on_scale`: see `RunFile.ballots`; NaN where it is not known.
+
+    Args:
+        file: An open run file, or the path of one.
+    """
+    return _with_facets(file, ("judge", "round", "metric", "on_scale"), file.ballots())
+
+
+def _read_ballots(verdicts: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts, with those of ballots that have too little on their answers as unread.
+
+    New runs are stored so. Here the same rule is applied to older ones, where they were scores.
+    """
+    if ballots.empty:
+        return verdicts
+    of_pairs = verdicts["metric"].astype(object).replace("log-odds", "preferred")  # both are of one ballot
+    frames = verdicts.assign(metric=of_pairs), ballots
+    keys, known = (
+        pd.MultiIndex.from_frame(frame[["unit", "judge", "round", "metric"]].astype(str)) for frame in frames
+    )
+    once = ~known.duplicated(keep=False)  # RLDF's referee casts several ballots for one verdict
+    places = known[once].get_indexer(keys)
+    verdicts["on_scale"] = np.append(ballots["on_scale"].to_numpy()[once], np.nan)[places]
+    unread = (places >= 0) & ~(verdicts["on_scale"] >= LEAST_ON_SCALE)
+    if unread.any():
+        for name in ("value", "sampled", "text"):
+            verdicts[name] = verdicts[name].where(~unread)
+        status = verdicts["status"].astype(object)
+        verdicts["status"] = status.mask(unread & status.isin(["ok", "repaired"]), "unparsed").astype("category")
+    return verdicts
 
 
 @_accepts_path

@@ -10,6 +10,7 @@ from typing import Any
 from parley.agents.fencing import fenced_texts, instruction_kinds
 from parley.base.errors import ParleyError
 from parley.base.text import plural
+from parley.runs.rows import finite
 from parley.runs.store import RunFile
 
 MAX_TASK_CHARACTERS = 200_000
@@ -100,8 +101,8 @@ def read_messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
         call["prompt"] = [[role, source, str(text)] for role, source, text in json.loads(call["prompt"])]
         calls.setdefault(call.pop("seq"), []).append(call)
     for message in messages:
-        for key in ("parsed", "expected"):
-            message[key] = json.loads(message[key]) if message[key] else None
+        message["parsed"] = json.loads(message["parsed"]) if message["parsed"] else None
+        message["expected"] = finite(json.loads(message["expected"])) if message["expected"] else None
         message["flags"] = _flags(message["role"], message["text"])
         message["calls"] = calls.get(message["seq"], [])
     return messages

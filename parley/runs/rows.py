@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
 import time
 from collections import Counter
@@ -183,7 +184,7 @@ def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
         add_text(turn.text),
         turn.parse_status,
         turn.verdict.model_dump_json() if turn.verdict is not None else None,
-        json.dumps(dict(turn.expected)) if turn.expected else None,
+        json.dumps(expected) if (expected := finite(turn.expected)) else None,
         add_text(turn.thought) if turn.thought else None,
         int(turn.cut),
     )
@@ -213,6 +214,7 @@ def _call_row(
 
 
 def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
+    lost = verdict.value is not None and not math.isfinite(verdict.value)
     return (
         unit,
         nth,
@@ -221,11 +223,16 @@ def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
         verdict.round,
         verdict.subject,
         verdict.metric,
-        verdict.value,
+        None if lost else verdict.value,
         verdict.sampled,
         None if verdict.text is None else encodable(verdict.text),
-        verdict.status,
+        "unparsed" if lost else verdict.status,
     )
+
+
+def finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values without numbers that JSON does not have, NaN and infinity: SQLite cannot read a text with them."""
+    return {name: value for name, value in values.items() if not isinstance(value, float) or math.isfinite(value)}
 
 
 FIRST_CALLS = 3

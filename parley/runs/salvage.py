@@ -23,7 +23,7 @@ from parley.base.errors import ConfigError
 from parley.judging import Unit
 from parley.runs.executor import PendingRow, PendingTable
 from parley.runs.opening import RunFileError
-from parley.runs.rows import Row, Rows, Tally, text_id
+from parley.runs.rows import Row, Rows, Tally, finite, text_id
 from parley.runs.schema import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
 from parley.runs.store import RunFile
 
@@ -179,6 +179,7 @@ def _rows(file: RunFile, unit: str) -> Rows | None:
             "SELECT status, error, stop_reason, started_at, finished_at, id FROM units WHERE id = ?", (unit,)
         ).fetchone()
         messages, calls, verdicts = (db.execute(sql, (unit,)).fetchall() for sql in TABLES)
+        messages = [_storable(message) for message in messages]
         texts = texts_of(db, unit)
         whole = {text: number for number, text in texts.items() if text is not None}
         if lost := texts.keys() - whole.values():
@@ -196,6 +197,12 @@ def _rows(file: RunFile, unit: str) -> Rows | None:
             error=(status[1] or "") if status[0] == "failed" else None,
         )
     return None
+
+
+def _storable(message: Row) -> Row:
+    """The message without expected scores that JSON cannot store, which older versions wrote all the same."""
+    *before, expected, thought, cut = message
+    return (*before, json.dumps(finite(json.loads(expected))) if expected else expected, thought, cut)
 
 
 def _without(lost: Set[int], messages: Iterable[Row]) -> list[Row]:

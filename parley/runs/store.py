@@ -21,6 +21,7 @@ from shlex import quote
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
+from parley.agents import LEAST_ON_SCALE, ON_SCALE, READ
 from parley.base.errors import ConfigError
 from parley.judging import Accepted, Unit
 from parley.runs.opening import (
@@ -36,7 +37,7 @@ from parley.runs.opening import (
     reason,
 )
 from parley.runs.packing import is_packed, open_packed, packed_path
-from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
+from parley.runs.rows import UNWRITABLE, Record, Row, Rows, finite, to_rows, unwritable_message
 from parley.runs.schema import (
     FINISHED_VERDICTS,
     VERDICT_CHECKS,
@@ -267,14 +268,22 @@ class RunFile:
         )
         return None if cached is None else (int(cached), int(tokens))
 
-    def on_scale(self) -> dict[str, float]:
-        """The mean share of probability that silent ballots put on the scale's numbers, by the unit's model."""
-        rows = self._rows(
-            "SELECT json_extract(u.facets, '$.model'), avg(j.value) FROM units u JOIN messages m ON m.unit = u.id, "
-            "json_each(m.expected) j WHERE u.status = 'done' AND m.expected IS NOT NULL AND j.key LIKE '% on scale' "
-            "GROUP BY 1"
-        )
-        return {str(model): float(share) for model, share in rows if model is not None}
+    def ballots(self) -> Iterator[Row]:
+        """Every silent ballot of finished units: the unit's position, judge, round, metric and its share.
+
+        The share is that of the probability, or of sampled replies, on the ballot's answers; None where numbers were
+        not usable, which files written before that was noticed have as NaN.
+        """
+        for position, judge, round, text in self.stream(
+            "SELECT u.position, m.speaker, m.round, m.expected FROM units u JOIN messages m ON m.unit = u.id "
+            "WHERE u.status = 'done' AND m.expected IS NOT NULL ORDER BY u.position, m.seq"
+        ):
+            expected = finite(json.loads(text))
+            for key, share in expected.items():
+                metric = key.removesuffix(f" {ON_SCALE}").removesuffix(f" {READ}")
+                if metric != key:
+                    known = share < LEAST_ON_SCALE or any(name.startswith(f"{metric}=") for name in expected)
+                    yield position, judge, round, metric, share if known else None
 
     def keep_if_gone(self) -> None:
         """If the file was removed or replaced, copy all it had to a new file next to it, and continue in that one.

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from parley.runs import RunFile
+from parley.runs.rows import finite
 from parley.viewer.table import UnitQuery, UnitTable
 
 ROWS = ("scenario", "topic", "article", "item", "prompt", "example_id", "base")
@@ -137,4 +138,4 @@ def ballots(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, float]]:
         f"SELECT unit, expected FROM messages WHERE unit IN ({marks}) AND expected IS NOT NULL ORDER BY unit, seq",
         units,
     )
-    return {unit: json.loads(expected) for unit, expected in rows}
+    return {unit: finite(json.loads(expected)) for unit, expected in rows}

@@ -13,7 +13,7 @@ import pytest
 import parley as library
 from parley.reports import make_report
 from parley.reports.cautions import scale_cautions
-from parley.runs import RunFile
+from parley.runs import RunFile, frames
 from parley.viewer.headline import comparison
 from tests.own_study import STUDY
 from tests.panels import ONE_CELL, PANEL, in_design
@@ -438,8 +438,7 @@ def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley
     )
     assert ran.status == 0, ran.err
     whole = make_report([Path("a.sqlite")], draws=20)
-    assert not any("of its probability" in line for line in whole.cautions)
-    (line,) = scale_cautions([{"local/small": 0.11, "local/other": 0.97}])
-    assert line.startswith("local/small puts 11% of its probability on the numbers of the scale")
-    with RunFile.open(Path("a.sqlite")) as file:
-        assert file.on_scale() == pytest.approx({"sim/judge": 1.0})
+    assert not any("with a probability of" in line for line in whole.cautions)
+    (line,) = scale_cautions([{("local/small", "Overall"): 0.11, ("local/other", "Overall"): 0.97}])
+    assert line.startswith("local/small answers silent ballots (Overall) as asked with a probability of 11%: those ")
+    assert frames.ballots(Path("a.sqlite"))["on_scale"].to_numpy() == pytest.approx(1.0)
