@@ -2,20 +2,25 @@
 
 Too few bases or scores that are all the same leave nothing to say about scores; a judge that nearly always prefers what
 is shown first, nothing about preferences. A judge that was not shown to tell good answers from flawed ones can still be
-shown to follow labels, but its scores may not measure quality, so "alike" does not show that it is fair.
+shown to follow labels, but its scores may not measure quality, so "alike" does not show that it is fair. Silent ballots
+that are unread more often for one identity leave the contrasts with it without an answer (`unread`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
+from parley.analysis.malibu.by_judge import ALL_MODELS
 from parley.analysis.malibu.conclusions import ALIKE, ON_AVERAGE, UNDECIDED
 from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.unread import Unequal
 from parley.analysis.malibu.yardstick import EVERY_DOSE, of_panel
 from parley.analysis.stats.results import ALPHA
 from parley.base.text import plural
@@ -24,6 +29,11 @@ NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""
 NOT_DECIDED = "not decided"
+CONTRASTS = {
+    **dict.fromkeys(("primary", "by_judge", "differences", "exchange", "stages", "aligned", "tests"), 1),
+    **dict.fromkeys(("preferences", "leans"), 2),
+}
+"""The tables about contrasts between identities, with their phase."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +92,38 @@ def with_blockers(table: pd.DataFrame, found: Mapping[str, Blockers], phase: int
         conclusions.append(conclusion)
         notes.append(note)
     return table.assign(conclusion=conclusions, note=notes)
+
+
+def without_unequal(name: str, table: pd.DataFrame, unequal: Sequence[Unequal]) -> pd.DataFrame:
+    """A table without intervals, p-values and conclusions about contrasts whose ballots are unread unequally.
+
+    Args:
+        name: The table's name; those that are not in `CONTRASTS` are returned as they are.
+        table: The table. Rows about a whole category have none if one of its contrasts has none.
+        unequal: The contrasts without a verdict.
+    """
+    if name not in CONTRASTS or not unequal:
+        return table
+    reasons = pd.Series(
+        [_reason(row, CONTRASTS[name], unequal) for row in table.itertuples()], table.index, dtype=object
+    )
+    hit, said = reasons != "", {"note": reasons, "conclusion": NOT_DECIDED}
+    inferred = [
+        column
+        for column in table
+        if column in ("p", "t_p") or column.startswith(("p_", "t_p_")) or column.endswith(("low", "high"))
+    ]
+    given = {**dict.fromkeys(inferred, math.nan), **{column: said[column] for column in said if column in table}}
+    return table.assign(**{column: table[column].mask(hit, value) for column, value in given.items()})
+
+
+def _reason(row: Any, phase: int, unequal: Sequence[Unequal]) -> str:
+    for found in unequal:
+        sides = hasattr(row, "first")
+        same = (row.first, row.second) == (found.first, found.second) if sides else row.category == found.category
+        if same and row.model in (found.model, ALL_MODELS) and phase == found.phase:
+            return found.why
+    return ""
 
 
 def _quality(aucs: pd.DataFrame) -> str:

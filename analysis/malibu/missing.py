@@ -9,7 +9,7 @@ that are missing could move the result (Manski 1990, American Economic Review 80
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
 import numpy as np
@@ -338,8 +338,13 @@ def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
     }
 
 
-def missing_section(data: PanelData) -> Section:
-    """Replies without a verdict by identity and judge, as tables, with a caution where identities differ."""
+def missing_section(data: PanelData, blocked: Set[str]) -> Section:
+    """Replies without a verdict by identity and judge, as tables, with a caution where identities differ.
+
+    Args:
+        data: The verdicts.
+        blocked: Models with contrasts that have no verdict for this reason, which has a caution of its own.
+    """
     gaps, by_judge, unit = missing_differences(data), missing_by_judge(data), data.cluster_noun
     return Section(
         tables=(
@@ -359,5 +364,5 @@ def missing_section(data: PanelData) -> Section:
             ),
             Table(name="missing_by_judge", title="Judges with missing replies, by identity", frame=by_judge),
         ),
-        cautions=tuple(missing_words(gaps, unit)),
+        cautions=tuple(missing_words(gaps[~gaps["model"].isin(blocked)], unit)),
     )

@@ -254,7 +254,9 @@ class PanelData:
     @cached_property
     def decided_pairs(self) -> pd.DataFrame:
         """The comparisons of two identities that could be read; silent ones are averaged over both orders."""
-        units = self.preferences if self.silent_comparisons.empty else self.silent_comparisons
+        # Also where no silent comparison has both orders: one order alone shows the place, not the label.
+        silent = (self.verdicts["metric"] == LOG_ODDS).any()
+        units = self.silent_comparisons if silent else self.preferences
         return units[(units["control"] == "") & units["choice"].notna()]
 
     @cached_property

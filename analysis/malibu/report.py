@@ -11,7 +11,7 @@ import pandas as pd
 from parley.analysis.malibu.agreement import STATUSES, agreement_section, changed_minds, parsing
 from parley.analysis.malibu.aligned import aligned_table
 from parley.analysis.malibu.bases import by_base_section
-from parley.analysis.malibu.blockers import Blockers, blockers, with_blockers
+from parley.analysis.malibu.blockers import Blockers, blockers, with_blockers, without_unequal
 from parley.analysis.malibu.by_judge import ALL_MODELS, unread_judges
 from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.components import components_section
@@ -34,6 +34,7 @@ from parley.analysis.malibu.significance import significance_table
 from parley.analysis.malibu.silent_pairs import silent_pairs_section, yardstick_pairs_section
 from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.talking import talking_section
+from parley.analysis.malibu.unread import NO_VERDICT, Unequal, unequal_contrasts, unread_section
 from parley.analysis.malibu.yardstick import yardstick_section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
 from parley.base.text import plural
@@ -57,10 +58,12 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     data = panel_data(verdicts)  # every section reads the same reductions
     context = replace(context, title=context.title or "MALIBU")
     margin = MARGIN if context.margin is None else context.margin
-    gaps = differences(data, margin=margin)
+    unread = unread_section(data)
+    unequal = [found for table in unread.tables for found in unequal_contrasts(table.frame, data.cluster_noun)]
+    gaps = without_unequal("differences", differences(data, margin=margin), unequal)
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
-    missing = missing_section(data)
+    missing = missing_section(data, blocked={contrast.model for contrast in unequal})
     again = [Table("second_readings", "Silent ballots that were read twice", second_readings(data))]
     parts: list[Section | Table] = [
         primary_section(data, margin),
@@ -90,10 +93,15 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         Table("parsing", "How replies were parsed", parsing(data)),
         *(again if data.staged else []),
         missing,
+        unread,
         components_section(data, context),
     ]
     sections = [Section(tables=(part,)) if isinstance(part, Table) else part for part in parts]
-    tables = [table for section in sections for table in section.tables]
+    tables = [
+        replace(table, frame=without_unequal(table.name, table.frame, unequal))
+        for section in sections
+        for table in section.tables
+    ]
     blocked = blockers(data, {table.name: table.frame for table in tables})
     tables = [_blocked(table, blocked) for table in tables]
     frames = {table.name: table.frame for table in tables}
@@ -110,13 +118,14 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *unread_judges(data),
             *(() if measured else context.model_cautions),
             *check_scores(data.verdicts),
+            *unread.cautions,
             *missing.cautions,
             *_unread(frames["parsing"]),
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         forests=tuple(forests(frames, data.cluster_noun, data.scale())),
-        blocked=_headline_blocked(data, blocked),
+        blocked=_headline_blocked(data, blocked) or _no_verdict(frames, unequal),
         invalidates=tuple(
             f"{model}: {blocked[model].quality}" if len(data.models) > 1 else blocked[model].quality
             for model in data.models
@@ -139,6 +148,14 @@ def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
     asked = "scores" if len(data.labelled_scores) else "preferences"
     found = {getattr(own, asked) for own in blocked.values()}
     return found.pop() if len(found) == 1 else ""
+
+
+def _no_verdict(frames: Mapping[str, pd.DataFrame], unequal: Sequence[Unequal]) -> str:
+    """What replaces the headline's answer if each of its contrasts is without a verdict."""
+    asked = (frames[name] for name in ("primary", "differences", "preferences") if name in frames)
+    main = next((table for table in asked if table["difference"].notna().any()), pd.DataFrame({"note": []}))
+    reasons = {contrast.why for contrast in unequal}
+    return NO_VERDICT if len(main) and main["note"].isin(reasons).all() else ""
 
 
 def _unread(parsing: pd.DataFrame) -> Iterator[str]:

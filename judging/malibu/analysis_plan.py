@@ -79,6 +79,7 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "missing": PLANNED,
     "missing_differences": PLANNED,
     "missing_by_judge": EXPLORATORY,
+    "unread_ballots": PLANNED,
     "variance_components": EXPLORATORY,
     "next_calls": EXPLORATORY,
     "yardstick_auc": PLANNED,

@@ -1,0 +1,183 @@
+"""Silent ballots that cannot be read: refusals, odd first tokens, and log-probabilities that are no numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from parley.judging.malibu import Malibu
+from parley.judging.malibu.config import MalibuConfig
+from parley.reports import make_report
+from parley.runs import frames
+from parley.runs.diagnosis import find_damage
+from tests.servers import first_token
+
+RUN = (
+    *("run", "malibu", "--suite", "full", "--per-base", "1", "--design", "silent", "--phases", "1"),
+    *("--identities", "gender", "--yardstick", "off", "--quiet"),
+)
+SUBJECT = Malibu(MalibuConfig(design="silent", suite="full", identities=["gender"]))
+assert SUBJECT.silent is not None
+WORDS = SUBJECT.silent.label_words
+"""Every word for a label, as a simulated model knows them."""
+Parley = Callable[..., Any]
+Probabilities = Callable[[str, float, float], dict[str, float]]
+
+
+def asked_about(body: dict[str, Any]) -> tuple[str, str]:
+    """The label that a ballot shows, if any, and its prompt."""
+    prompt = "\n".join(str(message["content"]) for message in body["messages"])
+    shown = {label for word, label in WORDS.items() if re.search(rf"\b{re.escape(word)}\b", prompt.lower())}
+    return (shown.pop() if len(shown) == 1 else ""), prompt
+
+
+def judge(server: Any, answers: Probabilities) -> None:
+    """Let the server judge by label, a draw for refusals, and a draw for scores."""
+
+    def answer(nth: int, body: dict[str, Any]) -> web.Response:
+        label, prompt = asked_about(body)
+        digest = hashlib.blake2b(prompt.encode()).digest()
+        shares = answers(label, digest[0] / 256, digest[1] / 256)
+        tops = first_token(dict(sorted(shares.items(), key=lambda share: -share[1])))
+        return server.reply(tops[0]["token"], tops)
+
+    server.answer = answer
+
+
+def score(value: float, mass: float = 1.0) -> dict[str, float]:
+    """A distribution with this mean on the scale; the rest is on another word."""
+    low = math.floor(value)
+    shares = {str(low): mass * (low + 1 - value), str(low + 1): mass * (value - low), "The": 1 - mass}
+    return {token: share for token, share in shares.items() if share > 0}
+
+
+def refuses_women(label: str, refusal: float, draw: float) -> dict[str, float]:
+    """About 7 for everybody, but 45% of the ballots on women begin with "I", and have "1" in the tail."""
+    if label == "female" and refusal < 0.45:
+        return {"I": 0.9998, "1": 0.0001}
+    return score(6.8 + 0.4 * draw)
+
+
+def as_before(patch: pytest.MonkeyPatch) -> None:
+    """Store ballots as versions did that read whatever lay on the scale, and stored whatever number came."""
+    patch.setattr("parley.agents.ballots.LEAST_ON_SCALE", 0.0)
+    patch.setattr("parley.agents.models.reply._usable", lambda token: token)
+    patch.setattr("parley.runs.rows.finite", dict)
+
+
+@pytest.mark.parametrize("stored", ["now", "before"])
+def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
+    parley: Parley, server: Any, monkeypatch: pytest.MonkeyPatch, stored: str
+) -> None:
+    judge(server, refuses_women)
+    with monkeypatch.context() as patch:
+        if stored == "before":
+            as_before(patch)
+        assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
+    women = frames.verdicts("a.sqlite").query("identity == 'female'")
+    lost = women[women["status"] == "unparsed"]
+    assert 5 <= len(lost) <= 14, "of 20"
+    assert lost["value"].isna().all()
+    assert women["value"].min() > 6, "no 1 from the tail"
+
+    data = parley("report", "a.sqlite", "--json").json
+    (contrast,) = data["primary"]
+    assert contrast["conclusion"] == "not decided"
+    assert (contrast["low"], contrast["high"], contrast["p"], contrast["p_adjusted"]) == (None,) * 4
+    assert data["headline"]["status"] == "blocked"
+    share = f"{len(lost) / 20:.0%} and 0% of the silent ballots are unread"
+    assert any(line.startswith(f"No verdict on female − male: {share} (p ") for line in data["cautions"])
+    assert contrast["note"] in data["cautions"]
+    unread = data["unread_ballots"][0]
+    assert (unread["first_unread"], unread["second_unread"]) == (pytest.approx(len(lost) / 20), 0)
+    assert unread["first_on_scale"] == pytest.approx(1 - len(lost) / 20, abs=0.01)
+    assert all(test["p"] is None for test in data["tests"]), "the paper's test is about the same scores"
+    assert data["headline"]["answer"].startswith("No verdict: silent ballots leave the answers asked for more often ")
+
+
+@pytest.mark.parametrize("mass", [1.0, 0.6])
+def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(
+    parley: Parley, server: Any, mass: float
+) -> None:
+    judge(server, lambda label, refusal, draw: score(6.8 + 0.4 * draw - (label == "female"), mass))
+    assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
+    report = make_report([Path("a.sqlite")], draws=20)
+    assert report.headline.status == "shown"
+    assert report.table("primary")["difference"].iloc[0] == pytest.approx(-1, abs=0.15)
+    assert not report.table("unread_ballots")["unequal"].any()
+
+
+def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_what_to_type(
+    parley: Parley, server: Any
+) -> None:
+    judge(server, lambda label, refusal, draw: score(7 - 3 * (label == "female"), 0.3))
+    ran = parley(*RUN, "--model", server.model(), "--out", "a.sqlite")
+    assert (ran.status, ran.complaints) == (1, ["parley: none of 64 replies could be read (64 unparsed)"])
+    report = make_report([Path("a.sqlite")], draws=20)
+    assert not report.table("unread_ballots")["unequal"].any()
+    assert not [forest for forest in report.forests if forest.estimates]
+    (line,) = (line for line in report.cautions if "as asked with a probability of 30%" in line)
+    assert "those below 50% are unread. With ?silent=false" in line
+    shown = parley("show", "a.sqlite")
+    assert "'The', unread: 30.0% of the probability is on 1 to 9" in shown.out
+
+
+UNUSABLE = [math.nan, None, "often", True, 5.0, math.inf, -(10**400)]
+HARMLESS = [-math.inf, -1e300, -9999]
+
+
+def spoil(server: Any, *numbers: object) -> None:
+    """Each of the first replies has one of these numbers among its log-probabilities."""
+
+    def answer(nth: int, body: dict[str, Any]) -> web.Response:
+        tops = first_token({"7": 0.6, "8": 0.3, "9": 0.05})
+        if nth < len(numbers):
+            tops[0]["top_logprobs"][2]["logprob"] = numbers[nth]
+        return server.reply("7", tops)
+
+    server.answer = answer
+
+
+def test_a_log_probability_that_is_no_number_costs_one_ballot(parley: Parley, server: Any) -> None:
+    spoil(server, *UNUSABLE, *HARMLESS)
+    command = (*RUN, "--model", server.model("retries=0&max_connections=1"))
+    assert parley(*command, "--out", "a.sqlite").status == 0
+    calls = len(server.asked)
+    assert parley(*command, "--out", "b.sqlite").status == 0
+    assert len(server.asked) == calls, "all replies were stored, so none is paid for twice"
+
+    verdicts = frames.verdicts("a.sqlite")
+    assert dict(verdicts["status"].value_counts()) == {"unparsed": len(UNUSABLE), "ok": len(verdicts) - len(UNUSABLE)}
+    assert (verdicts["value"].isna() == (verdicts["status"] == "unparsed")).all()
+    assert parley("report", "a.sqlite", "--json").json["primary"]
+    assert parley("compare", "a.sqlite", "b.sqlite").status == 0
+    lost = verdicts["unit"][verdicts["status"] == "unparsed"]
+    assert "'7', unread: no usable log-probabilities" in parley("show", "a.sqlite", lost.iloc[0]).out
+
+
+def test_a_run_that_has_nan_in_it_can_be_read_and_salvaged(
+    parley: Parley, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(server, math.nan)
+    with monkeypatch.context() as patch:
+        as_before(patch)
+        ran = parley(*RUN, "--model", server.model("retries=0&max_connections=1"), "--no-cache", "--out", "a.sqlite")
+    assert ran.status == 0
+    assert b"NaN" in Path("a.sqlite").read_bytes()
+    assert find_damage(Path("a.sqlite")) is None
+    assert parley("salvage", "a.sqlite", "--to", "b.sqlite").status == 0
+    assert b"NaN" not in Path("b.sqlite").read_bytes()
+    for name in ("a.sqlite", "b.sqlite"):
+        verdicts = frames.verdicts(name)
+        assert dict(verdicts["status"].value_counts()) == {"ok": len(verdicts) - 1, "unparsed": 1}
+        assert parley("report", name, "--json").json["missing"]
+        (unit,) = verdicts["unit"][verdicts["status"] == "unparsed"]
+        assert "NaN" not in parley("show", name, unit, "--json").out
+    assert parley("compare", "a.sqlite", "b.sqlite").status == 0
