@@ -9,8 +9,9 @@ bases and Student's t, so that one that is 0 or 1 in every base has an interval 
 - *blocked*: nothing can be said, for the reason given instead.
 
 What blocks what: too few bases, unread or constant ballots block a line; a place in the prompt that wins nine
-of ten comparisons blocks all lines about pairs; scores that were not shown to measure quality block *small* where it
-would read as fairness, but not *shown*, which then says so.
+of ten comparisons blocks all lines about pairs; ballots that are unread, or leave the scale, more often for one side of
+a category block the lines that compare its identities' scores; scores that were not shown to measure quality block
+*small* where it would read as fairness, but not *shown*, which then says so.
 """
 
 from __future__ import annotations
@@ -124,12 +125,32 @@ def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) 
             name: replace(test, blocked=test.blocked or why) if samples[name].paired else test
             for name, test in tests.items()
         }
+    tests = _without_selected(asked, tests, samples)
     shown, small = (_corrected(asked, tests, key) for key in ("p", "p_small"))
     judges = JUDGES in tests and tests[JUDGES].estimate > 0.5 and shown[JUDGES] <= ALPHA
     return tuple(
         _line(spec, samples[spec["id"]], tests[spec["id"]], shown[spec["id"]], small[spec["id"]], judges)
         for spec in asked
     )
+
+
+def _without_selected(
+    specs: Sequence[Mapping[str, Any]], tests: Mapping[str, LineTest], samples: Mapping[str, Sample]
+) -> dict[str, LineTest]:
+    """The tests, with those blocked whose scores are a selection: more is unread, or off the scale, for one side."""
+    shown, small = (_corrected(specs, tests, key) for key in ("p", "p_small"))
+    selected = {
+        name.removeprefix(kind): f"what can be read is a selection ({spec['title']} {tests[name].estimate:+.0%})"
+        for spec in specs
+        for kind in ("off-scale-", "unread-")
+        if (name := str(spec["id"])).startswith(kind) and shown[name] <= ALPHA and not small[name] <= ALPHA
+    }
+    return {
+        name: replace(test, blocked=test.blocked or why, low=math.nan, high=math.nan, p=math.nan)
+        if (why := selected.get(samples[name].category))
+        else test
+        for name, test in tests.items()
+    }
 
 
 def _corrected(specs: Sequence[Mapping[str, Any]], tests: Mapping[str, LineTest], key: str) -> dict[str, float]:

@@ -53,6 +53,7 @@ class Sample:
         sides: The two groups of bases whose means are compared, where the line compares two.
         withheld: Why there is no estimate.
         cluster: What has one value.
+        category: Whose identities' scores the line compares; "" if it compares no identities.
     """
 
     values: Mapping[str, float]
@@ -65,6 +66,7 @@ class Sample:
     sides: tuple[Sequence[float], Sequence[float]] | None = None
     withheld: str = ""
     cluster: str = "base"
+    category: str = ""
 
 
 @dataclass(frozen=True)
@@ -235,6 +237,7 @@ class CardBallots:
                 read=float(own.notna().mean()),
                 constant=float(np.ptp(own.dropna())) < TIE,
                 gaps=gaps,
+                category=category,
             )
 
         for contrast in CONTRASTS:
@@ -264,7 +267,8 @@ class CardBallots:
             why = "" if heard and control else "no debate heard another label, or none its own"
             yield line, _two_sided(replace(whole, cluster="debate"), heard, control, why)
         for _, contrast, step, (_, _, added) in steps(data):
-            yield f"{STEPS[step]}-{contrast.category}", replace(whole, values=_by_cluster(added), gaps=added)
+            compared = replace(whole, values=_by_cluster(added), gaps=added, category=contrast.category)
+            yield f"{STEPS[step]}-{contrast.category}", compared
 
 
 def _finite(values: pd.Series) -> dict[str, float]:

@@ -94,6 +94,27 @@ def test_a_place_that_decides_blocks_preferences_and_nothing_else() -> None:
     assert [line.verdict for line in found] == ["shown", "shown", "blocked"]
 
 
+@pytest.mark.parametrize("kind", ["unread", "off-scale"])
+def test_ballots_lost_on_one_side_block_what_is_said_about_the_category(kind: str) -> None:
+    rng = np.random.default_rng(2)
+    share = {**POINTS, "id": f"{kind}-gender", "group": "replies", "family": kind, "unit": "share", "margin": 0.05}
+    share["title"] = f"{kind}: female − male"
+    specs = [share, POINTS, {**POINTS, "id": "race"}]
+    far = list(rng.normal(0.4, 0.05, 40))
+
+    def lines(lost: Sequence[float]) -> list[tuple[str, str | None]]:
+        samples = {f"{kind}-gender": sample(lost), "gender": sample(far, category="gender")}
+        found = lines_of(samples | {"race": sample(far, category="race")}, specs)
+        assert [line.p is None for line in found[1:]] == [line.verdict == "blocked" for line in found[1:]]
+        return [(line.verdict, line.because) for line in found]
+
+    quality = "the scores were not shown to measure quality"
+    why = f"what can be read is a selection ({kind}: female − male +45%)"
+    assert lines([0.4, 0.5] * 20) == [("shown", None), ("blocked", why), ("shown", quality)]
+    within = "it differs, but by less than the margin"
+    assert lines([0.01, 0.02] * 20) == [("small", within), ("shown", quality), ("shown", quality)]
+
+
 def test_scores_that_measure_no_quality_block_small_but_not_shown() -> None:
     rng = np.random.default_rng(1)
     guessing, able = list(rng.choice([0.0, 1.0], 40)), [1.0, 0.75] * 20
