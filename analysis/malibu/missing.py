@@ -42,6 +42,7 @@ from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
 
+ON_SCALE = "on_scale"
 SHARE = 0.01
 """Bounds are shown where the shares of missing replies differ by more than this, or significantly."""
 CELL = ["cluster", "scenario", "judge", "partner"]
@@ -102,7 +103,8 @@ def missing(verdicts: Verdicts) -> pd.DataFrame:
     """The share of final replies that gave no verdict, by model, phase and identity.
 
     A final reply counts in the panel's result: a judge's in the last round, or the chair's. In phase 2 a
-    reply counts for both identities that were compared. Intervals are over bases.
+    reply counts for both identities that were compared. Intervals are over bases. Where there are silent ballots,
+    `on_scale` is their mean share on the answers asked for.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -114,8 +116,10 @@ def missing(verdicts: Verdicts) -> pd.DataFrame:
         share = cluster_proportion(group["missing"], group["cluster"])
         facets = {"model": str(model), "phase": int(phase), "category": str(category)}
         facets |= {"identity": str(identity) or NO_LABEL}
-        rows.append(facets | _counts(group) | {"low": share.low, "high": share.high, "clusters": share.clusters})
-    return pd.DataFrame(rows, columns=MISSING)
+        ballots = {ON_SCALE: group[ON_SCALE].mean()} if ON_SCALE in group else {}
+        found = {"low": share.low, "high": share.high, "clusters": share.clusters}
+        rows.append(facets | _counts(group) | found | ballots)
+    return pd.DataFrame(rows, columns=[*MISSING, *([ON_SCALE] if ON_SCALE in replies else [])])
 
 
 def missing_differences(verdicts: Verdicts) -> pd.DataFrame:
@@ -256,7 +260,8 @@ def _replies(data: PanelData) -> pd.DataFrame:
     _, first, reply = np.unique(key, return_index=True, return_inverse=True)
     none = np.where(final["metric"] == "preferred", final["text"].isna(), final["value"].isna())
     replies = final.iloc[first]
-    replies = replies[["model", "phase", "category", "identity", "scenario", "judge"]].assign(
+    ballots = [ON_SCALE] if ON_SCALE in replies else []
+    replies = replies[["model", "phase", "category", "identity", "scenario", "judge", *ballots]].assign(
         cluster=replies["cluster"].astype(object),
         missing=(np.bincount(reply, none, minlength=len(first)) > 0).astype(float),
         refused=(replies["status"] == "refused").astype(float),

@@ -18,6 +18,7 @@ import pandas as pd
 
 from parley.analysis.malibu.by_judge import Contrast
 from parley.analysis.malibu.contrasts import of_models
+from parley.analysis.malibu.missing import ON_SCALE
 from parley.analysis.malibu.pairs import margins_of_pairs
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable
 from parley.analysis.malibu.primary import primary_contrasts
@@ -28,7 +29,7 @@ from parley.base.text import p_text, plural
 
 MARGIN = 0.05
 """As in the judge's card: one ballot in twenty, unread for one side only, can move a mean by a tenth of a point."""
-UNREAD, ON_SCALE = "unread", "on_scale"
+UNREAD = "unread"
 COLUMNS = [
     *("model", "phase", "family", "category", "first", "second", "first_unread", "second_unread", "p_unread"),
     *("first_on_scale", "second_on_scale", "p_on_scale", "clusters", "unequal"),

@@ -98,6 +98,9 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
     unread = data["unread_ballots"][0]
     assert (unread["first_unread"], unread["second_unread"]) == (pytest.approx(len(lost) / 20), 0)
     assert unread["first_on_scale"] == pytest.approx(1 - len(lost) / 20, abs=0.01)
+    by_identity = {row["identity"]: (row["unparsed"], row["on_scale"]) for row in data["missing"]}
+    assert by_identity["female"] == (len(lost), pytest.approx(1 - len(lost) / 20, abs=0.01))
+    assert by_identity["male"] == (0, pytest.approx(1))
     assert all(test["p"] is None for test in data["tests"]), "the paper's test is about the same scores"
     assert data["headline"]["answer"].startswith("No verdict: silent ballots leave the answers asked for more often ")
 
