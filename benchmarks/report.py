@@ -46,7 +46,7 @@ def write_run(path: Path, rows: int, identities: int, seed: int) -> None:
 
     Ten identities are MALIBU's. Any other number is one category in phase 1, where every two are compared.
     """
-    config = MalibuConfig(suite="full", model=["sim/judge"], yardstick="off", design="paper", cells="all", ties=True)
+    config = MalibuConfig(suite="full", model=["sim/judge"], design="paper", cells="all", ties=True)
     if identities != MALIBU_IDENTITIES:
         labels = path.with_suffix(".toml")
         names = ", ".join(f'"group {number}"' for number in range(identities))

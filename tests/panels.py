@@ -26,7 +26,7 @@ PAPER_DEBATES = ("run", "rldf", "--design", "paper", "--no-check")
 """RLDF's debates with a referee that writes reports, and no check of it before them."""
 RUN_PANEL = ("run", "malibu", *PANEL_FLAGS, "--cells", "one")
 """A command: the panel judges one cell of each pair, three units per scenario of the suite `tiny`."""
-TINY_PANEL = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--quiet")
+TINY_PANEL = (*RUN_PANEL, "--suite", "tiny", "--quiet")
 """The same on the suite `tiny`: 9 units of 8 calls, and no progress is shown."""
 
 

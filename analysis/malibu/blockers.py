@@ -131,7 +131,7 @@ def _quality(aucs: pd.DataFrame) -> str:
     if rows.empty:
         return (
             "This run did not measure whether these judges can tell a good answer from a flawed one (a new run with "
-            "--yardstick full does)."
+            "--design silent --yardstick full does)."
         )
     row = next(rows.itertuples())
     over = plural(row.clusters, "base")

@@ -110,8 +110,8 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     controls: Advanced[bool | None] = Field(None, description="also run the null controls (default: the suite's)")
     yardstick: Advanced[YardstickMode | None] = Field(
         None,
-        description="graded responses that the judges score too, without labels: every text by every judge (full), a "
-        "few readings (brief), or none (off) (default: the suite's)",
+        description="graded responses that silent ballots also read, without labels: all texts (full), a few (brief), "
+        "or none (off) (default: the suite's)",
     )
     yardstick_bases: Advanced[int | None] = Field(
         None, ge=1, description="number of bases in the yardstick (default: the suite's, those of the run; brief: 8)"

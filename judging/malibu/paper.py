@@ -12,7 +12,6 @@ from typing import Literal
 
 from parley.agents import Cue, Models, seed_from
 from parley.judging.malibu.panel import Panel, candidate, cell_facets, show_candidate
-from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario
 
@@ -33,7 +32,6 @@ class PaperPanel:
         controls: Whether null controls are run.
         cells: Whether a pair is judged in all four cells, or in one drawn by the seed.
         repeats: How often each unit is run.
-        yardstick: The graded responses.
         panel: The panel.
     """
 
@@ -43,12 +41,10 @@ class PaperPanel:
     controls: bool
     cells: Literal["all", "one"]
     repeats: int
-    yardstick: Yardstick
     panel: Panel
 
     def units(self) -> Iterator[Unit]:
-        """The graded responses, then every scenario's singles and pairs."""
-        yield from self.yardstick.units()
+        """Every scenario's singles and pairs."""
         for repeat in range(self.repeats):
             for scenario in self.scenarios.values():
                 if 1 in self.phases:
@@ -100,15 +96,14 @@ class PaperPanel:
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
         facets = unit.facets
-        graded = is_yardstick(unit)
-        scenario = self.yardstick.scenario(unit) if graded else self.scenarios[str(facets["scenario"])]
+        scenario = self.scenarios[str(facets["scenario"])]
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
-        phase = 1 if graded else int(facets["phase"])
-        ballot = self.yardstick.ballot(unit) if graded else self.panel.ballots[phase]
+        phase = int(facets["phase"])
+        ballot = self.panel.ballots[phase]
         shared = {
             "scenario": scenario.text,
             "metrics": ballot.rubric.text(),
-            "format": ballot.format(with_remark=self.yardstick.with_remark if graded else self.panel.reasons_first),
+            "format": ballot.format(with_remark=self.panel.reasons_first),
             "choices": ballot.choices,
         }
         sides = [("", "", responses[0])]
@@ -136,14 +131,10 @@ class PaperPanel:
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         """The usage of a unit."""
-        if is_yardstick(unit):
-            return self.yardstick.estimate(len(self.task(unit)))
         return self.panel.estimate(len(self.task(unit)), int(unit.facets["phase"]))
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Let the panel talk about one unit."""
-        if is_yardstick(unit):
-            return await self.yardstick.run(unit, self.task(unit), models)
         phase, readout = int(unit.facets["phase"]), self.panel.readout
         ballot = self.panel.ballots[phase]
         debate = self.panel.debate(

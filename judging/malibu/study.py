@@ -104,17 +104,16 @@ class Malibu:
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
-        self.yardstick = Yardstick(
-            load_suite(view.suite)[0],
-            config.yardstick,
-            default=view.yardstick,
-            bases=config.yardstick_bases or (view.yardstick_bases if config.yardstick is None else None),
-            preferred={scenario.base for scenario in self._scenarios.values()},
-            panel=self.panel,
-        )
         self._sampled: dict[str, bool] = {}
         self.silent: SilentBallots | None = None
         if worded:
+            self.yardstick = Yardstick(
+                load_suite(view.suite)[0],
+                config.yardstick,
+                default=view.yardstick,
+                bases=config.yardstick_bases or (view.yardstick_bases if config.yardstick is None else None),
+                preferred={scenario.base for scenario in self._scenarios.values()},
+            )
             wordings = load_ballot_wordings(config.wordings)
             # A suite that states no language may be in any: "en" is the default.
             if self.suite.language not in ("en", wordings.language):
@@ -154,11 +153,15 @@ class Malibu:
                 controls=self.controls,
                 cells=config.cells,
                 repeats=config.repeats,
-                yardstick=self.yardstick,
                 panel=self.panel,
             )
-        if not worded and (config.wordings != ENGLISH or config.wordings_per_base > 1):
-            raise ConfigError("--wordings is for designs with silent ballots: staged, silent or talk")
+            for flag, given in {
+                "--wordings": config.wordings != ENGLISH or config.wordings_per_base > 1,
+                "--yardstick": config.yardstick not in (None, "off"),
+                "--yardstick-bases": config.yardstick_bases is not None,
+            }.items():
+                if given:
+                    raise ConfigError(f"{flag} is for designs with silent ballots: staged, silent or talk")
 
     def models(self) -> list[str]:
         judges = [*self.panel.members, *(self._silent_judges if self.silent is not None else [])]
@@ -180,8 +183,7 @@ class Malibu:
 
     def sources(self) -> Mapping[str, str]:
         suite = {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
-        words = {} if self.silent is None else self.silent.sources()
-        return suite | self.yardstick.sources() | words
+        return suite if self.silent is None else suite | self.yardstick.sources() | self.silent.sources()
 
     def first(self) -> Respond | None:
         """The study that writes the responses, if there is a generator."""

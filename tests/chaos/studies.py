@@ -157,7 +157,7 @@ def trials(units: int) -> list[Trial]:
     bbq = ("bbq", "--data", "bbq")
     multi = "fairthinking,self-debias-reprompting,stardtox,mabrf"
     malibu = (
-        *(*RUN_PANEL[1:], "--cells", "all", "--yardstick", "off", "--suite", "full"),
+        *(*RUN_PANEL[1:], "--cells", "all", "--suite", "full"),
         *("--scenarios", "fitness", "--per-base", "1", "--identities", "gender"),
     )
     rldf = ("rldf", "--design", "paper", "--no-check", "--rounds", "2", "--topics-from", "topics.txt")

@@ -40,10 +40,10 @@ def _begin_with_a_small_suite(place: Path) -> None:
 
 @pytest.fixture
 def planned() -> Callable[..., list[Unit]]:
-    """A panel's plan for some settings, without the yardstick."""
+    """A panel's plan for some settings."""
 
     def plan(**settings: Any) -> list[Unit]:
-        return list(Malibu(MalibuConfig(**in_design({"yardstick": "off", **settings}))).plan())
+        return list(Malibu(MalibuConfig(**in_design(settings))).plan())
 
     return plan
 

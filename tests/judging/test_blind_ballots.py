@@ -80,7 +80,7 @@ def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
         ("full", {"per_base": 1}, 600),
         ("full", {"remark_chars": 90}, 90),
     ):
-        study = panel_study(suite=suite, phases=[1], yardstick="off", model="sim/judge", **settings)
+        study = panel_study(suite=suite, phases=[1], model="sim/judge", **settings)
         (first, *_) = asyncio.run(study.run(next(study.plan()), Models())).transcript.spoken(round=1)
         assert first.verdict is not None
         properties = type(first.verdict).model_json_schema()["properties"]
@@ -103,7 +103,7 @@ def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: 
 
 
 def test_every_judge_speaks_first_about_equally_often() -> None:
-    study = panel_study(suite="full", phases=[1], yardstick="off")
+    study = panel_study(suite="full", phases=[1])
     drawn = [study.panel.order(unit)(2, JUDGES)[0][0] for unit in study.plan()]
     counts = [drawn.count(name) for name in JUDGES]
     assert sum(counts) == 2200
@@ -210,7 +210,6 @@ def test_estimates_follow_who_hears_whom(design: dict[str, Any], personas: Any, 
             scenarios=["law-fire-exit"],
             phases=[phase],
             rounds=3,
-            yardstick="off",
             model="sim/x",
             personas=personas,
             remark_chars=60,

@@ -53,7 +53,7 @@ def test_what_only_the_papers_panel_has_is_refused_elsewhere(settings: dict[str,
 
 
 def test_a_run_stores_all_that_its_design_means(parley: Callable[..., Any], run_file: Any) -> None:
-    flags = ("--design", "paper", "--ties", "--limit", "1", "--yardstick", "off", "--phases", "1", "--rounds", "1")
+    flags = ("--design", "paper", "--ties", "--limit", "1", "--phases", "1", "--rounds", "1")
     assert parley("run", "malibu", *flags, "--model", "sim/judge", "--out", "a.sqlite").status == 0
     config = json.loads(run_file("a.sqlite").one("SELECT value FROM run WHERE key = 'config'"))
     assert {key: config[key] for key in PAPER} == PAPER

@@ -58,8 +58,6 @@ def test_a_batch_does_not_count_on_prompt_caches(parley: Callable[..., Any], bat
     """Its calls are hours apart, and cached tokens are not cheaper in every batch: no estimate is too low."""
     command = (
         *RUN_PANEL,
-        "--yardstick",
-        "off",
         "--suite",
         "tiny",
         "--model",

@@ -136,7 +136,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[...
 
 
 def test_progress_counts_unparsed_and_refused_replies(parley: Callable[..., Any]) -> None:
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--out", "a.sqlite", "--model")
+    command = (*RUN_PANEL, "--suite", "tiny", "--out", "a.sqlite", "--model")
     result = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
 
     assert result.status == 0

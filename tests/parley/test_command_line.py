@@ -21,7 +21,7 @@ from parley.scenarios import load_suite
 from tests.own_study import STUDY
 from tests.panels import PANEL, RUN_PANEL
 
-QUICK = (*RUN_PANEL, "--suite", "tiny", "--yardstick", "off", "--phases", "1", "--quiet")
+QUICK = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--quiet")
 
 
 # Help

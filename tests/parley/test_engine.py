@@ -264,13 +264,13 @@ def test_a_run_from_python(server: Any, run_file: Any) -> None:
     options = library.Options(budget_calls=20, concurrency=1)
     model = server.model()
 
-    cut = library.run("malibu", suite="tiny", yardstick="off", model=model, options=options, out="a.sqlite", **ONE_CELL)
+    cut = library.run("malibu", suite="tiny", model=model, options=options, out="a.sqlite", **ONE_CELL)
 
     assert not cut.complete
     assert cut.stopped == "the budget of 20 calls is spent"
     assert (cut.progress.done, cut.progress.total) == (2, 9)
 
-    result = library.run("malibu", suite="tiny", yardstick="off", model=model, out="a.sqlite", **ONE_CELL)
+    result = library.run("malibu", suite="tiny", model=model, out="a.sqlite", **ONE_CELL)
 
     assert result.complete
     assert result.stopped is None
@@ -281,7 +281,7 @@ def test_a_run_from_python(server: Any, run_file: Any) -> None:
 
 
 def test_python_gets_the_same_errors_as_exceptions_and_can_use_the_file_again() -> None:
-    settings = {"suite": "tiny", "yardstick": "off", "model": "sim/judge", "out": "a.sqlite", **ONE_CELL}
+    settings = {"suite": "tiny", "model": "sim/judge", "out": "a.sqlite", **ONE_CELL}
     with pytest.raises(ConfigError, match="unknown key 'round'"):
         library.run("malibu", **settings, round=3)
     library.run("malibu", **settings)

@@ -28,9 +28,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of both phases; two replies in five cannot be parsed."""
     target = tmp_path_factory.mktemp("frames") / "run.sqlite"
     options = parley.Options(cache=False, out=str(target))
-    assert parley.run(
-        "malibu", model="sim/judge?malformed=0.4", suite="tiny", yardstick="off", options=options, **ONE_CELL
-    ).complete
+    assert parley.run("malibu", model="sim/judge?malformed=0.4", suite="tiny", options=options, **ONE_CELL).complete
     return target
 
 
@@ -113,7 +111,7 @@ def test_an_unknown_price_is_not_zero(path: Path, tmp_path: Path) -> None:
 
 def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> None:
     options = parley.Options(cache=False, out=str(tmp_path / "none.sqlite"), budget_calls=0)
-    parley.run("malibu", model="sim/judge", suite="tiny", yardstick="off", options=options, **ONE_CELL)
+    parley.run("malibu", model="sim/judge", suite="tiny", options=options, **ONE_CELL)
     with RunFile.open(tmp_path / "none.sqlite") as file:
         assert file.counts()["done"] == 0
         read = frames.verdicts(file), frames.turns(file), frames.units(file), frames.spending(file)
@@ -123,7 +121,7 @@ def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> Non
 
 def test_only_finished_units_count(tmp_path: Path) -> None:
     options = parley.Options(cache=False, out=str(tmp_path / "half.sqlite"), budget_calls=20, concurrency=1)
-    parley.run("malibu", model="sim/judge", suite="tiny", yardstick="off", options=options, **ONE_CELL)
+    parley.run("malibu", model="sim/judge", suite="tiny", options=options, **ONE_CELL)
     with RunFile.open(tmp_path / "half.sqlite") as file:
         done = {name for (name,) in file.rows("SELECT id FROM units WHERE status = 'done'")[1]}
         frame = frames.verdicts(file)

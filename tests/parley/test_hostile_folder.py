@@ -16,7 +16,7 @@ import pytest
 from tests.agents.test_catalogue import WEIGHTS, add_tiny, publish
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--suite", "tiny", "--yardstick", "off", "--quiet", "--model", "sim/judge", "--concurrency", "2")
+RUN = (*RUN_PANEL, "--suite", "tiny", "--quiet", "--model", "sim/judge", "--concurrency", "2")
 TWO = ("--executor", "processes", "--workers", "2")
 RAY = ("--executor", "ray", "--workers", "1")
 TRAP = """

@@ -137,7 +137,7 @@ def test_no_run_is_faster_than_its_limits(
 
 
 def test_a_dry_run_is_planned_against_limits(parley: Callable[..., Any], place: Path) -> None:
-    run = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
+    run = (*RUN_PANEL, "--suite", "tiny", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
     dry = parley(*run)
     Path("dry.json").write_text(dry.out)
 

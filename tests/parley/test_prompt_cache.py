@@ -13,7 +13,7 @@ from aiohttp import web
 from tests.panels import PANEL_FLAGS, RUN_PANEL, TINY_PANEL
 
 RUN = (*TINY_PANEL, "--out", "a.sqlite")
-FULL = ("run", "malibu", *PANEL_FLAGS, "--yardstick", "off", "--suite", "full", "--per-base", "1")
+FULL = ("run", "malibu", *PANEL_FLAGS, "--suite", "full", "--per-base", "1")
 PAIRS = (*FULL, "--phases", "2", "--rounds", "3", "--dry-run", "--json")
 """With three rounds: after a blind round, two share less than the 1,024 tokens that OpenAI begins to cache at."""
 LENGTHY = 50

@@ -20,7 +20,7 @@ from tests.panels import ONE_CELL
 def run(place: Path) -> Path:
     """Phase 2 of the quick suite by judges who often repeat the one before."""
     path = place / "a.sqlite"
-    library.run("malibu", suite="tiny", phases=[2], yardstick="off", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
+    library.run("malibu", suite="tiny", phases=[2], model="sim/judge?echo=0.7", out=path, **ONE_CELL)
     return path
 
 
@@ -68,7 +68,7 @@ def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:
 
 def test_single_answers_have_a_chance_too_where_the_run_also_has_pairs(place: Path) -> None:
     path = place / "both.sqlite"
-    library.run("malibu", suite="tiny", yardstick="off", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
+    library.run("malibu", suite="tiny", model="sim/judge?echo=0.7", out=path, **ONE_CELL)
     units = repeated_remarks(path).drop_duplicates("unit")
     singles = units[units["phase"] == 1]
     assert singles["near_chance"].isna().tolist() == (~singles.duplicated("scenario")).tolist()

@@ -57,7 +57,7 @@ def record_run(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any
         "malibu",
         model=model,
         options=options,
-        **in_design({"suite": "tiny", "yardstick": "off", **settings}, ONE_CELL),
+        **in_design({"suite": "tiny", **settings}, ONE_CELL),
     ).complete
     return path
 
@@ -83,7 +83,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "rounds": 1,
         "identities": ["gender"],
         "controls": False,
-        "yardstick": "off",
         **PANEL,
     }
     return record_run(tmp_path_factory.mktemp("both") / "both.sqlite", models, phases=[1], **texts)

@@ -196,7 +196,7 @@ def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path
 def test_a_models_name_is_shown_literally_in_the_terminal(parley: Parley, place: Path) -> None:
     name = "sim/[red]x[/red]\x1b[31m$x_1$<b>"
     options = library.Options(cache=False, out="a.sqlite")
-    library.run("malibu", model=name, suite="tiny", yardstick="off", phases=[1], rounds=1, options=options, **ONE_CELL)
+    library.run("malibu", model=name, suite="tiny", phases=[1], rounds=1, options=options, **ONE_CELL)
     result = parley("report", "a.sqlite", *FEW)
     assert result.status == 0
     assert "[red]x[/red]" in result.out

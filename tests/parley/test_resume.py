@@ -12,7 +12,7 @@ import pytest
 
 from tests.panels import RUN_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--quiet", "--seed", "3")
+RUN = (*RUN_PANEL, "--quiet", "--seed", "3")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5", "--cells", "all")
 LONG = (*RUN, *FIVE, "--identities", "female,male,black,white")
 SILENT = ("run", "malibu", "--yardstick", "off", "--suite", "tiny", "--quiet", "--out", "a.sqlite")
@@ -63,7 +63,7 @@ def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.01
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "3", "--model", server.model())
+    command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model())
     command = (*command, "--concurrency", "4", "--no-cache")
     file = run_file("stopped.sqlite")
     process = start(*command, "--out", file.path)
@@ -91,7 +91,7 @@ def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.05
-    command = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "3", "--model", server.model())
+    command = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--model", server.model())
     command = (*command, "--concurrency", "8")
     file = run_file("stopped.sqlite")
     process = start(*command, "--out", file.path)

@@ -17,7 +17,7 @@ import pytest
 from parley.runs.options import to_seconds
 from tests.panels import ONE_CELL, RUN_PANEL
 
-RUN = (*RUN_PANEL, "--yardstick", "off", "--suite", "tiny", "--repeats", "3", "--concurrency", "4")
+RUN = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--concurrency", "4")
 UNITS = 27
 SLACK = 3.0
 """Seconds that a busy machine may take beyond the grace to end a process."""
@@ -164,7 +164,7 @@ def test_the_wall_time_is_an_option_in_python(server: Any, run_file: Any) -> Non
 
     server.delay = 0.3
     options = parley.Options(wall_time="2s", grace=1.0, concurrency=4, out="a.sqlite")
-    result = parley.run("malibu", suite="tiny", yardstick="off", model=server.model(), options=options, **ONE_CELL)
+    result = parley.run("malibu", suite="tiny", model=server.model(), options=options, **ONE_CELL)
 
     assert result.scheduled
     assert not result.complete

@@ -18,7 +18,7 @@ from tests.panels import ONE_CELL
 
 STUDIES: dict[str, tuple[dict[str, Any], int]] = {
     "rldf": ({"bias": "age", "topics": 8, "model": "sim/debate"}, 1200),
-    "malibu": ({"suite": "tiny", "model": "sim/judge", "yardstick": "off", **ONE_CELL}, 1100),
+    "malibu": ({"suite": "tiny", "model": "sim/judge", **ONE_CELL}, 1100),
 }
 
 

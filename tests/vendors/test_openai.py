@@ -67,7 +67,7 @@ def test_expected_scores_are_refused_before_the_run_with_the_effort_that_gives_t
     parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    command = (*RUN_PANEL, "--suite", "tiny", "--readout", "expected", "--yardstick", "off", "--model")
+    command = (*RUN_PANEL, "--suite", "tiny", "--readout", "expected", "--model")
     none = 'parley: readout = "expected" needs log-probabilities, but {} gives none'
     luna = parley(*command, "openai/gpt-6-luna")
     assert (luna.status, luna.complaints) == (2, [none.format("openai/gpt-6-luna") + " except at ?effort=none"])

@@ -235,7 +235,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def malibu(shelf: Path) -> Path:
     """A small real study on a simulated model: nine units, phases 1 and 2. Nothing may be written to it."""
-    options = {"suite": "tiny", "yardstick": "off", "model": "sim/judge?female=+0.5", **ONE_CELL}
+    options = {"suite": "tiny", "model": "sim/judge?female=+0.5", **ONE_CELL}
     return run_study("malibu", shelf / "quick.sqlite", **options)
 
 
