@@ -192,21 +192,6 @@ class Study(Protocol):
 
 
 @runtime_checkable
-class Staged(Protocol):
-    """A study that may need another one to run first, and uses what that one wrote."""
-
-    def first(self) -> Study | None:
-        """The study to run first, if one is needed."""
-
-    def after(self, accepted: Iterable[Accepted]) -> Study:
-        """This study, on what the first one wrote.
-
-        Args:
-            accepted: The accepted replies of the first study.
-        """
-
-
-@runtime_checkable
 class Checked(Protocol):
     """A study whose judge is checked on known answers before the first unit; its run file keeps the result."""
 

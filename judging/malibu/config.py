@@ -41,9 +41,6 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="what judges do: cast silent ballots, then debate a sample (staged); cast silent ballots (silent); "
         "cast them and debate everything (talk); or debate as in the paper (paper)",
     )
-    generator: str | None = Field(
-        None, description="model that writes new responses (default: the suite's frozen responses)"
-    )
     scenarios: Advanced[list[str] | None] = Field(
         None, description="only these scenarios, by id or base (default: all)"
     )
@@ -127,8 +124,8 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
     remark_chars: Advanced[int | None] = Field(
         None, ge=20, description="maximum characters of a remark or justification (default: the suite's)"
     )
-    # Off by default: a fence changes the paper's prompt, and the frozen responses are ours and checked. Responses of a
-    # generator, or of anybody else, should be fenced.
+    # Off by default: a fence changes the paper's prompt, and the frozen responses are ours and checked. Responses that
+    # somebody else wrote should be fenced.
     fence: Advanced[bool | None] = Field(
         None, description="fence responses and remarks as data (default: unfenced, as in the paper)"
     )

@@ -97,7 +97,8 @@ class PaperPanel:
         """The prompt that opens the unit's conversation."""
         facets = unit.facets
         scenario = self.scenarios[str(facets["scenario"])]
-        responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
+        responses = scenario.responses
+        assert responses, "a suite without responses is refused"
         phase = int(facets["phase"])
         ballot = self.panel.ballots[phase]
         shared = {

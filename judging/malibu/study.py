@@ -5,14 +5,13 @@
 In the default design (`staged`) a neutral judge casts a silent ballot on every response under every label (`silent`);
 then a panel debates a sample (`talk`): silent ballots, first ballots with reasons that are blind, and a discussion. The
 design `paper` is the paper's: four judges discuss from the beginning, in its prompts. Every judge's scores of every
-round are stored as verdicts. Several models judge the same units in one run. With a `generator`, that model first
-writes new responses (study `malibu-respond`) in place of the frozen ones.
+round are stored as verdicts. Several models judge the same units in one run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, ClassVar, Literal
 
@@ -28,13 +27,12 @@ from parley.judging.malibu.analysis_plan import analysis_plan
 from parley.judging.malibu.config import PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PROMPTS, PaperPanel
-from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots, verdicts
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import Yardstick
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import Accepted, Measure, Outcome, Unit, UsageEstimate
-from parley.scenarios import Identities, Scenario, Suite, aligned_directions, load_suite, select
+from parley.judging.study import Measure, Outcome, Unit, UsageEstimate
+from parley.scenarios import Identities, Scenario, aligned_directions, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
 
 
@@ -49,9 +47,9 @@ class Malibu:
         Measure("preferred", "preferred", kind="choice"),
     )
 
-    def __init__(self, config: MalibuConfig, suite: Suite | None = None) -> None:
+    def __init__(self, config: MalibuConfig) -> None:
         whole, view = load_suite(config.suite)
-        self.suite = suite or whole.only(config.scenarios, config.per_base, config.limit)
+        self.suite = whole.only(config.scenarios, config.per_base, config.limit)
         self.identities = select(config.identities or view.identities)
         _check_pairs(self.identities)
         # Stored in full: what a design implies may change, what a run has done may not.
@@ -93,14 +91,12 @@ class Malibu:
             options=call_options(config.max_tokens, config.temperature),
             seed=config.seed,
         )
-        self._scenarios = {
-            scenario.id: scenario for scenario in self.suite.scenario if scenario.responses or config.generator
-        }
-        if empty := [scenario.id for scenario in self.suite.scenario if scenario.id not in self._scenarios]:
+        self._scenarios = {scenario.id: scenario for scenario in self.suite.scenario}
+        if empty := [scenario.id for scenario in self.suite.scenario if not scenario.responses]:
             listed = f"{empty[0]}, …" if len(empty) > 1 else empty[0]
             raise ConfigError(
                 f"{config.suite}: {plural(len(empty), 'scenario')} without responses ({listed}): "
-                "write them with `parley scenarios respond`, or set a --generator"
+                f"write them with `parley scenarios respond {config.suite} --to FILE`"
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
@@ -185,35 +181,6 @@ class Malibu:
         suite = {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
         return suite if self.silent is None else suite | self.yardstick.sources() | self.silent.sources()
 
-    def first(self) -> Respond | None:
-        """The study that writes the responses, if there is a generator."""
-        # Written inside the judging units, a unit's prompt would depend on another unit's reply, and a resumed run
-        # might judge other texts. As a run of its own it has every attempt, and the accepted texts have a hash.
-        config = self.config
-        if config.generator is None:
-            return None
-        return Respond(
-            RespondConfig(
-                suite=config.suite,
-                model=config.generator,
-                scenarios=config.scenarios,
-                per_base=config.per_base,
-                limit=config.limit,
-                anew=True,
-                seed=config.seed,
-            )
-        )
-
-    def after(self, accepted: Iterable[Accepted]) -> Malibu:
-        """The study on the responses that were written; scenarios without an accepted pair are left out."""
-        writer = self.first()
-        assert writer is not None, "only a study with a generator has a first stage"
-        written = writer.harvest(accepted)
-        complete = [scenario for scenario in written.scenario if scenario.responses]
-        if not complete:
-            raise ConfigError(f"no pair of responses by {self.config.generator} was accepted; see parley show")
-        return Malibu(self.config, written.with_scenarios(complete))
-
     def analysis_plan(self) -> Mapping[str, Any]:
         """What will be tested, how, and with which margin, decided before the first verdict."""
         scenarios = self._scenarios.values()
@@ -289,10 +256,10 @@ class Malibu:
             pair = [text, good] if facets.get("flawed") == "A" else [good, text]
             return pair if phase == GRADED_PAIRS else [text], scenario.text
         scenario = self._scenarios[str(facets["scenario"])]
-        responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
+        assert scenario.responses, "a suite without responses is refused"
         if phase == 1:
-            return [responses[0]], scenario.text
-        return [responses[int(facets[f"response_{side}"]) - 1] for side in "ab"], scenario.text
+            return [scenario.responses[0]], scenario.text
+        return [scenario.responses[int(facets[f"response_{side}"]) - 1] for side in "ab"], scenario.text
 
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""

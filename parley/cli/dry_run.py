@@ -19,7 +19,7 @@ def dry_run(job: Job, *, as_json: bool) -> int:
         job: What would be executed.
         as_json: Print it as JSON.
     """
-    jobs = [part for part in (job.prerequisite, job.check, job) if part is not None]
+    jobs = [part for part in (job.check, job) if part is not None]
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
     costs = [estimated_cost(part) for part in jobs]
     batch = job.options.executor == "batch"
@@ -44,8 +44,6 @@ def dry_run(job: Job, *, as_json: bool) -> int:
         return 0
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else dollars(cost)
     print(f"{job.study.name} on {', '.join(names)}: nothing was sent")
-    if before := job.prerequisite:
-        print(f"  first        {before.study.name}: {plural(before.size.units, 'unit')}, at least one call each")
     if check := job.check:
         print(f"  first        the referee's check: {plural(check.size.calls, 'call')} of one token")
     print(f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}")

@@ -82,7 +82,6 @@ METAVARS = {
     "criteria": "CRITERION",
     "data": "PATH",
     "file": "FILE",
-    "generator": "MODEL",
     "grace": "SECONDS",
     "judge": "MODEL",
     "judges": "PANEL",

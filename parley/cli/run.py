@@ -86,12 +86,6 @@ def handle(parsed: argparse.Namespace) -> int:
     if flags.dry_run:
         return dry_run(job, as_json=flags.json)
     job.open_models()  # a missing key is reported before anything is spent
-    if job.prerequisite is not None:
-        if status := execute_job(job.prerequisite, quiet=flags.quiet, as_json=flags.json, last=False):
-            return status
-        job = job.advance()
-        if job.rejected:
-            print(f"{plural(job.rejected, 'scenario')} left out: no response was accepted", file=sys.stderr)
     if job.check is not None:
         if status := execute_job(job.check, quiet=flags.quiet, as_json=flags.json, last=False, hint=False):
             return status
@@ -126,7 +120,7 @@ def execute_job(job: Job, *, quiet: bool, as_json: bool, last: bool = True, hint
         job: What to execute.
         quiet: Show no progress.
         as_json: Print how it ended as JSON.
-        last: Whether no further job follows: with `as_json`, a prerequisite that succeeds prints nothing.
+        last: Whether no further job follows: with `as_json`, an earlier one that succeeds prints nothing.
         hint: Whether to say how a complete run is read.
     """
     for client in job.open_models():

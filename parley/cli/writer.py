@@ -91,7 +91,9 @@ def run_writer(
 
 
 def nothing_accepted(run: Path) -> ParleyError:
-    return ParleyError(f"nothing was accepted, so no file was written; parley show {run} shows why")
+    return ParleyError(
+        f"nothing was accepted, so no file was written; parley show {run} shows why, another --seed asks again"
+    )
 
 
 def _signature(run: Path, body: str) -> str:

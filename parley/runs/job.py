@@ -20,7 +20,7 @@ from parley.agents.models.request import BATCH_REQUESTS
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
 from parley.base.tasks import blocking
-from parley.judging import Accepted, Checked, HasNotes, Staged, Study
+from parley.judging import Checked, HasNotes, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.options import Options, to_seconds, validated
@@ -69,23 +69,16 @@ class Job:
     path: Path
     """The run file."""
     models: Models
-    prerequisite: Job | None = None
-    """A job to execute before this one, whose study is then made from what that job wrote. If units wrote what others
-    judge, a resumed run might judge other texts."""
     check: Job | None = None
     """The check of the study's judge, to execute before it."""
     checked: Mapping[str, Any] | None = None
     """What the check said: whether it was passed, the sentence, and its run file."""
-    rejected: int = 0
-    """Units of the prerequisite from which nothing was accepted."""
-    accepted: tuple[Accepted, ...] | None = None
-    """What the prerequisite wrote."""
     began: float = field(default_factory=time.monotonic)
-    """When the wall time began, for this job and its prerequisite together."""
+    """When the wall time began, for this job and its check together."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
-        """A job, with its prerequisite if the study has one.
+        """A job, with its check if the study has one.
 
         Args:
             target: The study's name, or file.py:Class.
@@ -94,9 +87,6 @@ class Job:
         """
         study = make_study(target, config)
         job = cls.of(study, target, options)
-        before = study.first() if isinstance(study, Staged) else None
-        if before is not None:
-            job.prerequisite = cls.of(before, before.name, options.model_copy(update={"out": None}))
         known = study.check_first() if isinstance(study, Checked) else None
         if known is not None:
             job.check = cls.of(known, known.name, options.model_copy(update={"out": None, "pack": False}))
@@ -117,19 +107,6 @@ class Job:
         """The run file, or the packed one in its place."""
         packed = packed_path(self.path)
         return packed if packed.exists() and not self.path.exists() else self.path
-
-    def advance(self) -> Job:
-        """This job after its prerequisite is done, with the study made from what that wrote."""
-        assert self.prerequisite is not None, "this job has no prerequisite"
-        assert isinstance(self.study, Staged), "only a staged study has a prerequisite"
-        with RunFile.open(self.prerequisite.stored_path) as file:
-            accepted = tuple(file.accepted())
-        study = self.study.after(accepted)
-        size = measure(study)
-        refuse_empty(study, size)
-        units = {tuple(sorted(response.facets.items())) for response in accepted}
-        rejected = self.prerequisite.size.units - len(units)
-        return replace(self, study=study, size=size, rejected=rejected, accepted=accepted)
 
     def read_check(self) -> Job:
         """This job after its check, with the result in its run file. ParleyError if it failed and must not."""
@@ -216,7 +193,7 @@ class Job:
         trace = parent() if self.options.trace else None
 
         def make_spec() -> StudySpec:
-            return StudySpec.of(self.study, self.target, self.accepted, trace=trace)
+            return StudySpec.of(self.study, self.target, trace=trace)
 
         if self.options.executor == "auto":
             from parley.runs.executors.auto import AutoExecutor
@@ -269,12 +246,11 @@ class Job:
         return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
 
     def _budget(self, file: RunFile) -> Budget:
-        """The limits, and what was spent so far, prerequisite and check included: one budget covers all."""
+        """The limits, and what was spent so far, the check included: one budget covers both."""
         spent = [file.spent()]
-        for earlier in (self.prerequisite, self.check):
-            if earlier is not None:
-                with RunFile.open(earlier.stored_path) as before:
-                    spent.append(before.spent())
+        if self.check is not None:
+            with RunFile.open(self.check.stored_path) as before:
+                spent.append(before.spent())
         return Budget(
             max_calls=self.options.budget_calls,
             max_tokens=self.options.budget_tokens,
@@ -376,14 +352,8 @@ async def run_async(
     if out is not None:
         chosen = chosen.model_copy(update={"out": out})
     job = Job.make(target, config, chosen)
-    if job.prerequisite is not None:
-        job.open_models()  # a missing key is reported before anything is spent
-        result = await job.prerequisite.execute()
-        if not result.complete:
-            return result
-        job = job.advance()
     if job.check is not None:
-        job.open_models()
+        job.open_models()  # a missing key is reported before anything is spent
         result = await job.check.execute()
         if not result.complete:
             return result

@@ -19,7 +19,7 @@ import re
 import socket
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -30,7 +30,7 @@ from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.plugins import absolute_path
-from parley.judging import Accepted, HasAnalysisPlan, HasMeasures, Measure, Staged, Study, Unit
+from parley.judging import HasAnalysisPlan, HasMeasures, Measure, Study, Unit
 from parley.runs.store import RunFile
 from parley.runs.studies import find_study
 
@@ -168,9 +168,10 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
         yield f"study: {info['study']} in the file, {study.name} requested"
         return
     stored, requested = info["config"], study.config.model_dump(mode="json")
-    for key in sorted({*stored, *requested}):
-        if stored.get(key) != requested.get(key):
-            yield f"{key}: {_brief(stored.get(key))} in the file, {_brief(requested.get(key))} requested"
+    # A setting that one of the two does not have, and the other has not set, is no difference.
+    changed = [key for key in sorted({*stored, *requested}) if stored.get(key) != requested.get(key)]
+    for key in changed:
+        yield f"{key}: {_brief(stored.get(key))} in the file, {_brief(requested.get(key))} requested"
     for name, digest in study.sources().items():
         if info["sources"].get(name) != digest:
             yield f"{name} has changed"
@@ -186,7 +187,7 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
             removed = "was removed" if name not in new_prompts else "has changed"
             change = "is new" if name not in old_prompts else removed
             yield f"prompt {name} {change}"
-    if info["plan"] != size.digest and stored == requested:
+    if info["plan"] != size.digest and not changed:
         yield f"the plan has changed (units: {info['units']} in the file, {size.units} requested)"
 
 
@@ -286,8 +287,6 @@ class StudySpec:
     """The study's name, or file.py:Class."""
     config: str
     """The study's config as JSON."""
-    accepted: tuple[Accepted, ...] | None
-    """What the study before this one wrote, if there was one."""
     source: str | None
     """The text of the study's file, if it is the user's: other machines may not have the file."""
     folder: str
@@ -299,14 +298,11 @@ class StudySpec:
     """The run's span, if the run is traced."""
 
     @classmethod
-    def of(
-        cls, study: Study, target: str, accepted: Sequence[Accepted] | None = None, *, trace: str | None = None
-    ) -> StudySpec:
+    def of(cls, study: Study, target: str, *, trace: str | None = None) -> StudySpec:
         file = Path(target.rpartition(":")[0])
         return cls(
             target=target,
             config=study.config.model_dump_json(),
-            accepted=None if accepted is None else tuple(accepted),
             source=file.read_text("utf-8") if file.suffix == ".py" else None,
             folder=os.getcwd(),
             path=absolute_path(),
@@ -320,9 +316,6 @@ class StudySpec:
             os.chdir(self.folder)
         study_class = find_study(self._local_target())
         study = study_class(study_class.Config.model_validate_json(self.config))
-        if self.accepted is not None:
-            assert isinstance(study, Staged), "only a staged study follows another"
-            study = study.after(self.accepted)
         if fingerprint(study) != self.fingerprint:
             raise ConfigError(
                 f"the worker on {socket.gethostname()} differs from the machine that started the run in its version of "

@@ -31,7 +31,6 @@ class MalibuSettings(Execution, total=False):
     suite: str
     model: str | Sequence[str]
     design: Literal["staged", "silent", "talk", "paper"]
-    generator: str | None
     scenarios: Sequence[str] | None
     per_base: int | None
     limit: int | None

@@ -69,7 +69,6 @@ ONLY_PARSED = {
     ("scenarios", "derive"): "needs a model that can write: tests/parley/test_writing.py",
     ("scenarios", "respond"): "the same",
     ("topics", "generate"): "the same",
-    ("run", "--generator"): "the same: tests/parley/test_generator.py",
     ("run", "injection", "--judged-by"): "thousands of units: tests/judging/test_injection_targets.py",
     ("export", "drafts"): "needs toxic drafts: tests/parley/test_export_conversations.py",
     ("export", "chains"): "the same, of MABRF",
@@ -77,6 +76,7 @@ ONLY_PARSED = {
     ("export", "--labels"): "needs people's labels: the same tests",
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
     ("law-full.toml",): "made by the two above",
+    ("run", "gemini.toml"): "made by scenarios respond: tests/parley/test_writing.py",
     ("run", "--ray-address"): "needs a cluster: tests/parley/test_ray.py",
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }

@@ -18,6 +18,7 @@ from parley.reports.export.dataset import make_dataset
 from parley.reports.export.settings import Settings
 from parley.reports.export.write import write_dataset
 from parley.runs import RunFile
+from parley.runs.job import Job
 
 REFEREE = '''
 def badness(text):
@@ -93,6 +94,14 @@ def test_a_referee_that_passes_goes_on(referee: str) -> None:
     assert debates(f"{referee}:perfect", require_referee=True).complete
     with RunFile.open(Path("r.sqlite")) as file:
         assert file.info()["check"]["sentence"] == "mine.py:perfect can referee age (AUC 1.00)."
+
+
+def test_one_budget_covers_the_check_and_the_debates(place: Path) -> None:
+    config = {"model": "sim/debate", "topics": 1, "rounds": 1, "require_referee": True}
+    job = Job.make("rldf", config, parley.Options(out="r.sqlite", budget_calls=441, concurrency=1))
+    assert job.check is not None
+    assert asyncio.run(job.check.execute()).complete, "440 calls"
+    assert asyncio.run(job.execute()).stopped == "the budget of 441 calls is spent"
 
 
 def test_the_dataset_carries_the_sentence(referee: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,7 +58,6 @@ def one_line(result: Any, status: int, *words: str) -> None:
         ((*SIM, "--judges", "kind"), ("unknown panel 'kind'", "temperaments, demographic")),
         ((*RUN, "--model", "sim/judge,sim/judge"), ("--model: 'sim/judge' is given twice",)),
         ((*RUN, "--model", "sim/judge,gpt-4o"), ("'gpt-4o' is not a model name",)),
-        ((*SIM, "--generator", "gpt-4o"), ("'gpt-4o' is not a model name",)),
         ((*SIM, "--metrics", "Charm"), ("unknown metric 'Charm'", "Creativity")),
         ((*SIM, "--phases", "3"), ("phases.0",)),
         ((*SIM, "--rounds", "two"), ("rounds must be a valid integer, got 'two'",)),
@@ -248,6 +247,16 @@ def test_a_changed_plan_names_the_difference(
     one_line(parley(*SIM, "--out", whole, *changed), 1, "contains a different run (", difference, "--out")
 
     assert run_file(whole).story() == before
+
+
+def test_a_plan_that_changed_is_noticed_although_a_setting_is_gone(parley: Callable[..., Any], whole: Path) -> None:
+    """Of a Parley that had another setting, left at its default, and planned other units."""
+    with closing(sqlite3.connect(whole)) as db, db:
+        config = json.loads(db.execute("SELECT value FROM run WHERE key = 'config'").fetchone()[0])
+        db.execute("UPDATE run SET value = ? WHERE key = 'config'", [json.dumps({**config, "generator": None})])
+        db.execute("UPDATE run SET value = '\"earlier\"' WHERE key = 'plan'")
+
+    one_line(parley(*SIM, "--out", whole), 1, "the plan has changed (units: ")
 
 
 def test_another_study_on_the_same_file(parley: Callable[..., Any], place: Path, whole: Path) -> None:

@@ -83,6 +83,34 @@ def test_respond_writes_a_suite_file_that_can_be_run(
     assert "14 of 14 units done" in parley(*judged, "--out", "a.sqlite").out
 
 
+def test_a_model_replaces_the_suites_responses_and_another_judges_them(
+    parley: Callable[..., Any], author: Any, run_file: Any
+) -> None:
+    """The paper's first two steps, as docs/malibu.md has them: one model writes, the other judges."""
+    first, second = good(FIRST).values()
+    author.writes(FIRST.text, {"response_1": second, "response_2": first})
+    author.writes(SECOND.text, SHORT)
+    write = ("scenarios", "respond", "full", "--anew", "--scenarios", f"{FIRST.id},{SECOND.id}", *COMMON, "--model")
+    judge = (*RUN_PANEL, "--suite", "new.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
+
+    assert "2 scenarios, 1 with responses: new.toml" in parley(*write, author.model, "--to", "new.toml").out
+    refused = parley(*judge, "--out", "a.sqlite")
+    assert refused.complaints == [
+        f"parley: new.toml: 1 scenario without responses ({SECOND.id}): write them with "
+        "`parley scenarios respond new.toml --to FILE`"
+    ]
+    author.writes(SECOND.text, good(SECOND))
+    again = ("scenarios", "respond", "new.toml", *COMMON, "--model", author.model, "--to", "whole.toml")
+    assert "another --seed asks again" in parley(*again).err, "the same question has the same, cached answers"
+    assert parley(*again, "--seed", "1").status == 0
+
+    judged = [{"new.toml": "whole.toml"}.get(word, word) for word in judge]
+    assert parley(*judged, "--out", "a.sqlite").status == 0
+    shown = [text for (text,) in run_file("a.sqlite").rows("SELECT text FROM transcript WHERE seq = 0")]
+    assert any(f'"{second}"' in text for text in shown), "the new response is the first"
+    assert not any("I stretch." in text for text in shown), "refused responses are not judged"
+
+
 def test_derive_and_then_respond(parley: Callable[..., Any], derive: tuple[str, ...], author: Any) -> None:
     """Derive, validate, write responses, validate: all the steps to your own suite."""
     assert parley(*derive).status == 0
