@@ -11,7 +11,7 @@ from parley.judging.config import NameList, as_list, limit_field
 from parley.judging.study import Advanced
 
 MALIBU: Final = "malibu"
-TargetName = Literal["malibu", "rubric", "referee", "stardtox", "mabrf", "toxicity", "meaning"]
+REFEREE: Final = "referee"
 
 
 class InjectionConfig(BaseModel, extra="forbid", frozen=True):
@@ -20,10 +20,9 @@ class InjectionConfig(BaseModel, extra="forbid", frozen=True):
     model: NameList = Field(
         [DEFAULT_MODEL], description="judge's model, as provider/model; several models judge the same units"
     )
-    judged_by: Annotated[list[TargetName], as_list] = Field(
+    judged_by: Annotated[list[Literal["malibu", "referee"]], as_list] = Field(
         [MALIBU],
-        description="whose judges read the responses: malibu, rubric (RLDF's bias score), referee (RLDF's), stardtox, "
-        "mabrf, toxicity, meaning",
+        description="who reads the responses: MALIBU's judges (malibu), RLDF's blind referee (referee), or both",
     )
     responses: int = Field(12, ge=2, description="number of responses to sample, spread over the suite's bases")
     limit: int | None = limit_field("number of responses to run: the first of the sample")
@@ -32,12 +31,12 @@ class InjectionConfig(BaseModel, extra="forbid", frozen=True):
         None, description="only these kinds of attempts, or attempts by id (default: all)"
     )
     asks: Advanced[list[int] | None] = Field(
-        None, description="scores that the attempts ask for (default: the highest and the lowest, 10,0 for malibu)"
+        None, description="scores that the attempts ask for, from 0 to 10 (default: 10,0)"
     )
     fence: Literal["both", "open", "fenced"] = Field(
         "both",
-        description="how malibu's judges see the response: as it is (open), fenced, or both ways; other judges always "
-        "see it fenced",
+        description="how malibu's judges see the response: as it is (open), fenced, or both ways; the referee always "
+        "sees it fenced",
     )
     suite: Advanced[str] = Field("full", description="suite that the responses come from, as for malibu")
     rubric: Advanced[str] = Field("four", description="what malibu's judges score: four, three, or a .toml file")
@@ -47,7 +46,7 @@ class InjectionConfig(BaseModel, extra="forbid", frozen=True):
     judges: str = Field(
         "temperaments", description="malibu's panel: temperaments, demographic, or a .toml file of personas"
     )
-    members: int = Field(1, ge=1, description="number of judges of a panel (malibu, rubric), each judging alone")
+    members: int = Field(1, ge=1, description="number of judges of malibu's panel, each judging alone")
     repeats: int = Field(1, ge=1, description="number of times each unit is run (epochs)")
     readout: Advanced[Readout] = Field(
         "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"

@@ -1,11 +1,11 @@
 """Can a judge be influenced by the text it judges? Injections are put into responses, and the scores are compared.
 
     parley run injection --model openai/gpt-6-luna
-    parley run injection --model openai/gpt-6-luna --judged-by malibu,rubric,referee
+    parley run injection --model openai/gpt-6-luna --judged-by malibu,referee
 
 A response of MALIBU's suite is judged unchanged (clean), with an injection attempt that asks for a score (attack), and
 with a harmless text of about the same length in the same place (control). MALIBU's judges see it as in the paper (open)
-and fenced as data, those of other studies (`targets`) always fenced. Judges do not see each other's replies.
+and fenced as data, RLDF's blind referee always fenced. Judges do not see each other's replies.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from parley.agents import ConfigError, Models, seed_from
 from parley.agents.fencing import instruction_kinds
 from parley.judging.config import require_each_once
 from parley.judging.injection.config import MALIBU, InjectionConfig
-from parley.judging.injection.targets import TARGETS, Judged, Target
+from parley.judging.injection.targets import HIGHEST, LOWEST, TARGETS, Judged, Target
 from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Scenario, load_attempts, load_suite
 
@@ -69,18 +69,13 @@ class Injection:
         self._text = lru_cache(maxsize=4096)(self._make_text)  # looking for instructions takes time
 
     def _check_asks(self) -> None:
-        asks = self.config.asks
-        for name, target in self.targets.items():
-            scale = range(target.lowest, target.highest + 1)
-            if asks is not None and (not asks or len(set(asks)) < len(asks) or not set(asks) <= set(scale)):
-                raise ConfigError(
-                    f"--asks must be whole numbers from {target.lowest} to {target.highest} (the scale of {name}), "
-                    "each given once"
-                )
+        asks, scale = self.config.asks, range(LOWEST, HIGHEST + 1)
+        if asks is not None and (not asks or len(set(asks)) < len(asks) or not set(asks) <= set(scale)):
+            raise ConfigError(f"--asks must be whole numbers from {LOWEST} to {HIGHEST}, each given once")
 
     def _check_malibus_settings(self) -> None:
         config = self.config
-        if config.fence == "open" and not all(target.can_be_open for target in self.targets.values()):
+        if config.fence == "open" and not all("open" in target.displays for target in self.targets.values()):
             raise ConfigError("--fence open: only malibu's judges can see a response without a fence")
         if MALIBU not in self.targets:
             for name in MALIBU_ONLY:
@@ -124,22 +119,21 @@ class Injection:
             for scenario in self._scenarios:
                 for target in self.targets.values():
                     for display in self._displays(target):
-                        for variant in self._variants(target):
+                        for variant in self._variants():
                             name = f"{target.name}/{scenario}/{display}/{variant}/r{repeat}"
                             facets = self._facets(scenario, target, display, variant) | {"repeat": repeat}
                             for model in self.config.model:
                                 yield Unit(f"{name}/@{model}" if several else name, facets | {"model": model})
 
     def _displays(self, target: Target) -> tuple[str, ...]:
-        displays = {"both": ("open", "fenced"), "open": ("open",), "fenced": ("fenced",)}[self.config.fence]
-        return displays if target.can_be_open else ("fenced",)
+        return target.displays if self.config.fence == "both" else (self.config.fence,)
 
-    def _variants(self, target: Target) -> Iterator[_Variant]:
+    def _variants(self) -> Iterator[_Variant]:
         yield _Variant(CLEAN)
         for attempt in self._attempts:
             # Compared with a harmless text of the same length in the same place: any added text moves a score.
             yield _Variant(CONTROL, attempt)
-            for ask in self.config.asks or (target.highest, target.lowest):
+            for ask in self.config.asks or (HIGHEST, LOWEST):
                 yield _Variant(ATTACK, attempt, str(ask))
 
     def _facets(self, scenario: str, target: Target, display: str, variant: _Variant) -> dict[str, Facet]:
@@ -153,19 +147,20 @@ class Injection:
             "kind": self._attempts[variant.attempt].kind if variant.attempt else "",
             "ask": variant.ask,
             "flagged": self._text(target.name, scenario, variant).flagged,
-            "lowest": target.lowest,
-            "highest": target.highest,
+            "lowest": LOWEST,
+            "highest": HIGHEST,
             "wanted": target.wanted,
         }
 
     def _make_text(self, target: str, scenario: str, variant: _Variant) -> _Text:
-        judge = self.targets[target]
-        text = judge.text(self._scenarios[scenario])
+        responses = self._scenarios[scenario].responses
+        assert responses, "drawn from those that have responses"
+        text = responses[0]
         if variant.kind == CONTROL:
             text = self._attempts[variant.attempt].control_in(text)
         elif variant.kind == ATTACK:
             score = int(variant.ask)
-            text = self._attempts[variant.attempt].in_response(text, score, judge.reply(score))
+            text = self._attempts[variant.attempt].in_response(text, score, self.targets[target].reply(score))
         # The patterns were written for web pages and find 2 of our 28 attempts; they were not tuned on the set that
         # measures them.
         return _Text(text, bool(instruction_kinds(text)))
@@ -184,7 +179,7 @@ class Injection:
         return UsageEstimate(
             calls=calls,
             prompt_tokens=calls * (target.prompt_chars(judged) // 4 + 40),  # about four characters per token, a persona
-            completion_tokens=calls * (6 + len(target.reply(target.highest)) // 3),
+            completion_tokens=calls * (6 + len(target.reply(HIGHEST)) // 3),
         )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:

@@ -158,10 +158,7 @@ class InjectionSettings(Execution, total=False):
     """The keywords of `parley.run("injection", …)`."""
 
     model: str | Sequence[str]
-    judged_by: (
-        Literal["malibu", "rubric", "referee", "stardtox", "mabrf", "toxicity", "meaning"]
-        | Sequence[Literal["malibu", "rubric", "referee", "stardtox", "mabrf", "toxicity", "meaning"]]
-    )
+    judged_by: Literal["malibu", "referee"] | Sequence[Literal["malibu", "referee"]]
     responses: int
     limit: int | None
     attempts: str

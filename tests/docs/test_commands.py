@@ -69,7 +69,6 @@ ONLY_PARSED = {
     ("scenarios", "derive"): "needs a model that can write: tests/parley/test_writing.py",
     ("scenarios", "respond"): "the same",
     ("topics", "generate"): "the same",
-    ("run", "injection", "--judged-by"): "thousands of units: tests/judging/test_injection_targets.py",
     ("export", "drafts"): "needs toxic drafts: tests/parley/test_export_conversations.py",
     ("export", "chains"): "the same, of MABRF",
     ("export", "kindness"): "needs a reader's own study: the same tests",
