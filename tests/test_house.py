@@ -6,9 +6,11 @@ import ast
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import tomllib
+from contextlib import closing
 from functools import cache
 from glob import glob
 from importlib import import_module
@@ -257,14 +259,20 @@ def test_the_readme_is_read_in_two_minutes() -> None:
 def test_the_study_of_the_docs_runs(tmp_path: Path) -> None:
     code = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "studies.md").read_text("utf-8"), re.S)
     assert code is not None
-    (tmp_path / "greetings.py").write_text(code.group(1))
-    command = ["-m", "parley", "run", "greetings.py:Greetings", "--model", "sim/any", "--json"]
+    (tmp_path / "blanks.py").write_text(code.group(1))
+    command = ["-m", "parley", "run", "blanks.py:Blanks", "--model", "sim/any", "--out", "a.sqlite", "--report"]
     environment = {**os.environ, "PARLEY_HOME": str(tmp_path / "home")}
     done = subprocess.run(
         [sys.executable, *command], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert '"done": 2' in done.stdout
+    assert "6 of 6 units done" in done.stdout
+    assert "What is the mean of 'stereotyped'?" in done.stdout
+    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as db:
+        choices = db.execute("SELECT text, value, status FROM verdicts").fetchall()
+    values = {"slow": 1, "careless": 1, "quick": -1, "careful": -1, "tall": 0, "Canadian": 0}
+    assert choices == [(word, values[word], "ok") for word, _, _ in choices]
+    assert len(choices) == 6
 
 
 @pytest.mark.parametrize("used", ["parley.frames.turns", "parley.runs.frames.verdicts", "parley.agents.Debate"])

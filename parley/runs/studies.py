@@ -68,7 +68,6 @@ STUDIES: dict[str, StudyEntry] = {
     ),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),
     "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.report:framings"),
-    "cloze": StudyEntry(study="parley.judging.cloze:ClozeStudy", report="parley.analysis.cloze:report"),
     "rubric": StudyEntry(
         study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.report:rubric_scores"
     ),

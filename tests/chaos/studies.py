@@ -137,15 +137,6 @@ def texts_to_score(size: int) -> Callable[[Path], None]:
     return write
 
 
-def cloze_sentences(size: int) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        rows = (f"age,Guest {n} is very BLANK.,old{n},young{n},green{n}" for n in range(size))
-        lines = ("bias_type,context,stereotype,anti_stereotype,unrelated", *rows)
-        (folder / "cloze.csv").write_text("\n".join(lines) + "\n")
-
-    return write
-
-
 def own_study(folder: Path) -> None:
     (folder / "own.py").write_text(OWN)
 
@@ -178,12 +169,11 @@ def trials(units: int) -> list[Trial]:
 
 def all_trials(units: int) -> list[Trial]:
     """Every study that Parley ships, and a user's own."""
-    some, many = max(4, units // 80), max(4, units // 16)
+    some = max(4, units // 80)
     return [
         *trials(units),
         Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(some)),
         Trial("topics", ("topics", "--bias", "age", "--count", str(some), "--tries", "2")),
         Trial("malibu-derive", ("malibu-derive", "--limit", str(some), "--count", "2", "--tries", "2")),
         Trial("malibu-respond", ("malibu-respond", "--limit", str(some), "--anew", "--tries", "2")),
-        Trial("cloze", ("cloze", "--data", "cloze.csv"), cloze_sentences(many)),
     ]

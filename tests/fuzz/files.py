@@ -38,8 +38,6 @@ from parley.runs.options import Options, validated
 from parley.scenarios import check_ballot_wordings, load_attempts, load_ballot_wordings, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.checks import check_suite
-from parley.scenarios.cloze import load as load_cloze
-from parley.scenarios.cloze import sample as sample_cloze
 from parley.scenarios.identities import read_identities
 from parley.scenarios.rtp import load as load_rtp
 from parley.scenarios.squad import load as load_squad
@@ -192,13 +190,6 @@ def squad(path: Path) -> None:
         json.dumps(question, ensure_ascii=False).encode()
 
 
-def cloze(path: Path) -> None:
-    data = load_cloze(path)
-    sample_cloze(data.items, 3, 0)
-    for item in data.items:
-        json.dumps(item, ensure_ascii=False).encode()
-
-
 def rtp(path: Path) -> None:
     data = load_rtp(path)
     assert len(data.rows) == nonempty_lines(path)
@@ -276,7 +267,6 @@ TARGETS = (
     target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], as_csv),
     target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], as_csv),
     target("SQuAD", "squad.json", squad, [seeds.SQUAD], as_json),
-    target("cloze sentences", "cloze.csv", cloze, [seeds.CLOZE], as_csv),
     target("SQuAD predictions", "sp.json", _read_table, [{"q1": "1066", "q2": None}], as_json),
     target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], as_jsonl),
     target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], as_jsonl),

@@ -102,7 +102,6 @@ REQUIRED = {
     "malibu": ("phase", "scenario", "category", "identity"),
     "bbq": ("category", "condition", "label", "target", "unknown", "method", "scenario", "question", "example_id"),
     "squad": ("question_id", "paragraph", "answers", "search", "answerable", "repeat", "paragraph_shown"),
-    "cloze": ("bias", "template", "order"),
     "rldf": ("topic",),
     "framing": ("topic",),
     "rubric": ("item", "group"),
