@@ -26,7 +26,7 @@ from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Scenario, load_attempts, load_suite
 
 CLEAN, ATTACK, CONTROL = "clean", "attack", "control"
-MALIBU_ONLY = ("rubric", "metrics", "judges")
+MALIBU_ONLY = ("rubric", "metrics", "judges", "members")
 """Settings of MALIBU's judges."""
 
 

@@ -129,6 +129,7 @@ def test_malibus_judges_see_a_response_both_ways_and_the_referee_fenced() -> Non
         ({"judged_by": ["referee", "referee"]}, "given twice"),
         ({"judged_by": ["referee"], "fence": "open"}, "without a fence"),
         ({"judged_by": ["referee"], "metrics": ["Accuracy"]}, "--metrics is a setting of malibu's"),
+        ({"judged_by": ["referee"], "members": 2}, "--members is a setting of malibu's"),
     ],
 )
 def test_bad_settings_are_an_error_before_the_run(settings: dict[str, Any], complaint: str) -> None:
