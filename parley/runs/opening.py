@@ -8,7 +8,9 @@ perhaps of a run in progress, with `mode=ro`. A journal of an interrupted transa
 place, since SQLite then deletes whatever file the journal names as its super-journal: file and journal are copied to a
 private folder, and recovered and read there.
 
-A run that is being written has a lock: an empty file next to it, locked by one process at a time.
+A run that is being written has a lock: an empty file next to it, locked by one process at a time. Lock and logs go by
+the file's path. A symbolic link leads to that path; a hard link or a mounted file has a path of its own, under which
+nothing is written.
 """
 
 from __future__ import annotations
@@ -118,6 +120,8 @@ def open_to_read(path: Path, *, salvage: bool = False) -> GuardedConnection:
     real = path.resolve()
     for _ in range(3):
         at_rest = not any(_size(Path(f"{real}{suffix}")) for suffix in ("-journal", "-wal"))
+        if at_rest and (names := _other_names(real)) and _in_wal_mode(real):
+            raise NotOpened(f"is not read: {names}, and the end of the run may be in a -wal file there; open that one")
         try:
             return _connect(real, immutable=at_rest, salvage=salvage)
         except sqlite3.OperationalError as error:
@@ -129,8 +133,17 @@ def open_to_read(path: Path, *, salvage: bool = False) -> GuardedConnection:
 
 
 def open_to_write(path: Path) -> GuardedConnection:
-    """Open a file for writing, after which SQLite may roll a journal back."""
+    """Open a file for writing, after which SQLite may roll a journal back.
+
+    A file with another path is refused: two processes would write two logs, and SQLite would merge either one into the
+    file, whatever has happened to it meanwhile. Such a file may also be someone's backup.
+    """
     real = path.resolve()
+    if names := _other_names(real):
+        raise NotOpened(
+            f"is not written: {names}, and writing under two names damages it; "
+            "copy it, with its -wal file if there is one, and use the copy"
+        )
     _refuse_super_journal(Path(f"{real}-journal"))
     return _connect(real, mode="rw")
 
@@ -176,6 +189,30 @@ def _open_copy(path: Path, *, salvage: bool) -> GuardedConnection | None:
     except BaseException:
         folder.cleanup()
         raise
+
+
+def _other_names(path: Path) -> str:
+    """What other paths a file has, as a clause; "" if there are none."""
+    if (names := path.stat().st_nlink) > 1:
+        return f"it has {names} names (hard links; find . -samefile {quote(path.name)} lists them)"
+    escaped = re.sub(rb"[ \t\n\\]", lambda match: b"\\%03o" % match[0][0], os.fsencode(path))
+    with suppress(OSError), open("/proc/self/mountinfo", "rb") as mounts:  # only on Linux; each line: id, parent, …
+        if any(line.split()[4] == escaped for line in mounts):
+            return "it is mounted as a single file (mount its folder instead)"
+    return ""
+
+
+def _in_wal_mode(path: Path) -> bool:
+    """Whether a writer has the file open, was killed, or could not merge its log because of a reader."""
+    with _open_regular(path) as file:
+        file.seek(18)
+        return bool(file.read(1) == b"\2")
+
+
+def beside(run: Path, suffix: str) -> Path:
+    """A lock or log of a run: next to the file itself, not next to a link to it."""
+    file = run.resolve() if run.is_symlink() and run.exists() else run
+    return file.with_name(file.name + suffix)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -264,7 +301,7 @@ class RunLock:
     """
 
     def __init__(self, run: Path) -> None:
-        self.path = run.with_name(run.name + ".lock")
+        self.path = beside(run, ".lock")
         self._handle: int | None = None
         if fcntl is None:
             return

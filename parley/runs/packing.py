@@ -34,6 +34,7 @@ from parley.runs.opening import (
     NotOpened,
     RunFileError,
     RunLock,
+    beside,
     describe_open_error,
     open_to_read,
     open_to_write,
@@ -187,7 +188,7 @@ def _made_from(source: Path, target: Path, *, lock: Path, keep: bool) -> Iterato
 
 def _merge_log(run: Path) -> None:
     """Merge SQLite's files next to a killed run into it."""
-    if any(os.path.lexists(f"{run}{suffix}") for suffix in ("-wal", "-journal")):
+    if any(os.path.lexists(beside(run, suffix)) for suffix in ("-wal", "-journal")):
         with closing(open_to_write(run)) as db:
             check_run(db)
             db.execute("PRAGMA journal_mode = DELETE")

@@ -12,6 +12,7 @@ from typing import Any
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.notes import AboutRun, NotesError, NotesFile
+from parley.runs.opening import beside
 from parley.runs.packing import packed_path, run_stem
 from parley.runs.reading import NotFound
 from parley.runs.studies import measures_of
@@ -24,7 +25,7 @@ STOPPED_AFTER_SECONDS = 120.0
 def file_stamp(path: Path) -> FileStamp:
     """Changes with every write to the run: time and size of the file and of its write-ahead log."""
     stamp: list[int] = []
-    for file in (path, path.with_name(path.name + "-wal")):
+    for file in (path, beside(path, "-wal")):
         try:
             stat = file.stat()
             stamp += [stat.st_mtime_ns, stat.st_size]
@@ -128,7 +129,7 @@ def run_state(path: Path, units: dict[str, int]) -> str:
     """finished, running or stopped."""
     if units["planned"] == 0 and units["failed"] == 0:
         return "finished"
-    lock = path.with_name(path.name + ".lock")
+    lock = beside(path, ".lock")
     if not lock.exists():
         return "stopped"
     locked = _is_locked(lock)

@@ -17,9 +17,11 @@ import pytest
 
 from parley.runs import RunFile, RunFileError
 from parley.runs.opening import JOURNAL_MAGIC
+from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import one_line
 from tests.parley.test_disks import SIM
 
+SLOW = (*TINY_PANEL, "--model", "sim/judge?latency=0.02", "--concurrency", "2")
 READS = (("show",), ("show", "--list"), ("report", "--no-files"), ("export", "--format", "inspect"))
 
 
@@ -214,3 +216,96 @@ def test_a_lock_that_a_killed_run_left_is_taken_over(parley: Callable[..., Any],
     (place / "whole.sqlite.lock").touch()
     assert parley(*SIM, "--out", whole).status == 0
     assert not (place / "whole.sqlite.lock").exists()
+
+
+# Two names of one file
+
+
+@pytest.fixture
+def killed(start: Callable[..., Any], place: Path, run_file: Any) -> Path:
+    """A run that was killed, with units in its write-ahead log."""
+    file = run_file("killed.sqlite")
+    process = start(*SLOW, "--out", file.path)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 3)
+    process.kill()
+    assert Path(f"{file.path}-wal").stat().st_size > 0
+    return place / "killed.sqlite"
+
+
+def test_a_run_with_a_hard_link_is_written_under_neither_name(
+    parley: Callable[..., Any], start: Callable[..., Any], place: Path, killed: Path
+) -> None:
+    """Both processes ended with 0, and the file was malformed: each had a lock and a log of its own."""
+    os.link(killed, place / "second.sqlite")
+    before = killed.read_bytes()
+    both = [start(*SLOW, "--out", name) for name in ("killed.sqlite", "second.sqlite")]
+    ends = [process.end() for process in both]
+    one_line(ends[0], 1, "killed.sqlite is not written: it has 2 names (hard links; find . -samefile killed.sqlite")
+    # The other name has no log beside it: the units in the log would silently be missing.
+    one_line(ends[1], 1, "second.sqlite is not read: it has 2 names", "may be in a -wal file there; open that one")
+    one_line(parley("report", "second.sqlite"), 1, "second.sqlite is not read")
+    one_line(parley("pack", "killed.sqlite"), 1, "killed.sqlite is not written")
+    assert killed.read_bytes() == before
+    assert parley("show", killed, "--list").status == 0
+
+    for suffix in ("", "-wal"):
+        shutil.copy(f"{killed}{suffix}", place / f"copy.sqlite{suffix}")
+    with RunFile.open(place / "copy.sqlite") as copy:
+        assert 3 < copy.counts()["done"] < 9
+    assert parley(*SLOW, "--out", "copy.sqlite").status == 0
+    assert parley("show", "copy.sqlite", "--list").status == 0
+
+
+def test_a_finished_run_with_a_hard_link_can_be_read_under_both_names(
+    parley: Callable[..., Any], place: Path, whole: Path
+) -> None:
+    os.link(whole, place / "backup.sqlite")
+    for name in ("whole.sqlite", "backup.sqlite"):
+        assert parley("show", name).status == 0
+        one_line(parley(*SIM, "--out", name), 1, f"{name} is not written: it has 2 names")
+
+
+WRITING = """
+from pathlib import Path
+from parley.runs import RunFile
+with RunFile.open(Path("whole.sqlite"), write=True) as file:
+    file.note("started", "")
+    print("started", flush=True)
+    input()
+"""
+
+
+def test_a_running_run_is_locked_under_every_name(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", WRITING], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        assert writer.stdout
+        assert writer.stdout.readline() == b"started\n"
+        (place / "link.sqlite").symlink_to("whole.sqlite")
+        one_line(parley(*SIM, "--out", "link.sqlite"), 1, "link.sqlite is being run by another process")
+        os.link(whole, place / "hard.sqlite")
+        one_line(parley(*SIM, "--out", "hard.sqlite"), 1, "hard.sqlite is not read: it has 2 names")
+        writer.communicate(b"\n")
+    assert writer.returncode == 0
+    assert parley("show", "hard.sqlite").status == 0
+
+
+def test_a_link_to_a_killed_run_is_packed_with_its_log(parley: Callable[..., Any], place: Path, killed: Path) -> None:
+    (place / "link.sqlite").symlink_to("killed.sqlite")
+    assert parley("pack", "link.sqlite", "--keep").status == 0
+    with RunFile.open(place / "link.sqlite.gz") as file:
+        assert file.counts()["done"] > 3
+
+
+def test_a_file_mounted_by_itself_is_not_written(
+    parley: Callable[..., Any], mounted: Callable[..., Path], whole: Path
+) -> None:
+    """Its log would stay in the folder that it is mounted in, such as a container's, and be gone with it."""
+    folder = mounted("size=4m")
+    with_a_space = folder / "a run.sqlite"
+    with_a_space.touch()
+    subprocess.run(["mount", "--bind", str(whole), str(with_a_space)], check=True)
+    try:
+        assert parley("show", with_a_space).status == 0
+        one_line(parley(*SIM, "--out", with_a_space), 1, "a run.sqlite is not written: it is mounted as a single file")
+        assert [path.name for path in folder.iterdir()] == ["a run.sqlite"]
+    finally:
+        subprocess.run(["umount", str(with_a_space)], check=True)
