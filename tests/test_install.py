@@ -27,10 +27,10 @@ print("ran", result.progress.done)
 """
 
 
-def start(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+def start(*command: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """A command that sees no checkout: other tests may have left a PYTHONPATH."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    environment["PARLEY_HOME"] = str(cwd / "home")
+    environment |= {"PARLEY_HOME": str(cwd / "home"), **variables}
     words = [str(word) for word in command]
     return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
@@ -48,8 +48,8 @@ def imports(python: Path, statement: str, cwd: Path) -> bool:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy without the links parley/agents and so on, as on Windows."""
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy without the links parley/agents and so on, as on Windows."""
     source = tmp_path_factory.mktemp("source")
     names = call("git", "ls-files", cwd=ROOT).splitlines()
     for name in names:
@@ -58,9 +58,20 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             target = source / name
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(path.read_bytes())
+    return source
+
+
+def pip(*words: object, cwd: Path) -> None:
+    """Run pip without an index; it prints nothing. Warnings are errors, since pip before 26 does not print them."""
+    command = (sys.executable, "-m", "pip", "-q", *words, "--no-deps", "--no-index", "--no-build-isolation")
+    done = start(*command, cwd=cwd, PYTHONWARNINGS="error::UserWarning")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), done.stderr[-1500:]
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
-    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder)
-    call(*pip, source, cwd=folder)
+    pip("wheel", "-w", folder, source, cwd=folder)
     (built,) = folder.glob("parley_autogen-*.whl")
     return built
 
@@ -90,6 +101,16 @@ def test_the_wheel_adds_one_package_and_its_metadata(wheel: Path) -> None:
     files = {name for name in tracked if not (ROOT / name).is_symlink() and (ROOT / name).is_file()}
     inside = {name if name.startswith("parley/") else f"parley/{name}" for name in files}
     assert inside - set(names) == set(), "not in the wheel"
+
+
+def test_an_editable_installation_prints_nothing_and_works(source: Path, tmp_path: Path) -> None:
+    pip("install", "--prefix", tmp_path, "-e", source, cwd=tmp_path)
+    (site,) = tmp_path.glob("[lL]ib/**/site-packages")
+    paths = (str(site), str(Path(pytest.__file__).parents[1]))
+    code = f"import site, sys; site.addsitedir({paths[0]!r}); sys.path.append({paths[1]!r}); "
+    code += "import parley.scenarios; print(parley.scenarios.__file__)"
+    found = call(sys.executable, "-S", "-c", code, cwd=tmp_path)  # without the site's own editable installation
+    assert Path(found.strip()) == source / "scenarios" / "__init__.py"
 
 
 @pytest.mark.nightly
