@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from parley.analysis.card.record import Card
-from parley.analysis.card.words import GROUPS, sentences, verdict
+from parley.analysis.card.words import GROUPS, can_judge, sentences, verdict
 from parley.analysis.reporting.forest import Estimate, Forest
 from parley.analysis.reporting.report import Report, ReportContext, Table
 
@@ -41,14 +41,16 @@ def card_report(card: Card, context: ReportContext) -> Report:
         ),
         table=table.name,
     )
-    said = tuple(sentences(card))
+    judging = card.find("judge")
     return Report(
         title=context.title,
-        words=said,
-        # The card itself measures what catalogues say about a model's judging.
-        cautions=tuple(caution for caution in context.cautions if caution not in context.model_cautions),
+        words=tuple(sentences(card)),
+        cautions=(
+            # The card itself measures what catalogues say about a model's judging.
+            *(caution for caution in context.cautions if caution not in context.model_cautions),
+            *([can_judge(judging)] if judging and not card.judges else []),
+        ),
         tables=(table,),
         forests=(labels,),
         runs=tuple(context.runs),
-        invalidates=said[:1] if not card.model.simulated else said[1:2],
     )

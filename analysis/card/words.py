@@ -97,7 +97,7 @@ def sentences(card: Card) -> Iterator[str]:
             "answer if it had to, not what it would say."
         )
     if "judge" in lines:
-        yield _judges(lines["judge"])
+        yield can_judge(lines["judge"])
     if (turned := lines.get("direction")) and turned.verdict != "blocked" and tone(turned) != "good":
         only, meaning = (
             ("only ", "its scores do not follow what is asked")
@@ -117,7 +117,8 @@ def sentences(card: Card) -> Iterator[str]:
         yield f"In a debate it follows what it hears: {estimate(heard)} points per point of another judge's ballot."
 
 
-def _judges(line: Line) -> str:
+def can_judge(line: Line) -> str:
+    """What the line `judge` found, as a sentence."""
     share = line.model_copy(update={"unit": "share"})
     figures = f"it scores the good answer higher in {estimate(share)} of comparisons, where 50% is guessing"
     if line.verdict == "blocked" or line.estimate is None:

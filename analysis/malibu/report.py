@@ -110,13 +110,19 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     # enough for a test.
     aucs = frames["yardstick_auc"]
     measured = set(aucs["model"][aucs["clusters"] >= NEEDED]) >= set(data.models)
+    said = list(_words(data, frames, blocked, margin))
+    # Where nothing was measured, the catalogue's caution about the model says it already.
+    asked = [] if context.model_cautions and not measured else data.models
+    reasons = tuple(f"{_prefix(data, model)}{blocked[model].quality}" for model in asked if blocked[model].quality)
+    cannot_judge = [line for line in said if line.startswith(reasons)]
     return Report(
         title=context.title,
-        words=_with_base_defined(list(_words(data, frames, blocked, margin))),
+        words=_with_base_defined(said, cannot_judge),
         cautions=(
             *(caution for caution in context.cautions if caution not in context.model_cautions),
             *unread_judges(data),
             *(() if measured else context.model_cautions),
+            *cannot_judge,
             *check_scores(data.verdicts),
             *unread.cautions,
             *missing.cautions,
@@ -126,12 +132,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         forests=tuple(forests(frames, data.cluster_noun, data.scale())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(frames, unequal),
-        invalidates=tuple(
-            f"{model}: {blocked[model].quality}" if len(data.models) > 1 else blocked[model].quality
-            for model in data.models
-            # Where nothing was measured, the catalogue's caution about the model is already there.
-            if blocked[model].quality and (measured or not context.model_cautions)
-        ),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
         beside=tuple(beside(frames)),
@@ -165,9 +165,14 @@ def _unread(parsing: pd.DataFrame) -> Iterator[str]:
         yield f"{unread:,} of {plural(total, 'reply', 'replies')} gave no verdict: they are left out, not counted as 0."
 
 
-def _with_base_defined(words: Sequence[str]) -> tuple[str, ...]:
-    """The sentences; the first that speaks of bases says what a base is."""
-    first = next((place for place, line in enumerate(words) if re.search(r"\bbases?\b", line)), None)
+def _prefix(data: PanelData, model: str) -> str:
+    return f"{model}: " if len(data.models) > 1 else ""
+
+
+def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[str, ...]:
+    """The sentences; the first that speaks of bases, and is not a caution, says what a base is."""
+    spoken = (place for place, line in enumerate(words) if line not in cautions and re.search(r"\bbases?\b", line))
+    first = next(spoken, None)
     return tuple(f"{line} {BASE}" if place == first else line for place, line in enumerate(words))
 
 
@@ -185,8 +190,7 @@ def _words(
             margin=margin,
             silent=data.read_silently(model),
         )
-        prefix = f"{model}: " if len(data.models) > 1 else ""
-        yield from (f"{prefix}{text}" for text in sentences.all())
+        yield from (f"{_prefix(data, model)}{text}" for text in sentences.all())
         reversible = reversible or sentences.reversible()
     if "by_judge" in frames:
         yield from judges_differ(frames["by_judge"][frames["by_judge"]["model"] == ALL_MODELS])

@@ -152,7 +152,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         else f"<h1>{escape(report.title)}</h1>",
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
         main=_forest(report, first, pictures) if first and _shown(first, pictures) else "",
-        words=_list(report.words),
+        words=_list(report.sentences),
         figures=_section("Figures", "".join(figures), figures),
         methods=_section("Methods", f"<p>{escape(methods(report))}</p>", report.runs),
         references=f"<details><summary>References (BibTeX)</summary><pre>{escape(references(report))}</pre></details>"

@@ -121,7 +121,7 @@ class Section:
         figures: The figures, in order.
         forests: The forest plots, in order.
         cautions: What every reader must know before any number.
-        warnings: Sentences on what invalidates results.
+        warnings: Sentences on what invalidates results; they are cautions too.
         words: Sentences that state the results.
         costs: Sentences on what it cost.
     """
@@ -142,7 +142,8 @@ class Report:
     Args:
         title: Title of the page.
         words: Sentences that state the results.
-        cautions: What every reader must know about the models.
+        cautions: What every reader must know before any number, the severest first: one list for screens, pages and
+            JSON. Some of them are also among `words`.
         tables: The tables, in order.
         figures: The figures, in order.
         forests: The estimates that the viewer draws and links to units, one forest plot a question; the first one
@@ -151,7 +152,6 @@ class Report:
         settings: Bootstrap and permutation settings, such as draws and seed.
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
             in the headline.
-        invalidates: Those of `words` that say why the numbers should not be believed; the first screen has them on top.
         beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
     """
 
@@ -164,13 +164,21 @@ class Report:
     runs: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     blocked: str = ""
-    invalidates: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        words = tuple(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line)) for line in self.words)
+        words, cautions = (
+            tuple(_MINUS.sub("−", _NEGATIVE_ZERO.sub(r"\1", line)) for line in lines)
+            for lines in (self.words, self.cautions)
+        )
         object.__setattr__(self, "words", words)
+        object.__setattr__(self, "cautions", tuple(dict.fromkeys(cautions)))
         object.__setattr__(self, "forests", tuple(forest for forest in self.forests if forest.estimates))
+
+    @property
+    def sentences(self) -> list[str]:
+        """Those of `words` that are not among the cautions, for a reader who has read these."""
+        return [line for line in self.words if line not in self.cautions]
 
     @property
     def simulated(self) -> str:
@@ -216,17 +224,16 @@ def assemble(sections: Sequence[Section], context: ReportContext, title: str, **
         title: The study's own title.
         settings: As `Report.settings`.
     """
-    words = [
-        sentence for rank in ("warnings", "words", "costs") for part in sections for sentence in getattr(part, rank)
-    ]
+    ranks = {
+        rank: [line for part in sections for line in getattr(part, rank)] for rank in ("warnings", "words", "costs")
+    }
     return Report(
         title=context.title or title,
-        words=tuple(words[:MAX_SENTENCES]),
-        cautions=(*context.cautions, *(caution for part in sections for caution in part.cautions)),
+        words=tuple(line for rank in ranks.values() for line in rank)[:MAX_SENTENCES],
+        cautions=(*context.cautions, *(caution for part in sections for caution in part.cautions), *ranks["warnings"]),
         tables=tuple(table for part in sections for table in part.tables if len(table.frame)),
         figures=tuple(figure for part in sections for figure in part.figures),
         forests=tuple(forest for part in sections for forest in part.forests),
-        invalidates=tuple(warning for part in sections for warning in part.warnings),
         runs=tuple(context.runs),
         settings=settings,
     )

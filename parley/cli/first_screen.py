@@ -59,7 +59,7 @@ def print_first_screen(report: Report, paths: Sequence[Path], page: Path | None,
     said = quotes(paths[0])
     above = [
         Text(visible(report.title), style="bold"),
-        *_cautions((*report.cautions, *report.invalidates), width),
+        *_cautions(report.cautions, width),
         *_answer(report, width),
     ]
     below = [
@@ -120,7 +120,8 @@ def _cautions(cautions: Sequence[str], width: int) -> Iterator[Text]:
             lines.append(f"  and {plural(left + 1, 'more caution')}: parley report --all")
             break
         if len(wrapped) > room:
-            wrapped = [*wrapped[: room - 1], textwrap.shorten(" ".join(wrapped[room - 1 :]), width, placeholder=" …")]
+            rest = textwrap.shorten(" ".join(wrapped[room - 1 :]), width - 2, placeholder=" …")
+            wrapped = [*wrapped[: room - 1], f"  {rest}" if room > 1 else rest]
         lines += wrapped
     for line in lines:
         yield Text(line, style="yellow")

@@ -169,7 +169,7 @@ def _print_all(report: Report) -> None:
     for table in report.tables:
         if table.printed and len(table.frame):
             console.print(plain_table(table.title, _side_by_side(table.view())))
-    for line in report.words:
+    for line in report.sentences:
         console.print(f"- {escape(visible(line))}", highlight=False)
 
 

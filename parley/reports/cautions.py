@@ -36,6 +36,25 @@ def catalogue_cautions(models: Sequence[str]) -> list[str]:
     return lines
 
 
+def unfinished_cautions(units: Mapping[str, int], run: str = "") -> list[str]:
+    """A line if a run is not finished, or units of it failed.
+
+    Args:
+        units: Numbers of units by status.
+        run: The run's name, where there are several.
+    """
+    failed, total = units["failed"], sum(units.values())
+    if units["planned"]:
+        done = f"{units['done']:,} of {plural(total, 'unit')} {'is' if total == 1 else 'are'} done"
+        return [f"{run or 'This run'} is not finished: {done}. All of its numbers may still change."]
+    if not failed:
+        return []
+    return [
+        f"{f'{run}: ' if run else ''}{plural(failed, 'unit')} failed and {'is' if failed == 1 else 'are'} missing from "
+        "all numbers."
+    ]
+
+
 def scale_cautions(runs: Iterable[Mapping[tuple[str, str], float]]) -> list[str]:
     """A line for every model and metric whose silent ballots are seldom answered as asked.
 

@@ -53,7 +53,7 @@ def with_labels(report: Report, runs: Sequence[LoadedRun], arms: Sequence[str]) 
     if not section.tables:
         return report
     # After what invalidates results: people's word on a question counts more than a judge's.
-    first = sum(sentence.startswith(report.invalidates) for sentence in report.words)
+    first = sum(sentence in report.cautions for sentence in report.words)
     words = (*report.words[:first], *section.words, *report.words[first:])
     return replace(
         report,

@@ -25,7 +25,7 @@ from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
-from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions
+from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions, unfinished_cautions
 from parley.reports.flags import PLANTED, count_flags, flag_cautions
 from parley.reports.labelled import has_labels, with_labels
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
@@ -87,10 +87,8 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         blind=_blind(runs),
         remarks=lambda: _remarks(runs),
         cautions=(
-            *cautions(models),
+            *cautions_on(runs),
             *conflicts,
-            *cut_cautions(run.replies for run in runs),
-            *scale_cautions(run.on_scale for run in runs),
             *(flag_cautions(flags, [run.path for run in runs]) if name not in PLANTED else ()),
         ),
         model_cautions=catalogue_cautions(models),
@@ -109,6 +107,16 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         report = with_labels(report, runs, arms_of(name, study))
     report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
+
+
+def cautions_on(runs: Sequence[LoadedRun]) -> tuple[str, ...]:
+    """What readers of a report or a comparison must know about its runs, whatever their study."""
+    return (
+        *cautions(all_models(runs)),
+        *(line for run in runs for line in unfinished_cautions(run.unit_counts, run.file if len(runs) > 1 else "")),
+        *cut_cautions(run.replies for run in runs),
+        *scale_cautions(run.on_scale for run in runs),
+    )
 
 
 def _card_report(run: LoadedRun, context: ReportContext) -> Report:
@@ -227,7 +235,7 @@ def compare_sides(
             names,
             measures={name for measure in runs[0].measures for name in (measure.metric, measure.label)},
             runs=tuple(run.record() for run in runs),
-            cautions=tuple(cautions(all_models(runs))),
+            cautions=cautions_on(runs),
         )
     except (NothingShared, MissingColumns) as error:
         raise ConfigError(str(error)) from None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from parley.agents import ParleyError
 from parley.base.text import plural
 from parley.reports import cautions
+from parley.reports.cautions import unfinished_cautions
 from parley.runs import RunFile
 from parley.runs.reading import why_nothing_is_done
 
@@ -29,14 +30,14 @@ MAX_VERDICTS = 4_000_000
 def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
     """What the run's page shows: the headline, cautions, sentences, forest plots, figures with their captions.
 
-    `also` has the other questions of the report that have an answer. Cautions begin with what invalidates the numbers.
+    `also` has the other questions of the report that have an answer.
     Figures have their picture, as SVG. Without a report, `unavailable` gives the reason.
 
     Args:
         file: the run.
         tell: is told what is being computed.
     """
-    page: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
+    page: dict[str, Any] = {"cautions": [*cautions(file.info()["models"]), *unfinished_cautions(file.counts())]}
     if file.counts()["done"] == 0:
         return {**page, "unavailable": why_nothing_is_done(file)}
     verdicts = file.rows("SELECT count(*) FROM verdicts")[1][0][0]
@@ -59,7 +60,8 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
     return {
         "headline": json_values(report.headline.data()) if report.headline else None,
         "also": [json_values(answer.data()) for answer in _other_answers(report)],
-        **_ranked(report),
+        "cautions": list(report.cautions),
+        "sentences": report.sentences,
         "forests": [json_values(asdict(forest)) for forest in report.forests],
         "figures": _pictures(report, tell),
     }
@@ -71,17 +73,6 @@ def _other_answers(report: Report) -> list[Headline]:
 
     answers = [headline(forest) for forest in report.forests[1:]]
     return [answer for answer in answers if answer.status == "shown"]
-
-
-def _ranked(report: Report) -> dict[str, list[str]]:
-    """Cautions, starting with those that invalidate the numbers, and the remaining sentences."""
-    invalidating = [
-        next((line for line in report.words if line.startswith(reason)), reason) for reason in report.invalidates
-    ]
-    return {
-        "cautions": list(dict.fromkeys([*invalidating, *report.cautions])),
-        "sentences": [line for line in report.words if line not in invalidating],
-    }
 
 
 def comparison(path: Path, other: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from parley.runs.notes import NotesFile
 from parley.runs.reading import parse_facets
 from parley.viewer import bitmaps
 from parley.viewer.index import IndexedUnit, SearchIndex, excerpts, fts_query, search_terms
-from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, units_done
+from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, unit_counts
 from parley.viewer.run_folder import FileStamp, file_stamp
 from parley.viewer.table import UnitQuery, UnitTable
 
@@ -226,11 +226,11 @@ class OpenRun:
             first: whether it goes before other runs.
         """
         with self.file() as file:
-            done = file.counts()["done"]
+            units = file.counts()
         cached = self._cached("headline")
         # People's labels correct the judges in the report.
         labels = self.notes.label_count()
-        if cached is not None and (cached["done"], cached.get("labels", 0)) == (done, labels):
+        if cached is not None and (cached.get("units"), cached["labels"]) == (units, labels):
             return dict(cached["figures"])
         if reporter is None:
             return dict(compute(self.path, self._index)["figures"])
@@ -260,7 +260,7 @@ class OpenRun:
             reporter: computes it in the background.
         """
         cached = self._cached(comparison_key(other))
-        if cached is not None and cached["done"] == units_done(self.path, other):
+        if cached is not None and cached.get("units") == unit_counts(self.path, other):
             return dict(cached["found"])
         if (self.path, other) in reporter.failed:
             return {"unavailable": NOT_COMPARED}

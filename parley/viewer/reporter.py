@@ -31,7 +31,7 @@ DONE = "done"
 
 
 def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
-    """Compute what a run found and store it in the run's cache, with the number of units that it is from.
+    """Compute what a run found and store it in the run's cache, with the numbers of units that it is from.
 
     Args:
         path: the run file.
@@ -39,7 +39,7 @@ def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda
         tell: is told what is being computed.
     """
     with RunFile.open(path) as file:
-        done, labels, started = file.counts()["done"], NotesFile(path).label_count(), time.time()
+        units, labels, started = file.counts(), NotesFile(path).label_count(), time.time()
         try:
             figures = headline(file, tell)
         except Exception:  # whatever a file contains, its page says so and the next one's report is made
@@ -48,7 +48,7 @@ def compute(path: Path, index: SearchIndex, tell: Callable[[str], None] = lambda
             figures = {"cautions": [], "unavailable": FAILED}
     stored = {
         "version": __version__,
-        "done": done,
+        "units": units,
         "labels": labels,
         "at": time.time(),
         "seconds": time.time() - started,
@@ -63,12 +63,12 @@ def comparison_key(other: Path) -> str:
     return f"comparison with {other.resolve()}"
 
 
-def units_done(*paths: Path) -> list[int]:
-    done = []
+def unit_counts(*paths: Path) -> list[dict[str, int]]:
+    counts = []
     for path in paths:
         with RunFile.open(path) as file:
-            done.append(file.counts()["done"])
-    return done
+            counts.append(file.counts())
+    return counts
 
 
 def compute_comparison(path: Path, other: Path, index: SearchIndex) -> None:
@@ -79,12 +79,12 @@ def compute_comparison(path: Path, other: Path, index: SearchIndex) -> None:
         other: the other run.
         index: the first run's cache.
     """
-    done = units_done(path, other)
+    units = unit_counts(path, other)
     try:
         found = comparison(path, other)
     except Exception:  # as above
         found = {"unavailable": NOT_COMPARED}
-    index.store(comparison_key(other), {"version": __version__, "done": done, "found": found})
+    index.store(comparison_key(other), {"version": __version__, "units": units, "found": found})
 
 
 Job = tuple[Path, ...]

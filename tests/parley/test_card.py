@@ -65,7 +65,7 @@ def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(plac
     assert report.headline is not None
     assert report.headline.answer.startswith("female − male: +0.4")
     assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
-    assert report.invalidates[0].startswith("It was not shown to tell good answers")
+    assert report.cautions[-1].startswith("It was not shown to tell good answers")
 
 
 def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path, capsys: Any) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,9 @@ import parley as library
 from parley.reports import make_report
 from parley.reports.cautions import scale_cautions
 from parley.runs import RunFile, frames
-from parley.viewer.headline import comparison
+from parley.viewer.headline import comparison, headline
 from tests.own_study import STUDY
-from tests.panels import ONE_CELL, PANEL, in_design
+from tests.panels import ONE_CELL, PANEL, TINY_PANEL, in_design
 
 EFFECT = (
     "difference low high p p_adjusted simultaneous_low simultaneous_high conclusion t_p t_p_adjusted skewness "
@@ -47,6 +49,7 @@ MORE = {
     *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
+EARLY = ("--concurrency", "1", "--out", "early.sqlite")
 
 Parley = Callable[..., Any]
 
@@ -114,6 +117,44 @@ def test_a_report_is_one_object_with_the_promised_keys(
     assert {test["assumption"] for test in data["tests"]} == {"independent", "clustered"}
     assert data["settings"] == {"draws": 50, "seed": 5, "margin": 0.1}
     assert list(place.iterdir()) == [], "no files with --json"
+
+
+def test_cautions_are_one_list_wherever_they_are_shown(parley: Parley, place: Path) -> None:
+    """JSON lacked what says why the numbers should not be believed, and all but the page that a run is unfinished."""
+    assert parley(*TINY_PANEL, "--model", "sim/judge", "--budget-calls", "50", *EARLY).status == 1
+    assert parley(*TINY_PANEL, "--model", "sim/judge?female=+1", "--out", "whole.sqlite").status == 0
+    cautions = parley("report", "early.sqlite", "--json").json["cautions"]
+    simulated, unfinished, unmeasured = cautions
+    assert "SIMULATED" in simulated
+    assert unfinished.startswith("This run is not finished: ")
+    assert unfinished.endswith(" of 9 units are done. All of its numbers may still change.")
+    assert unmeasured.startswith("This run did not measure whether these judges can tell a good answer from a flawed")
+
+    everything = parley("report", "early.sqlite", "--all")
+    assert flat(everything.out).count("Caution: ") == 3
+    page = unescape((place / "early-report" / "report.html").read_text("utf-8"))
+    assert re.findall('<p class="caution">(.*?)</p>', page) == cautions
+    with RunFile.open(place / "early.sqlite") as file:
+        viewed = headline(file)
+    assert viewed["cautions"] == cautions == list(make_report([place / "early.sqlite"]).cautions)
+    for line in cautions:
+        assert flat(everything.out).count(line) == page.count(line) == 1, "said once"
+        assert line not in viewed["sentences"]
+    first = parley("report", "early.sqlite", "--no-files").out
+    assert [line[:20] for line in first.splitlines() if "aution" in line] == [
+        "Caution: sim/judge i",
+        "  and 2 more cautions"[:20],
+    ]
+
+    compared = parley("compare", "early.sqlite", "whole.sqlite", "--json").json["cautions"]
+    assert compared[2].startswith("early.sqlite is not finished: ")
+    assert comparison(place / "early.sqlite", place / "whole.sqlite")["cautions"] == compared
+    assert flat(parley("compare", "early.sqlite", "whole.sqlite").out).count("Caution: ") == len(compared) == 3
+
+
+def flat(text: str) -> str:
+    """The text without its line breaks."""
+    return " ".join(text.split())
 
 
 def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_run_that_is_missing_or_stopped_early_says_so(shelf, shared_viewer, ch
     expect(early).to_contain_text("1 of 29")
     expect(early.locator(".finding")).to_contain_text("Not known yet")
     early.get_by_role("link").click()
-    expect(page.locator(".about .caution")).to_contain_text("not finished: 1 of 29 units are done")
+    expect(page.locator(".caution")).to_contain_text("not finished: 1 of 29 units are done")
     page.goto(shared_viewer + "run?run=gone.sqlite")
     expect(page.get_by_role("alert")).to_contain_text("there is no run 'gone.sqlite'")
     expect(page.locator("main")).not_to_contain_text("Computing")

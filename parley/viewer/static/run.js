@@ -9,7 +9,7 @@ import { showFindings } from "./findings.js";
 import { gridView } from "./grid.js";
 import { showNotes } from "./notes.js";
 import { TITLE_FACETS, unitTitle } from "./title.js";
-import { breadcrumbs, button, cautions, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
+import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan order"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
@@ -96,7 +96,6 @@ export function runPage(main, params) {
       progress(summary.units),
       h("p", { class: "muted" }, [`${integer(done)} of ${plural(done + failed + planned, "unit")} done`, failed ? `${integer(failed)} failed` : null,
         plural(summary.calls, "call"), plural(summary.tokens, "token"), money(summary.cost), dateTime(summary.started)].filter(Boolean).join(" · ")),
-      incomplete(summary.units),
       summary.errors.map(({ units, error }) => h("p", { class: "error" }, `${plural(units, "unit")}: ${error}`)));
   }
 
@@ -242,11 +241,6 @@ export function runPage(main, params) {
     await Promise.all([showAbout(), tabOf(state.params) === "units" ? showUnits() : null, findingsShown ? refreshFindings() : null]);
   });
   return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showTab(); return true; } };
-}
-
-function incomplete({ done, failed, planned }) {
-  if (planned) return cautions([`This run is not finished: ${integer(done)} of ${plural(done + failed + planned, "unit")} ${done + failed + planned === 1 ? "is" : "are"} done. All of its numbers may still change.`]);
-  return failed ? cautions([`${plural(failed, "unit")} failed and ${failed === 1 ? "is" : "are"} missing from all numbers.`]) : "";
 }
 
 // A right or wrong answer in words, where one judge or rule says so; otherwise the number.
