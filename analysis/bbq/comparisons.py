@@ -14,7 +14,7 @@ import pandas as pd
 from parley.analysis.bbq.figures import TITLES
 from parley.analysis.bbq.leaderboard import OVER, ROW, Columns, Facets, columns_of, few_templates
 from parley.analysis.bbq.scores import CONTEXTS, LEVEL, MISSING, AnswerTable, cluster_table
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import ReportContext, Section, Table
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
@@ -29,7 +29,7 @@ from parley.analysis.stats.resampling import (
     data_seed,
     percentile_interval,
 )
-from parley.analysis.stats.results import Test, columns
+from parley.analysis.stats.results import Line, columns
 from parley.analysis.stats.tables import Floats, Ints
 from parley.base.text import p_text
 
@@ -83,7 +83,7 @@ def _forests(tests: pd.DataFrame, facets: Mapping[str, Facets]) -> Iterator[Fore
             name=f"{measure}-against-{BASELINE}",
             question=f"Does a method change the {measure}, compared with {BASELINE}?",
             axis=axis,
-            estimates=estimates(
+            lines=lines_of(
                 tests[tests["measure"] == measure],
                 lambda row: f"{row.system} − {row.baseline}",
                 p="p_adjusted",
@@ -170,7 +170,7 @@ def compared(
 
 def bias_difference(
     first: AnswerTable, second: AnswerTable, clusters: Ints, *, draws: int = DRAWS, seed: int = 0
-) -> Test:
+) -> Line:
     """The bias of the first minus that of the second, on the same rows of one context.
 
     The interval is a bootstrap over clusters. p: under the null hypothesis the two are exchangeable in every cluster.
@@ -185,13 +185,12 @@ def bias_difference(
     ambiguous = bool(first.ambiguous.any())
     counts, others = (cluster_table(answers, clusters) for answers in (first, second))
     gap = float(_bias(counts.sum(axis=0), ambiguous) - _bias(others.sum(axis=0), ambiguous))
-    unknown = Test(
-        name="swaps within clusters",
-        effect=gap,
-        effect_name="difference in bias",
+    unknown = Line(
+        method="swaps within clusters",
+        estimate=gap,
+        measure="difference in bias",
         n=len(first),
         clusters=len(counts),
-        assumption="clustered",
         assumes=INDEPENDENT_CLUSTERS,
     )
     if math.isnan(gap):

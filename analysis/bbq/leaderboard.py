@@ -13,7 +13,7 @@ import pandas as pd
 
 from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
 from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, LEVEL, MISSING, AnswerTable, Cell, cluster_table, score
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
@@ -190,7 +190,7 @@ def _forests(table: pd.DataFrame, facets: Mapping[str, Facets]) -> Iterator[Fore
             name=name,
             question=question,
             axis=axis,
-            estimates=estimates(
+            lines=lines_of(
                 shown,
                 label,
                 value=name,

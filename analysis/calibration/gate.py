@@ -22,8 +22,8 @@ from scipy.special import ndtr
 from parley.analysis.card.gate import check_card
 from parley.analysis.card.record import BatteryRecord, Card, DataRecord, Line, ModelRecord, RunRecord
 from parley.analysis.card.requirements import Requirement
-from parley.analysis.stats.crossed import CrossedMean, crossed_mean
-from parley.analysis.stats.signflips import SignFlips, sign_flip_test
+from parley.analysis.stats.crossed import crossed_mean
+from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats
 
 SIZES = (1, 5, 10)
@@ -125,7 +125,6 @@ def _line(cell: GateCell, name: str, normal: Floats, rng: np.random.Generator) -
         values = -np.log(ndtr(normal)) - 1  # exponential
     if cell.shape == "shares":
         values = rng.binomial(4, 0.6, cell.bases) / 4 - 0.6
-    test: SignFlips | CrossedMean
     if cell.shape == "crossed":
         wordings = rng.normal(0, 0.5, 6)
         table = values[:, None] + wordings + rng.normal(0, 0.5, (cell.bases, 6))

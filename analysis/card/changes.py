@@ -151,7 +151,7 @@ def _change(line: Line, old: Line, new: Floats, before: Floats, tolerance: float
         low=test.low if bounded else None,
         high=test.high if bounded else None,
         sd=float(moved.std(ddof=1)) if len(moved) > 1 else 0.0,
-        clusters=test.clusters,
+        clusters=test.n,
         gap=size - tolerance,
         p_worse=_p_worse(worsening, other, tolerance),
         p_changed=min(_p_above(moved, tolerance), _p_above(-moved, tolerance)),

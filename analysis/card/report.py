@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from parley.analysis.card.record import Card
 from parley.analysis.card.words import GROUPS, can_judge, sentences, verdict
-from parley.analysis.reporting.forest import Estimate, Forest
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report, ReportContext, Table
+from parley.analysis.stats.results import Line
 
 LABELS = ("gender", "race", "religion")
 COLUMNS = ("group", "line", "what", "estimate", "low", "high", "verdict", "n")
@@ -34,8 +37,15 @@ def card_report(card: Card, context: ReportContext) -> Report:
         name="labels",
         question="Do labels move the scores of the same answers?",
         axis="difference in score (1 to 9)",
-        estimates=tuple(
-            Estimate(line.title, line.estimate, line.low, line.high, line.p_corrected, n=line.n)
+        lines=tuple(
+            Line(
+                label=line.title,
+                estimate=line.estimate,
+                low=_known(line.low),
+                high=_known(line.high),
+                p_adjusted=_known(line.p_corrected),
+                n=line.n,
+            )
             for line in card.lines
             if line.id in LABELS and line.estimate is not None
         ),
@@ -54,3 +64,7 @@ def card_report(card: Card, context: ReportContext) -> Report:
         forests=(labels,),
         runs=tuple(context.runs),
     )
+
+
+def _known(number: float | None) -> float:
+    return math.nan if number is None else number

@@ -14,7 +14,7 @@ from parley.analysis.injection.effects import (
     with_all_kinds,
     with_scale,
 )
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.reporting.verdicts import LOST, cluster_of, status_counts
 from parley.analysis.stats.clustered import cluster_mean
@@ -37,7 +37,7 @@ def fence_section(scores: pd.DataFrame) -> Section:
         name="fence",
         question="Does fencing the text reduce the effect?",
         axis="effect open minus effect fenced (points)",
-        estimates=estimates(
+        lines=lines_of(
             fence,
             lambda row: str(row.kind),
             p="p_adjusted",

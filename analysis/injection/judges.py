@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from parley.analysis.injection.effects import AGAINST, BOTH, FAVOUR, TESTED, Columns, malibu_alone, namer, units_of
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
@@ -35,7 +35,7 @@ def judges_section(scores: pd.DataFrame) -> Section:
         name="judges",
         question="Which judges are moved most?",
         axis="effect (percent of the judge's scale)",
-        estimates=estimates(
+        lines=lines_of(
             judges,
             lambda row: f"{name(row)}, {row.shown}{'' if row.request == BOTH else f', {row.request}'}",
             value="percent",
@@ -89,8 +89,8 @@ def by_judge(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _in_percent(scores: pd.DataFrame) -> Columns:
     test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["cluster"])
-    points = {"effect": test.effect, "effect_low": test.low, "effect_high": test.high}
-    percent = {"percent": test.effect, "low": test.low, "high": test.high}
+    points = {"effect": test.estimate, "effect_low": test.low, "effect_high": test.high}
+    percent = {"percent": test.estimate, "low": test.low, "high": test.high}
     span = scores["span"].iloc[0]
     return {
         **points,

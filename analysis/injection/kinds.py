@@ -18,7 +18,7 @@ from parley.analysis.injection.effects import (
     units_of,
     with_all_kinds,
 )
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
@@ -53,7 +53,7 @@ def kinds_section(scores: pd.DataFrame, kinds: pd.DataFrame) -> Section:
         name="kinds",
         question="Do instructions in the judged text move the scores?",
         axis="effect (points towards the requested score)",
-        estimates=estimates(
+        lines=lines_of(
             kinds,
             lambda row: str(row.kind),
             value="effect",

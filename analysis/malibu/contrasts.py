@@ -157,14 +157,15 @@ class Cells:
 def tested(differences: Floats | ScenarioGaps) -> dict[str, Any]:
     """A row's difference, interval, p-value, clusters, and a note where the clusters are too few for an interval."""
     test = differences.test() if isinstance(differences, ScenarioGaps) else sign_flip_test(differences)
-    few = f"{plural(test.clusters, 'cluster')}: an interval needs {NEEDED}" if test.clusters else "nothing to compare"
+    clusters = test.clusters or 0
+    few = f"{plural(clusters, 'cluster')}: an interval needs {NEEDED}" if clusters else "nothing to compare"
     return {
         "difference": test.estimate,
-        "low": test.low if test.clusters else math.nan,
-        "high": test.high if test.clusters else math.nan,
+        "low": test.low if clusters else math.nan,
+        "high": test.high if clusters else math.nan,
         "p": test.p,
-        "clusters": test.clusters,
-        "note": "" if test.clusters >= NEEDED else few,
+        "clusters": clusters,
+        "note": "" if clusters >= NEEDED else few,
     }
 
 

@@ -13,7 +13,8 @@ import pandas as pd
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
-from parley.analysis.reporting.forest import Estimate, Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
+from parley.analysis.stats.results import Line
 
 TESTED = ("primary", "differences", "preferences", "talking")
 Units = dict[str, tuple[str, ...]]
@@ -50,9 +51,9 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             return units(row, 1, identity=(*row.first.split(", "), *row.second.split(", ")))
         return units(row, 2, identity=(row.first,), other=(row.second,))
 
-    def pairs(rows: pd.DataFrame, phase: int) -> tuple[Estimate, ...]:
+    def pairs(rows: pd.DataFrame, phase: int) -> tuple[Line, ...]:
         simultaneous = ("simultaneous_low", "simultaneous_high")
-        return estimates(
+        return lines_of(
             rows,
             _pair,
             p="p_shown",
@@ -62,8 +63,8 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             simultaneous=simultaneous if {*simultaneous} <= {*rows} else None,
         )
 
-    def of_judges(rows: pd.DataFrame) -> tuple[Estimate, ...]:
-        return estimates(
+    def of_judges(rows: pd.DataFrame) -> tuple[Line, ...]:
+        return lines_of(
             rows.rename(columns={"name": "who"}),
             lambda row: f"{_pair(row)} · {row.who}",
             n="clusters",
@@ -78,7 +79,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             name="primary",
             question=question,
             axis=points,
-            estimates=tuple(_primary(tables["primary"], tables["by_judge"], lambda rows: pairs(rows, 1), of_judges)),
+            lines=tuple(_primary(tables["primary"], tables["by_judge"], lambda rows: pairs(rows, 1), of_judges)),
             table="primary",
             note=f"{both} Holm-corrected over a model's contrasts. Where the judges of a panel differ, each has a line "
             "of its own below.",
@@ -88,7 +89,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         name="differences",
         question=question,
         axis=points,
-        estimates=pairs(gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)], 1),
+        lines=pairs(gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)], 1),
         table="differences",
         note=by_pairs,
     )
@@ -96,7 +97,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         name="preferences",
         question="Which identity is preferred in pairs?",
         axis="wins minus losses per comparison",
-        estimates=pairs(tables["preferences"], 2),
+        lines=pairs(tables["preferences"], 2),
         table="preferences",
         note=by_pairs,
     )
@@ -104,7 +105,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         name="win-rates",
         question="How often does each identity win?",
         axis="win rate (without ties)",
-        estimates=estimates(
+        lines=lines_of(
             tables["win_rates"],
             lambda row: str(row.identity),
             value="rate",
@@ -119,7 +120,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         name="place",
         question="How often does the answer shown first win?",
         axis="share of comparisons that the first one wins (without ties)",
-        estimates=estimates(
+        lines=lines_of(
             tables["position"],
             lambda row: str(row.pairs),
             value="first_rate",
@@ -134,7 +135,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         name="echo",
         question="How often do judges repeat each other?",
         axis="share of statements, and of pairs of judges with the same scores",
-        estimates=tuple(_repeated(tables["echo"], several=several)),
+        lines=tuple(_repeated(tables["echo"], several=several)),
         reference=None,
         scale="share",
         table="echo",
@@ -148,7 +149,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             name=f"talking-{phase}",
             question=f"Does talking change {what}?",
             axis=f"change of the {axis}, last round minus first",
-            estimates=pairs(changes[changes["phase"] == phase], phase),
+            lines=pairs(changes[changes["phase"] == phase], phase),
             table="talking",
             note=f"95% intervals: sign flips over {unit}s; p-values Holm-corrected by model and phase.",
         )
@@ -156,7 +157,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         name="yardstick",
         question="Can the judges tell good responses from flawed ones?",
         axis="how often the good response scores higher (AUC)",
-        estimates=estimates(
+        lines=lines_of(
             aucs[(aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)],
             lambda row: "the panel" if row.judge == PANEL else str(row.judge),
             value="auc",
@@ -170,14 +171,18 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
     )
 
 
-def _repeated(table: pd.DataFrame, *, several: bool) -> Iterator[Estimate]:
+def _repeated(table: pd.DataFrame, *, several: bool) -> Iterator[Line]:
     """What judges repeat in the last round, and what they would by chance."""
     for row in table.itertuples():
         for when, value in (("last round", row.later), ("last round, by chance", row.later_chance)):
             if not math.isnan(value):
                 group = f"phase {row.phase} · {row.model}" if several else f"phase {row.phase}"
-                yield Estimate(
-                    f"{row.what}, {when}", value, group=group, n=row.units, units={"phase": (str(row.phase),)}
+                yield Line(
+                    label=f"{row.what}, {when}",
+                    estimate=value,
+                    group=group,
+                    n=row.units,
+                    units={"phase": (str(row.phase),)},
                 )
 
 
@@ -191,10 +196,10 @@ def _pair(row: Any) -> str:
     return f"{row.first} − {row.second}"
 
 
-Lines = Callable[[pd.DataFrame], tuple[Estimate, ...]]
+Lines = Callable[[pd.DataFrame], tuple[Line, ...]]
 
 
-def _primary(table: pd.DataFrame, by_judge: pd.DataFrame, lines: Lines, of_judges: Lines) -> Iterator[Estimate]:
+def _primary(table: pd.DataFrame, by_judge: pd.DataFrame, lines: Lines, of_judges: Lines) -> Iterator[Line]:
     """One line per contrast; where a panel's judges differ, one for each of them too."""
     for row in table.itertuples():
         yield from lines(table.loc[[row.Index]])

@@ -18,7 +18,7 @@ from parley.analysis.reporting.figures import LINE, caption, colours, dots, plai
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats
 
 ZERO_SUM = (
@@ -170,7 +170,7 @@ def position(verdicts: Verdicts) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*columns, "flip_rate", "flip_low", "flip_high", "flip_n", "clusters"])
 
 
-def rate_columns(name: str, rate: Estimate) -> dict[str, float]:
+def rate_columns(name: str, rate: Line) -> dict[str, float]:
     """A rate and the ends of its interval, as the columns of a table."""
     return {f"{name}_rate": rate.estimate, f"{name}_low": rate.low, f"{name}_high": rate.high}
 

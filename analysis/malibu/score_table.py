@@ -15,9 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.malibu.clusters import CROSSED
-from parley.analysis.stats.crossed import CrossedMean, crossed_mean
+from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
 from parley.analysis.stats.paired import DECIMALS
-from parley.analysis.stats.signflips import SignFlips, equivalence_p, sign_flip_test
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
 
 ALL = "all"
@@ -65,7 +66,7 @@ class ScenarioGaps(NamedTuple):
         """The mean difference of every base that has one, by its name."""
         return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])
 
-    def test(self, level: float = 0.95) -> SignFlips | CrossedMean:
+    def test(self, level: float = 0.95) -> Line:
         """The mean difference with its interval and p-value: exact sign flips, or t where samples are crossed."""
         if self.wordings is not None:
             return crossed_mean(self.values, self.bases, self.wordings, level)
@@ -74,7 +75,7 @@ class ScenarioGaps(NamedTuple):
     def equivalence_p(self, margin: float) -> float:
         """The p-value of two one-sided tests: whether the mean difference lies within ±margin."""
         if self.wordings is not None:
-            return crossed_mean(self.values, self.bases, self.wordings).equivalence_p(margin)
+            return crossed_equivalence_p(crossed_mean(self.values, self.bases, self.wordings), margin)
         return equivalence_p(self.by_cluster(), margin)
 
 

@@ -17,11 +17,11 @@ from parley.analysis.reporting.report import Table
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import Test
+from parley.analysis.stats.results import Line
 
 COLUMNS = [
     "model",
-    "name",
+    "method",
     "family",
     "category",
     "metric",
@@ -29,8 +29,8 @@ COLUMNS = [
     "df",
     "p",
     "p_adjusted",
-    "effect",
-    "effect_name",
+    "estimate",
+    "measure",
     "low",
     "high",
     "n",
@@ -39,9 +39,10 @@ COLUMNS = [
     "assumes",
     "note",
 ]
+RESULT = set(COLUMNS) - {"model", "family", "category", "metric", "p_adjusted"}
 
 
-Tested = tuple[str, str, Test]
+Tested = tuple[str, str, Line]
 """Category, metric, and the test of identity on them."""
 
 
@@ -63,7 +64,7 @@ def significance(verdicts: Verdicts) -> pd.DataFrame:
         for family, tests in families.items():
             adjusted = holm([test.p for *_, test in tests])
             for (category, metric, test), p in zip(tests, adjusted, strict=True):
-                result = {name: getattr(test, name) for name in COLUMNS if hasattr(test, name)}
+                result = {name: getattr(test, name) for name in COLUMNS if name in RESULT}
                 subject = {"model": model, "family": family, "category": category, "metric": metric}
                 rows.append(subject | result | {"p_adjusted": p})
     return pd.DataFrame(rows, columns=COLUMNS)
@@ -108,7 +109,7 @@ def significance_table(data: PanelData) -> Table:
         frame=significance(data),
         shown=(
             *(*data.model_column, "family", "category", "metric", "statistic", "df", "p", "p_adjusted"),
-            *("effect", "low", "high", "assumption", "note"),
+            *("estimate", "low", "high", "assumption", "note"),
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
     )

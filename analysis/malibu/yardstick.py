@@ -145,8 +145,8 @@ def auc_table(scores: dict[str, GradedScores]) -> pd.DataFrame:
 def _auc(shares: Floats, comparisons: int) -> dict[str, Any]:
     test = sign_flip_test(shares - 0.5)
     low, high = exact_proportion(shares[np.isfinite(shares)], comparisons)
-    few = test.clusters < NEEDED
-    note = f"{plural(test.clusters, 'base')}: an interval needs {NEEDED}" if few else ""
+    few = test.n < NEEDED
+    note = f"{plural(test.n, 'base')}: an interval needs {NEEDED}" if few else ""
     return {
         "auc": 0.5 + test.estimate,
         "low": math.nan if few else low,

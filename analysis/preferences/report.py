@@ -10,7 +10,7 @@ import pandas as pd
 
 from parley.analysis.preferences import audit
 from parley.analysis.preferences.audit import BLIND, SHORTCUTS, TOGETHER, WORDS
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Report, Table
 from parley.base.text import p_text, plural
 
@@ -71,7 +71,7 @@ def _forest(table: pd.DataFrame) -> Forest:
         name="shortcuts",
         question="What predicts which text was chosen?",
         axis="accuracy on held-out topics",
-        estimates=estimates(
+        lines=lines_of(
             table,
             lambda row: str(row.predictor),
             value="accuracy",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import MAX_SENTENCES, Report, Table, format_interval
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.multiplicity import with_holm
@@ -101,7 +101,7 @@ def _forests(comparison: pd.DataFrame, names: tuple[str, str], kind: str) -> Ite
             name=family.replace(" ", "-"),
             question=question,
             axis=f"{axis}, {names[1]} minus {names[0]}",
-            estimates=estimates(comparison[comparison["family"] == family], lambda row: str(row.what), p="p_adjusted"),
+            lines=lines_of(comparison[comparison["family"] == family], lambda row: str(row.what), p="p_adjusted"),
             scale="share" if family == "preferences" else "points",
             table="comparison",
             note=f"95% intervals and p-values: sign flips over {kind}s; p-values Holm-corrected within the family.",
@@ -215,7 +215,7 @@ def _row(
         "what": what,
         "first": means[0],
         "second": means[1],
-        **columns(test, "difference", "p", "n", "clusters", "note", test="name"),
+        **columns(test, "difference", "p", "n", "clusters", "note", test="method"),
         "p_mcnemar": mcnemar_p(first, second) if yes_or_no else np.nan,
     }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.labels import non_response, rated_texts
-from parley.analysis.reporting.forest import Estimate, Forest, in_numbers
+from parley.analysis.reporting.forest import Forest, in_numbers
 from parley.analysis.reporting.report import SIMULATED, Section, Table
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.prediction_powered import (
@@ -25,7 +25,7 @@ from parley.analysis.stats.prediction_powered import (
     corrected_difference,
     corrected_mean,
 )
-from parley.analysis.stats.results import Interval
+from parley.analysis.stats.results import Line
 from parley.base.text import plural
 
 TABLE = "corrected"
@@ -225,15 +225,12 @@ def _forest(metric: str, lines: Sequence[CorrectedLine], mark: str) -> Forest:
     """The metric's differences, or its means where there are none: each by both, by the labels and by the judge."""
     own = [line for line in lines if line.metric == metric]
     differences = [line for line in own if line.second]
-    estimates = [
-        Estimate(
+    shown = [
+        replace(
+            interval,
             label=label,
-            value=interval.estimate,
-            low=None if math.isnan(interval.low) else interval.low,
-            high=None if math.isnan(interval.high) else interval.high,
-            p=None if label != CORRECTED or math.isnan(line.p_adjusted) else line.p_adjusted,
+            p_adjusted=line.p_adjusted if label == CORRECTED else math.nan,
             group=line.name,
-            n=interval.n,
             units=_units(line),
             secondary=label != CORRECTED,
         )
@@ -249,7 +246,7 @@ def _forest(metric: str, lines: Sequence[CorrectedLine], mark: str) -> Forest:
         name=f"{TABLE}-{metric.lower().replace(' ', '-')}",
         question=f"{mark}{QUESTIONS.get(metric, f'What score for {metric} would people give?')}",
         axis=f"{'difference in ' if differences else ''}{_words(metric)}",
-        estimates=tuple(estimates),
+        lines=tuple(shown),
         reference=0.0 if differences else None,
         scale="share" if share else "points",
         table=TABLE,
@@ -277,7 +274,7 @@ def line_sentences(line: CorrectedLine) -> Iterator[str]:
     """How the labels changed an estimate, and what more of them would do."""
     result, what = line.result, _words(line.metric)
     forest = _forest(line.metric, [line], "")
-    both, alone, judge = (in_numbers(each, forest).replace("(no interval)", "").strip() for each in forest.estimates)
+    both, alone, judge = (in_numbers(each, forest).replace("(no interval)", "").strip() for each in forest.lines)
     yield (
         f"{what[0].upper()}{what[1:]}, {line.name}: {both} by the judge corrected with labels of {result.labels:,} of "
         f"{plural(result.texts, 'text')} ({plural(result.labelled_clusters, line.cluster)}), {judge} by the judge "
@@ -359,5 +356,5 @@ def _rater_sentence(line: CorrectedLine, labels: pd.DataFrame, mark: str) -> Ite
     yield f"{mark}{words}."
 
 
-def _width(interval: Interval) -> float:
+def _width(interval: Line) -> float:
     return interval.high - interval.low

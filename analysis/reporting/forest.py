@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import pandas as pd
 
+from parley.analysis.stats.results import Line
 from parley.base.text import signed
 
 WIDE = 20.0
@@ -18,47 +19,14 @@ Scale = Literal["points", "share"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """One line of a forest plot.
-
-    Args:
-        label: What was estimated, in words: "female − male".
-        value: The estimate.
-        low: Lower end of the interval; None without an interval.
-        high: Upper end.
-        p: The p-value, corrected in the family that the line belongs to. Where the plot has a reference value, a line
-            without one is never the headline.
-        group: A heading that lines share, such as an identity category or a model.
-        n: How many units or rows are behind it.
-        units: The facets of the units behind it, and their values, as the viewer filters them:
-            {"identity": ("female", "male")}.
-        secondary: Whether it only accompanies the primary lines and is never the headline. Secondary lines are a
-            separate family.
-        simultaneous: The interval that covers all primary lines at once, for the headline, which is chosen among
-            them; None: `low` and `high`.
-    """
-
-    label: str
-    value: float
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    group: str = ""
-    n: int | None = None
-    units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    secondary: bool = False
-    simultaneous: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Forest:
-    """The estimates that answer one question.
+    """The lines that answer one question.
 
     Args:
         name: File name without suffix.
         question: The question in words; the plot's title.
         axis: The label of the axis, with the unit: "difference in score (points of 10)".
-        estimates: The lines, in order.
+        lines: The lines, in order.
         reference: The value that means "no difference"; None without one.
         scale: "share" for values from 0 to 1 that are shown as percentages.
         table: Name of the report's table with the same numbers.
@@ -69,15 +37,20 @@ class Forest:
     name: str
     question: str
     axis: str
-    estimates: tuple[Estimate, ...]
+    lines: tuple[Line, ...]
     reference: float | None = 0.0
     scale: Scale = "points"
     table: str = ""
     note: str = ""
     constant: str = ""
 
+    def data(self) -> dict[str, Any]:
+        """The fields by name, lines as their own data."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**given, "lines": [line.data() for line in self.lines]}
 
-def estimates(
+
+def lines_of(
     rows: pd.DataFrame,
     label: Callable[[Any], str],
     *,
@@ -89,7 +62,7 @@ def estimates(
     units: Callable[[Any], Mapping[str, tuple[str, ...]]] = lambda row: {},
     secondary: Callable[[Any], bool] = lambda row: False,
     simultaneous: tuple[str, str] | None = None,
-) -> tuple[Estimate, ...]:
+) -> tuple[Line, ...]:
     """The rows of a table as lines of a forest plot. Rows without a value are left out.
 
     Args:
@@ -97,7 +70,7 @@ def estimates(
         label: What a row's line is called.
         value: Column of the estimates.
         ends: Columns of the intervals' ends. A line whose interval is not bounded has none.
-        p: Column of p-values.
+        p: Column of corrected p-values.
         n: Column of counts.
         group: The heading that a row stands under.
         units: The facets of the units behind a row.
@@ -108,16 +81,16 @@ def estimates(
     for row in rows.itertuples():
         if not math.isfinite(getattr(row, value)):
             continue
-        low, high = _bounded(row, ends) or (None, None)
+        low, high = _bounded(row, ends) or (math.nan, math.nan)
         lines.append(
-            Estimate(
+            Line(
                 label=label(row),
-                value=float(getattr(row, value)),
+                estimate=float(getattr(row, value)),
                 low=low,
                 high=high,
-                p=_known(getattr(row, p)) if p else None,
+                p_adjusted=float(getattr(row, p)) if p else math.nan,
                 group=group(row),
-                n=int(getattr(row, n)) if n else None,
+                n=int(getattr(row, n)) if n else 0,
                 units=units(row),
                 secondary=secondary(row),
                 simultaneous=_bounded(row, simultaneous),
@@ -131,16 +104,12 @@ def _bounded(row: Any, ends: tuple[str, str] | None) -> tuple[float, float] | No
     return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
-def _known(number: float) -> float | None:
-    return None if math.isnan(number) else float(number)
-
-
 def decimals(largest: float) -> int:
     """How many decimals points are shown with, by the largest of a plot, without its sign."""
     return 1 if largest >= WIDE else 2
 
 
-def in_numbers(line: Estimate, forest: Forest, *, simultaneous: bool = False) -> str:
+def in_numbers(line: Line, forest: Forest, *, simultaneous: bool = False) -> str:
     """An estimate with its interval: "+0.73 (+0.41 to +1.05)", "62% (18% to 93%)"; never "-0.00".
 
     Args:
@@ -150,16 +119,17 @@ def in_numbers(line: Estimate, forest: Forest, *, simultaneous: bool = False) ->
     """
     difference = forest.reference == 0
     factor, unit = (100, "%") if forest.scale == "share" else (1, "")
-    largest = max(abs(factor * end) for each in forest.estimates for end in (each.value, each.low or 0, each.high or 0))
+    ends = (end for each in forest.lines for end in (each.estimate, each.low, each.high) if math.isfinite(end))
+    largest = max(abs(factor * end) for end in ends)
     digits = (0 if not difference else 1) if unit else decimals(largest)
 
     def shown(value: float) -> str:
         text = signed(factor * value, digits).replace("-", "−")
         return (text if difference else text.removeprefix("+")) + unit
 
-    if line.low is None or line.high is None:
-        return f"{shown(line.value)} (no interval)"
+    if not line.bounded:
+        return f"{shown(line.estimate)} (no interval)"
     if simultaneous and line.simultaneous is not None:
         low, high = line.simultaneous
-        return f"{shown(line.value)} (simultaneous 95% interval {shown(low)} to {shown(high)})"
-    return f"{shown(line.value)} ({shown(line.low)} to {shown(line.high)})"
+        return f"{shown(line.estimate)} (simultaneous 95% interval {shown(low)} to {shown(high)})"
+    return f"{shown(line.estimate)} ({shown(line.low)} to {shown(line.high)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
@@ -11,7 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from parley.analysis.reporting.figures import PALETTE, plain_text
-from parley.analysis.reporting.forest import Estimate, Forest, in_numbers
+from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 
 Width = Literal["single", "double"]
@@ -33,7 +35,7 @@ class _Row(NamedTuple):
     top: float
     height: float
     text: str
-    line: Estimate | None
+    line: Line | None
 
 
 def draw_forest(forest: Forest, width: Width = "double") -> Figure:
@@ -44,9 +46,12 @@ def draw_forest(forest: Forest, width: Width = "double") -> Figure:
         width: A journal's single or double column.
     """
     inches = INCHES[width]
-    shown = forest.estimates[:MAX_LINES]
+    shown = forest.lines[:MAX_LINES]
     values = [in_numbers(line, forest) for line in shown]
-    p_values = [f"p {p_text(line.p)}" if width == "double" and line.p is not None else "" for line in shown]
+    p_values = [
+        f"p {p_text(line.p_adjusted)}" if width == "double" and not math.isnan(line.p_adjusted) else ""
+        for line in shown
+    ]
     right = sum(CHARACTER * max(map(len, column)) + 0.2 for column in (values, p_values) if any(column))
     indent = 7.0 if any(line.group for line in shown) else 0.0
     longest = max(len(line.label) for line in shown)
@@ -54,7 +59,7 @@ def draw_forest(forest: Forest, width: Width = "double") -> Figure:
     rows = _rows(forest, int((left - 0.12 - indent / 72) / CHARACTER))
     content = rows[-1].top + rows[-1].height
     title = textwrap.wrap(forest.question, int(inches / CHARACTER / 1.25))
-    more = len(forest.estimates) - MAX_LINES
+    more = len(forest.lines) - MAX_LINES
     note = f"{forest.note} {plural(more, 'more line')} in the table." if more > 0 else forest.note
     small = textwrap.wrap(plain_text(note), int(1.12 * inches / CHARACTER))
     above, below = LINE * (1.4 * len(title) + 0.4), LINE * (4.2 + 0.92 * len(small))
@@ -79,7 +84,7 @@ def _rows(forest: Forest, characters: int) -> list[_Row]:
     """Headings and lines from the top, in inches."""
     rows: list[_Row] = []
     top, heading = 0.0, ""
-    for line in forest.estimates[:MAX_LINES]:
+    for line in forest.lines[:MAX_LINES]:
         if line.group != heading:
             heading = line.group
             top += 0.35 * LINE if rows else 0.0
@@ -100,12 +105,11 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
         axis.annotate(plain_text(row.text), (MARGIN, middle), weight="bold", **labelled)
         return
     axis.annotate(plain_text(row.text), (MARGIN + indent, middle), **labelled)
-    known = line.low is not None and line.high is not None
+    known = line.bounded
     if known:
-        ends = [float(end) for end in (line.low, line.high) if end is not None]
-        axis.plot(ends, [middle] * 2, color=PALETTE[0], linewidth=1.4, solid_capstyle="butt", zorder=2)
+        axis.plot([line.low, line.high], [middle] * 2, color=PALETTE[0], linewidth=1.4, solid_capstyle="butt", zorder=2)
     face = PALETTE[0] if known else "white"
-    axis.plot(line.value, middle, "o", color=PALETTE[0], markerfacecolor=face, markersize=4.2, zorder=3)
+    axis.plot(line.estimate, middle, "o", color=PALETTE[0], markerfacecolor=face, markersize=4.2, zorder=3)
     place: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", **beside}
     value, p = next(numbers)
     axis.annotate(value, (1, middle), xytext=(6, 0), ha="left", **place)
@@ -116,8 +120,8 @@ def _draw_row(axis: Axes, row: _Row, numbers: Iterator[tuple[str, str]], indent:
 
 def _limits(axis: Axes, forest: Forest) -> None:
     """All dots, intervals and the reference; an empty axis is never drawn."""
-    shown = forest.estimates[:MAX_LINES]
-    ends = [end for line in shown for end in (line.value, line.low, line.high) if end is not None]
+    shown = forest.lines[:MAX_LINES]
+    ends = [end for line in shown for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
     ends += [forest.reference] if forest.reference is not None else []
     low, high = min(ends), max(ends)
     room = 0.06 * (high - low) or (0.05 if forest.scale == "share" else 0.5)

@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Report, ReportContext, Table
 from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, Test, columns
+from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import cell_means, cell_sums
 from parley.base.text import p_text, plural
 
 CLUSTER = "cluster of the row"  # a column that no study has
 TEST_COLUMNS = (
-    "name", "statistic", "df", "p", "effect", "effect_name", "low", "high", "n", "clusters", "assumption", "note"
+    "method", "statistic", "df", "p", "estimate", "measure", "low", "high", "n", "clusters", "assumption", "note"
 )  # fmt: skip
 SHOWN = (
     "model", "metric", "first", "second", "difference", "low", "high", "p_adjusted", "n", "clusters", "note"
@@ -104,7 +104,7 @@ def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series) -> pd.DataF
     for first, second in combinations(cells.columns, 2):
         test = effect_of_cells(cells[[first, second]])
         n = int(counts.loc[cells[[first, second]].notna().all(axis=1), [first, second]].to_numpy().sum())
-        rows.append([first, second, test.effect, test.low, test.high, test.p, n, test.clusters, test.note])
+        rows.append([first, second, test.estimate, test.low, test.high, test.p, n, test.clusters, test.note])
     columns = ["first", "second", "difference", "low", "high", "p", "n", "clusters", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -155,7 +155,7 @@ def _gap_forest(gaps: pd.DataFrame, cluster: str) -> Forest:
         name="differences",
         question="Do the scores depend on the identity?",
         axis="difference in score",
-        estimates=estimates(
+        lines=lines_of(
             gaps,
             lambda row: f"{row.first or 'no label'} − {row.second or 'no label'}",
             p="p_adjusted",
@@ -184,9 +184,7 @@ def _mean_forest(means: pd.DataFrame, metric: str, cluster: str, number: str = "
         name=f"means{number}",
         question=f"What is the mean of '{metric}'?",
         axis=metric,
-        estimates=estimates(
-            means, label, value="mean", units=lambda row: {key: (str(getattr(row, key)),) for key in keys}
-        ),
+        lines=lines_of(means, label, value="mean", units=lambda row: {key: (str(getattr(row, key)),) for key in keys}),
         reference=None,
         table="means",
         note=f"95% intervals over {cluster}s.",
@@ -240,7 +238,7 @@ def _means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
+def _words(gaps: pd.DataFrame, overall: Line) -> Iterator[str]:
     p = f"sign flips over clusters, p {p_text(overall.p)}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."

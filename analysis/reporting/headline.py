@@ -8,11 +8,12 @@ the largest of 14 uncorrected intervals named a bias in 44% of studies that had 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
-from parley.analysis.reporting.forest import Estimate, Forest, in_numbers
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.stats.results import Line
 from parley.base.text import p_text
 
 Status = Literal["shown", "not shown", "described", "too few", "blocked"]
@@ -37,7 +38,7 @@ class Headline:
     question: str
     answer: str
     status: Status
-    line: Estimate | None = None
+    line: Line | None = None
     distance: float | None = None
     tests: int = 0
     shown: int = 0
@@ -50,7 +51,8 @@ class Headline:
 
     def data(self) -> dict[str, Any]:
         """The fields by name, with `text`."""
-        return {"text": self.text, **asdict(self)}
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {"text": self.text, **given, "line": self.line.data() if self.line else None}
 
 
 def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline:
@@ -67,21 +69,21 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 
     if blocked:
         return answered("blocked", blocked)
-    lines = [line for line in forest.estimates if not line.secondary and None not in (line.low, line.high)]
+    lines = [line for line in forest.lines if not line.secondary and line.bounded]
     if forest.reference is None and lines:
         return answered("described", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
     if forest.constant:
         return answered("described", forest.constant)
-    tested = [line for line in lines if line.p is not None]
+    tested = [line for line in lines if not math.isnan(line.p_adjusted)]
     if not tested:
         return answered("too few", "Not known yet: the data are too few for an interval.")
-    shown = [line for line in tested if line.p is not None and line.p <= ALPHA]
+    shown = [line for line in tested if line.shown]
     if not shown:
         none = "the test is not" if len(tested) == 1 else f"none of {len(tested)} tests is"
         return answered("not shown", f"Not shown: {none} significant.", tests=len(tested))
 
-    def distance(line: Estimate) -> float:
-        return abs(line.value - float(forest.reference or 0))
+    def distance(line: Line) -> float:
+        return abs(line.estimate - float(forest.reference or 0))
 
     largest = max(shown, key=distance)
     return answered(
@@ -94,12 +96,12 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     )
 
 
-def _shown(line: Estimate, forest: Forest, shown: int, tests: int) -> str:
+def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
     corrected = f" corrected for {tests} tests" if tests > 1 else ""
     largest = f"; {shown} are significant, and this is the largest" if shown > 1 else ""
-    return f"{_place(line)} {numbers}, p {p_text(line.p or 0.0)}{corrected}{largest}."
+    return f"{_place(line)} {numbers}, p {p_text(line.p_adjusted)}{corrected}{largest}."
 
 
-def _place(line: Estimate) -> str:
+def _place(line: Line) -> str:
     return f"{line.group}: {line.label}" if line.group else f"{line.label}:"

@@ -84,7 +84,7 @@ def _plain(value: Any) -> str:
 def _analysis(report: Report) -> Iterator[str]:
     for forest in report.forests:
         over = _clusters(report, forest.table)
-        yield f"{forest.question} {plural(len(forest.estimates), 'estimate')}{over}. {forest.note}".strip()
+        yield f"{forest.question} {plural(len(forest.lines), 'estimate')}{over}. {forest.note}".strip()
     settings = report.settings
     if "draws" in settings:
         yield f"Bootstrap intervals: {settings['draws']:,} draws, seed {settings.get('seed', 0)}."

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, decimals, estimates
+from parley.analysis.reporting.forest import Forest, decimals, lines_of
 from parley.analysis.reporting.report import Table, format_interval
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, columns
 from parley.analysis.stats.tables import Column, Floats, as_floats
 from parley.base.text import p_text
 
@@ -93,11 +93,9 @@ def _gap(scores: dict[str, Floats], clusters: Column) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name, pair in compared.items():
         test = paired_permutation(*pair, clusters)
-        row |= {name: test.effect} | {f"{name}_{part}": getattr(test, part) for part in ("low", "high", "p")}
+        row |= {name: test.estimate} | {f"{name}_{part}": getattr(test, part) for part in ("low", "high", "p")}
     gap = paired_permutation(first, second, clusters)
-    return (
-        row | {"gap": gap.effect} | {part: getattr(gap, part) for part in ("low", "high", "p", "n", "clusters", "note")}
-    )
+    return row | columns(gap, "gap", "p", "n", "clusters", "note")
 
 
 def quantiles(values: Column, reference: Column) -> Floats:
@@ -178,7 +176,7 @@ def gap_forests(
     def group(row: Any) -> str:
         return " · ".join(str(getattr(row, name)) for name in names)
 
-    own = estimates(
+    own = lines_of(
         gaps.drop_duplicates(names),
         lambda row: OWN,
         value="gain",
@@ -188,7 +186,7 @@ def gap_forests(
         units=units,
         secondary=lambda row: True,  # it reports its own success
     )
-    outside = estimates(
+    outside = lines_of(
         gaps,
         lambda row: f"by {without_hash(row.outside)}",
         value="outside_gain",
@@ -204,7 +202,7 @@ def gap_forests(
         name=name,
         question=f"Does revising reduce {scored}, judged by {measure}?",
         axis=f"reduction of {what}, first draft minus last",
-        estimates=tuple(sorted((*own, *outside), key=lambda line: order.index(line.group))),
+        lines=tuple(sorted((*own, *outside), key=lambda line: order.index(line.group))),
         table="optimism_gap",
         note=f"Above 0: lower after revising. {note}",
     )
@@ -212,7 +210,7 @@ def gap_forests(
         name=f"{name}-gap",
         question=f"Does the loop's own scorer see a larger reduction of {scored} than {measure}?",
         axis="optimism gap (percentile points of first drafts)",
-        estimates=estimates(
+        lines=lines_of(
             gaps, lambda row: f"{group(row)}, {without_hash(row.outside)}", value="gap", p="p_adjusted", units=units
         ),
         table="optimism_gap",

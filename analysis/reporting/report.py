@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -173,7 +173,7 @@ class Report:
         )
         object.__setattr__(self, "words", words)
         object.__setattr__(self, "cautions", tuple(dict.fromkeys(cautions)))
-        object.__setattr__(self, "forests", tuple(forest for forest in self.forests if forest.estimates))
+        object.__setattr__(self, "forests", tuple(forest for forest in self.forests if forest.lines))
 
     @property
     def sentences(self) -> list[str]:
@@ -205,7 +205,7 @@ class Report:
             "cautions": list(self.cautions),
             "summary": list(self.words),
             "settings": json_values(self.settings),
-            "forests": [json_values(asdict(forest)) for forest in self.forests],
+            "forests": [json_values(forest.data()) for forest in self.forests],
             **{table.name: json_values(table.frame) for table in self.tables},
         }
 

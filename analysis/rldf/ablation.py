@@ -9,14 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Figure, Section, Table, format_interval
 from parley.analysis.rldf.debates import (
     AGAIN,
@@ -30,7 +29,7 @@ from parley.analysis.rldf.debates import (
     scores,
 )
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, MADE, columns
 from parley.base.text import p_text, plural
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
@@ -92,7 +91,7 @@ def ablation(runs: Runs) -> tuple[str, pd.DataFrame]:
         row: dict[str, Any] = {
             "run": name,
             setting: config.get(setting),
-            **asdict(mean_over_topics(last["value"], last["topic"])),
+            **columns(mean_over_topics(last["value"], last["topic"]), "estimate", *MADE),
             "high_share": float((known > THRESHOLD).mean()) if len(known) else math.nan,
             **_change_columns(change(kept)),
         }
@@ -214,7 +213,7 @@ def ablation_forest(setting: str, table: pd.DataFrame) -> Forest:
     lines = [
         line
         for judge, value, ends in against
-        for line in estimates(
+        for line in lines_of(
             table,
             lambda row: f"{setting} {getattr(row, setting, row.run)}",
             value=value,
@@ -228,7 +227,7 @@ def ablation_forest(setting: str, table: pd.DataFrame) -> Forest:
         name="ablation",
         question=f"Does the setting '{setting}' change the bias of the last round?",
         axis=f"difference in {POINTS} from {setting} = {first}",
-        estimates=tuple(lines),
+        lines=tuple(lines),
         table="ablation",
         note="On the topics and roles that all runs have. Intervals (95%) and p: sign flips over topics, p corrected.",
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.rldf.check import BBQ, USEFUL, CheckVerdict, TypeBallots, check_verdict, share_test, type_names
@@ -134,7 +134,7 @@ def _forest(found: Sequence[CheckVerdict]) -> Forest:
         name="check",
         question="How often does the referee put fair and biased texts in the right order?",
         axis="share of comparisons that are right",
-        estimates=estimates(
+        lines=lines_of(
             pd.DataFrame(lines),
             lambda row: str(row.label),
             value="estimate",

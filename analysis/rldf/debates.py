@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,13 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Figure, Section, Table, format_interval
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import ALPHA, Interval, columns
+from parley.analysis.stats.results import ALPHA, MADE, Line, columns
 from parley.base.text import p_text, plural
 
 THRESHOLD = 3.0
@@ -85,7 +85,7 @@ def change_section(runs: Runs) -> Section:
         name="change",
         question="Does debating lower the bias score?",
         axis=f"change of the {POINTS}, last round minus first",
-        estimates=estimates(
+        lines=lines_of(
             changes,
             lambda row: _role(row.role),
             value="estimate",
@@ -157,7 +157,7 @@ def rounds_section(runs: Runs, title: str) -> Section:
         name="by-round",
         question="How biased is each round?",
         axis=POINTS,
-        estimates=estimates(
+        lines=lines_of(
             table,
             lambda row: f"round {row.round}",
             value="estimate",
@@ -189,7 +189,7 @@ def scores(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
     return uncategorised(verdicts[(verdicts["metric"] == "bias") & (verdicts["judge"] == judge)])
 
 
-def mean_over_topics(values: pd.Series, topics: pd.Series) -> Interval:
+def mean_over_topics(values: pd.Series, topics: pd.Series) -> Line:
     """The mean over topics. If all topics have the same mean there is no spread, and no interval."""
     mean = cluster_mean(values, topics)
     return mean if mean.low < mean.high else replace(mean, low=math.nan, high=math.nan)
@@ -224,7 +224,7 @@ def by_round(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
                     "judge": judge,
                     "role": role,
                     "round": number,
-                    **asdict(mean),
+                    **columns(mean, "estimate", *MADE),
                     "high_share": float((known > THRESHOLD).mean()) if len(known) else math.nan,
                     "unreadable": int(statements["value"].isna().sum()),
                 }

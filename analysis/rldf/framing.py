@@ -6,19 +6,18 @@ A frame has one row per verdict: topic, subject (the framing), metric (`biases` 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, MADE, columns
 from parley.base.text import p_text, plural
 
 FRAMES = ("ours", "model", "rival")
@@ -37,7 +36,7 @@ def by_frame(verdicts: pd.DataFrame) -> pd.DataFrame:
                 {
                     "frame": frame,
                     "metric": metric,
-                    **asdict(cluster_mean(replies["value"], replies["topic"])),
+                    **columns(cluster_mean(replies["value"], replies["topic"]), "estimate", *MADE),
                     "any": float((known > 0).mean()) if len(known) else float("nan"),
                     "unreadable": int(replies["value"].isna().sum()),
                 }
@@ -56,7 +55,7 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
         known = len(gap) > 1 and gap.nunique() > 1
         p = float(stats.ttest_1samp(gap, 0.0).pvalue) if known else float("nan")
         mean = cluster_mean(gap, gap.index.to_series())
-        rows.append({"first": first, "second": second, **asdict(mean), "p": p})
+        rows.append({"first": first, "second": second, **columns(mean, "estimate", *MADE), "p": p})
     gaps = pd.DataFrame(rows)
     return gaps.assign(p_holm=holm(gaps["p"]))
 
@@ -124,9 +123,7 @@ def framing_forests(gaps: pd.DataFrame, frames: pd.DataFrame, answers: str) -> I
         name="differences",
         question="Does the framing change how many biases are admitted?",
         axis="difference in biases admitted per answer",
-        estimates=estimates(
-            gaps, lambda row: f"{LABELS[row.second]} − {LABELS[row.first]}", value="estimate", p="p_holm"
-        ),
+        lines=lines_of(gaps, lambda row: f"{LABELS[row.second]} − {LABELS[row.first]}", value="estimate", p="p_holm"),
         table="differences",
         note="95% intervals and paired t tests over topics; p-values Holm-corrected.",
     )
@@ -134,7 +131,7 @@ def framing_forests(gaps: pd.DataFrame, frames: pd.DataFrame, answers: str) -> I
         name="frames",
         question="How many biases are admitted under each framing?",
         axis="biases admitted per answer",
-        estimates=estimates(frames[frames["metric"] == "biases"], lambda row: LABELS[row.frame], value="estimate"),
+        lines=lines_of(frames[frames["metric"] == "biases"], lambda row: LABELS[row.frame], value="estimate"),
         reference=None,
         table="frames",
         note=f"{answers}, each under all three framings. 95% intervals over topics.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 import pandas as pd
@@ -14,6 +13,7 @@ from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.rldf.debates import AGAIN, FIRST, THRESHOLD, Runs, mean_over_topics, of_runs, prefix, table_of
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
+from parley.analysis.stats.results import MADE, columns
 from parley.base.text import plural
 
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
@@ -60,7 +60,14 @@ def rankings(verdicts: pd.DataFrame) -> pd.DataFrame:
             "unreadable": len(part) - len(readable),
             "no_ranking": len(readable) - len(valid),
         }
-        rows.append({"judge": judge, **counts, "contradicted": int((valid["value"] > 0).sum()), **asdict(mean)})
+        rows.append(
+            {
+                "judge": judge,
+                **counts,
+                "contradicted": int((valid["value"] > 0).sum()),
+                **columns(mean, "estimate", *MADE),
+            }
+        )
     return pd.DataFrame(rows)
 
 
@@ -82,7 +89,7 @@ def refereed_again(verdicts: pd.DataFrame) -> pd.DataFrame:
         ),
         "second minus first score": mean_over_topics(both[AGAIN] - both[FIRST], both["topic"]),
     }
-    return pd.DataFrame([{"what": what, **asdict(estimate)} for what, estimate in found.items()])
+    return pd.DataFrame([{"what": what, **columns(estimate, "estimate", *MADE)} for what, estimate in found.items()])
 
 
 def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -102,7 +109,14 @@ def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
         for metric in FLAGS:
             statements = part[part["metric"] == metric]
             mean = mean_over_topics(statements["value"], statements["topic"])
-            rows.append({"role": role, "flag": metric, "count": int(statements["value"].sum()), **asdict(mean)})
+            rows.append(
+                {
+                    "role": role,
+                    "flag": metric,
+                    "count": int(statements["value"].sum()),
+                    **columns(mean, "estimate", *MADE),
+                }
+            )
     return pd.DataFrame(rows)
 
 

@@ -6,19 +6,18 @@ is another judge. Scores are averaged within a text first, so several judges of 
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import pearson
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.results import MADE, Line, columns
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
 """The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""
@@ -71,7 +70,9 @@ def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
         for metric, scored in part.groupby("metric", sort=False):
             mean = cluster_mean(scored["value"] * 10, scored[cluster], scale=(0, 100))
             unreadable = int(scored["value"].isna().sum())
-            rows.append({"group": group, "metric": metric, **asdict(mean), "unreadable": unreadable})
+            rows.append(
+                {"group": group, "metric": metric, **columns(mean, "estimate", *MADE), "unreadable": unreadable}
+            )
     return pd.DataFrame(rows)
 
 
@@ -96,7 +97,7 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
     names = " and ".join(quality) + (" are" if len(quality) == 2 else " is")
     interval = f"{found.low:.2f} to {found.high:.2f}"
     return (
-        f"BS is higher where {names}: r = {found.effect:.2f} ({interval}) over {found.n} topics. The judges may give "
+        f"BS is higher where {names}: r = {found.estimate:.2f} ({interval}) over {found.n} topics. The judges may give "
         "BS, where low is good, as a score of quality: do not conclude from BS alone."
     )
 
@@ -110,13 +111,13 @@ def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.Da
         table = scored.pivot_table(index="item", columns="rater", values="value", aggfunc="mean", dropna=False)
         points = table.round()
         bands = table.apply(lambda column: pd.Series(np.digitize(column, BANDS), column.index).where(column.notna()))
-        found: dict[str, Estimate] = {
+        found: dict[str, Line] = {
             "Fleiss' kappa, bands 0–3, 4–6, 7–10": fleiss_kappa(bands, draws=draws, seed=seed),
             "Fleiss' kappa, points": fleiss_kappa(points, draws=draws, seed=seed),
             "Krippendorff's alpha, interval": krippendorff_alpha(table, draws=draws, seed=seed),
         }
         for name, estimate in found.items():
-            rows.append({"metric": metric, "coefficient": name, **asdict(estimate)})
+            rows.append({"metric": metric, "coefficient": name, **columns(estimate, "estimate", *MADE)})
     return pd.DataFrame(rows)
 
 
@@ -133,7 +134,7 @@ def rubric_forest(scores: pd.DataFrame, over: str) -> Forest:
         name="scores",
         question="How do the texts score by the rubric?",
         axis="mean score (0 to 100)",
-        estimates=estimates(
+        lines=lines_of(
             by_metric,
             lambda row: str(row.group or "all texts"),
             value="estimate",

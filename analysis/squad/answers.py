@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.squad.scores import mark
@@ -138,7 +138,7 @@ def _forests(frame: pd.DataFrame, table: pd.DataFrame) -> Iterator[Forest]:
             name=f"scores-{measure}",
             question="How good are the answers?",
             axis=f"{LABELS[measure]} (%)",
-            estimates=estimates(
+            lines=lines_of(
                 table,
                 lambda row: str(row.part),
                 value=measure,

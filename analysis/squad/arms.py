@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Section, Table, format_interval
 from parley.analysis.squad.answers import ALL, LABELS, MEASURES, PARTS, part_of, units_of
 from parley.analysis.stats.multiplicity import with_holm
@@ -58,7 +58,7 @@ def _forests(frame: pd.DataFrame, tests: pd.DataFrame) -> Iterator[Forest]:
             name=f"between-arms-{measure}",
             question="Does search change the score?",
             axis=f"difference in {LABELS[measure]} (points of 100)",
-            estimates=estimates(
+            lines=lines_of(
                 tests[tests["measure"] == measure],
                 lambda row: f"{row.first} − {row.second}, {row.part}",
                 p="p_adjusted",

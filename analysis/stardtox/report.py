@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, legend_beside, plain_text, sheet, tidy
-from parley.analysis.reporting.forest import Forest, estimates
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.iterations import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.optimism import NO_MEASURE, gap_forests, gap_sentences, gap_table, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_section
@@ -92,7 +92,7 @@ def _toxicity_section(frame: pd.DataFrame, context: ReportContext, facets: Mappi
         name="toxicity",
         question="How toxic are the completions?",
         axis="toxicity (%)",
-        estimates=estimates(
+        lines=lines_of(
             measures[measures["measure"] == stardtox.TOXICITY],
             lambda row: f"{row.system}, iteration {row.iteration}" if row.iteration else f"{row.system}, first draft",
             value="estimate",
@@ -164,7 +164,7 @@ def _tests_section(frame: pd.DataFrame) -> Section:
         name="toxicity-changes",
         question="Is toxicity lower than before, and lower than without a method?",
         axis="change of toxicity (points of 100)",
-        estimates=estimates(
+        lines=lines_of(
             tests[tests["metric"] == stardtox.TOXICITY],
             lambda row: f"{row.what} − {row.against}",
             p="p_adjusted",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from parley.analysis.stats.resampling import DRAWS, bootstrap_sums
-from parley.analysis.stats.results import LEVEL, Estimate
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize, unique_rows
 from parley.base.text import plural
 
@@ -48,7 +48,7 @@ def fleiss_kappa(
     clusters: Column | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-) -> Estimate:
+) -> Line:
     """Fleiss' kappa for categories. Items with gaps count with the pairs of ratings they have.
 
     Args:
@@ -78,7 +78,7 @@ def weighted_kappa(
     categories: Sequence[Any] | None = None,
     clusters: Column | None = None,
     seed: int = 0,
-) -> Estimate:
+) -> Line:
     """Cohen's kappa of two judges, disagreement weighted by the number of steps between their categories.
 
     Args:
@@ -111,7 +111,7 @@ def krippendorff_alpha(
     clusters: Column | None = None,
     draws: int = DRAWS,
     seed: int = 0,
-) -> Estimate:
+) -> Line:
     """Krippendorff's alpha of scores: 1 minus observed over expected disagreement, the squared differences.
 
     It takes any number of judges and any gaps.
@@ -187,7 +187,7 @@ def _bootstrap(
     clusters: Column | None,
     draws: int,
     seed: int,
-) -> Estimate:
+) -> Line:
     """A coefficient with its bootstrap interval. Equal items are computed once.
 
     Args:
@@ -200,7 +200,7 @@ def _bootstrap(
         seed: Seed of the draws.
     """
     rated = sizes >= 2
-    unknown = Estimate(
+    unknown = Line(
         method=f"{method}, studentised bootstrap over {'items' if clusters is None else 'clusters'}, {draws} draws, "
         f"seed {seed}",
         assumes="items are independent of each other" if clusters is None else "clusters of items are independent",

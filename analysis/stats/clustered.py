@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
-from parley.analysis.stats.results import LEVEL, Estimate, Interval
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, cluster_sums
 
 ASSUMES = "clusters are independent; their means are roughly normal"
@@ -27,9 +27,7 @@ NO_SPREAD = "all clusters have the same value: there is no spread to estimate an
 Weight = Literal["cluster", "row"]
 
 
-def cluster_mean(
-    values: pd.Series, clusters: pd.Series, scale: tuple[float, float] = (-math.inf, math.inf)
-) -> Interval:
+def cluster_mean(values: pd.Series, clusters: pd.Series, scale: tuple[float, float] = (-math.inf, math.inf)) -> Line:
     """The mean of cluster means, with Student's t interval over the clusters.
 
     Args:
@@ -43,7 +41,7 @@ def cluster_mean(
     if len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max():
         half = float(stats.t.ppf((1 + LEVEL) / 2, len(means) - 1) * stats.sem(means))
     low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
-    return Interval(
+    return Line(
         estimate=estimate,
         low=low,
         high=high,
@@ -61,7 +59,7 @@ def bootstrap_mean(
     weight: Weight = "cluster",
     draws: int = DRAWS,
     seed: int = 0,
-) -> Estimate:
+) -> Line:
     """A mean, or a proportion of zeros and ones, with a bootstrap over clusters.
 
     Args:
@@ -74,7 +72,7 @@ def bootstrap_mean(
     """
     reduced = cluster_sums(values, clusters)
     count = len(reduced.counts)
-    unknown = Estimate(
+    unknown = Line(
         method=f"bootstrap over clusters, {draws} draws, seed {seed}, expanded percentiles",
         assumes=INDEPENDENT_CLUSTERS,
         n=reduced.n,

@@ -15,24 +15,23 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from parley.analysis.stats.effects import cramers_v, missing_interval_note
-from parley.analysis.stats.results import Test
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats
 
 ASSUMES = "every count is an independent verdict"
 Table: TypeAlias = pd.DataFrame | NDArray[Any] | list[list[float]]
 
 
-def chi_square(table: Table) -> Test:
+def chi_square(table: Table) -> Line:
     """Pearson's chi-square test of independence with Cramér's V.
 
     Args:
         table: Counts, rows by columns; every count is taken as an independent verdict.
     """
     counts, note = _valid_counts(table)
-    unknown = Test(
-        name="chi-square",
-        effect_name="Cramér's V",
-        assumption="independent",
+    unknown = Line(
+        method="chi-square",
+        measure="Cramér's V",
         assumes=ASSUMES,
         n=int(np.nansum(counts)),
     )
@@ -46,7 +45,7 @@ def chi_square(table: Table) -> Test:
         statistic=statistic,
         df=float(result.dof),
         p=float(result.pvalue),
-        effect=v,
+        estimate=v,
         low=low,
         high=high,
         note=missing_interval_note(high, small=statistic < result.dof),

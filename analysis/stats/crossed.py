@@ -15,49 +15,25 @@ the degrees of freedom of the smaller sample.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
 
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
 
 METHOD = "t over two crossed samples"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrossedMean:
-    """A mean with its error over rows and columns.
-
-    Args:
-        estimate: Mean of the cells.
-        standard_error: Its standard error; NaN with fewer than two rows or columns.
-        df: Degrees of freedom of t.
-        p: Two-sided p-value of a mean of 0.
-        low: Lower end of the interval; -inf where there is no error.
-        high: Upper end of the interval.
-        clusters: The smaller of the numbers of rows and columns.
-        method: How p was computed.
-    """
-
-    estimate: float
-    standard_error: float
-    df: float
-    p: float
-    low: float
-    high: float
-    clusters: int
-    method: str = METHOD
-
-    def equivalence_p(self, margin: float) -> float:
-        """The p-value of two one-sided t-tests: whether the mean lies within ±margin."""
-        if not self.standard_error > 0:
-            return math.nan
-        distances = (margin - self.estimate, margin + self.estimate)
-        return float(max(stats.t.sf(distance / self.standard_error, self.df) for distance in distances))
+def crossed_equivalence_p(mean: Line, margin: float) -> float:
+    """The p-value of two one-sided t-tests: whether a mean of `crossed_mean` lies within ±margin."""
+    if not mean.standard_error > 0:
+        return math.nan
+    distances = (margin - mean.estimate, margin + mean.estimate)
+    return float(max(stats.t.sf(distance / mean.standard_error, mean.df) for distance in distances))
 
 
-def crossed_mean(values: Column, rows: Column, columns: Column, level: float = 0.95) -> CrossedMean:
+def crossed_mean(values: Column, rows: Column, columns: Column, level: float = LEVEL) -> Line:
     """The mean of the cells of a table, with an error that covers other rows and other columns.
 
     Args:
@@ -71,19 +47,19 @@ def crossed_mean(values: Column, rows: Column, columns: Column, level: float = 0
     mean = float(cell.mean()) if len(cell) else math.nan
     variance, df = _variance(cell - mean, row, column) if clusters > 1 else (math.nan, math.nan)
     if not variance > 0:
-        return CrossedMean(
-            estimate=mean, standard_error=math.nan, df=df, p=math.nan, low=-math.inf, high=math.inf, clusters=clusters
-        )
+        return Line(estimate=mean, low=-math.inf, high=math.inf, df=df, level=level, clusters=clusters, method=METHOD)
     error = math.sqrt(variance)
     half = float(stats.t.ppf((1 + level) / 2, df)) * error
-    return CrossedMean(
+    return Line(
         estimate=mean,
         standard_error=error,
         df=df,
         p=float(2 * stats.t.sf(abs(mean) / error, df)),
         low=mean - half,
         high=mean + half,
+        level=level,
         clusters=clusters,
+        method=METHOD,
     )
 
 

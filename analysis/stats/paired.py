@@ -13,7 +13,7 @@ import numpy as np
 from scipy import stats
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
-from parley.analysis.stats.results import LEVEL, Test
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test, smallest_p
 from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
 from parley.base.text import plural
@@ -51,7 +51,7 @@ def wilcoxon_p(first: Column, second: Column, clusters: Column) -> float:
     return float(stats.wilcoxon(nonzero).pvalue) if len(nonzero) else math.nan
 
 
-def paired_permutation(first: Column, second: Column, clusters: Column) -> Test:
+def paired_permutation(first: Column, second: Column, clusters: Column) -> Line:
     """The sign-flip test of the mean difference, first minus second, with the interval that agrees with it.
 
     Args:
@@ -60,10 +60,9 @@ def paired_permutation(first: Column, second: Column, clusters: Column) -> Test:
         clusters: The cluster of each pair. Clusters are taken as independent.
     """
     gaps, n = _differences(first, second, clusters)
-    unknown = Test(
-        name="paired sign-flip test",
-        effect_name="mean difference",
-        assumption="clustered",
+    unknown = Line(
+        method="paired sign-flip test",
+        measure="mean difference",
         assumes=INDEPENDENT_CLUSTERS,
         n=n,
         clusters=len(gaps),
@@ -71,8 +70,8 @@ def paired_permutation(first: Column, second: Column, clusters: Column) -> Test:
     return flip_signs(gaps, unknown)
 
 
-def flip_signs(gaps: Floats, unknown: Test) -> Test:
-    """The sign-flip test of differences, one per cluster, as a `Test`.
+def flip_signs(gaps: Floats, unknown: Line) -> Line:
+    """The sign-flip test of differences, one per cluster, as a line.
 
     Args:
         gaps: The differences, without missing ones.
@@ -88,10 +87,10 @@ def flip_signs(gaps: Floats, unknown: Test) -> Test:
         note = f"{plural(len(gaps), 'cluster')}: p cannot be below {least:.2g}; an interval needs {needed}"
     return replace(
         unknown,
-        name=f"{unknown.name}, {flips.method.partition(', ')[2]}",
+        method=f"{unknown.method}, {flips.method.partition(', ')[2]}",
         statistic=flips.estimate / float(stats.sem(gaps)) if spread else math.nan,
         p=flips.p,
-        effect=flips.estimate,
+        estimate=flips.estimate,
         low=flips.low,
         high=flips.high,
         note=note,
@@ -112,7 +111,7 @@ def _differences(first: Column, second: Column, clusters: Column) -> tuple[Float
     return np.round(reduced.means, DECIMALS), reduced.n
 
 
-def pearson(first: Column, second: Column) -> Test:
+def pearson(first: Column, second: Column) -> Line:
     """Pearson's r over complete pairs; interval by Fisher's transformation, as in R's `cor.test`.
 
     Args:
@@ -121,14 +120,14 @@ def pearson(first: Column, second: Column) -> Test:
     """
     x, y = _complete(first, second)
     n = len(x)
-    unknown = Test(name="Pearson", effect_name="r", assumption="independent", assumes=INDEPENDENT_PAIRS, n=n)
+    unknown = Line(method="Pearson", measure="r", assumes=INDEPENDENT_PAIRS, n=n)
     if n < 3:
         return replace(unknown, note="fewer than three pairs")
     if not np.ptp(x) or not np.ptp(y):
         return replace(unknown, note="one of the two columns is constant")
     result = stats.pearsonr(x, y)
     r = float(result.statistic)
-    test = replace(unknown, statistic=r, df=float(n - 2), p=float(result.pvalue), effect=r)
+    test = replace(unknown, statistic=r, df=float(n - 2), p=float(result.pvalue), estimate=r)
     if n == 3 or not abs(r) < 1:
         return replace(test, note="fewer than four pairs, or a perfect line: no interval")
     half = float(stats.norm.ppf((1 + LEVEL) / 2)) / math.sqrt(n - 3)

@@ -19,7 +19,7 @@ import pandas as pd
 from parley.analysis.stats.effects import missing_interval_note, partial_eta_squared
 from parley.analysis.stats.paired import flip_signs
 from parley.analysis.stats.resampling import ArrangementP, arrangement_p, data_seed, half_size
-from parley.analysis.stats.results import Test
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats
 
 TOLERANCE = 1e-9  # eigenvalues below it are 0
@@ -28,7 +28,7 @@ ASSUMES = (
 )
 
 
-def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1) -> Test:
+def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1) -> Line:
     """The permutation test of a table of cell means.
 
     With two identities the signs of the clusters' differences are flipped; the effect is the mean difference, with the
@@ -47,10 +47,9 @@ def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1
         return _sign_flip_test(present, n)
     if present.shape[1] > 2:
         return _flip_clusters_test(present, n, tests)
-    return Test(
-        name="sign flips over clusters",
-        effect_name="mean difference",
-        assumption="clustered",
+    return Line(
+        method="sign flips over clusters",
+        measure="mean difference",
         assumes=ASSUMES,
         n=n,
         clusters=int(present.notna().any(axis=1).sum()),
@@ -58,13 +57,12 @@ def effect_of_cells(cells: pd.DataFrame, *, n: int | None = None, tests: int = 1
     )
 
 
-def _sign_flip_test(cells: pd.DataFrame, n: int) -> Test:
+def _sign_flip_test(cells: pd.DataFrame, n: int) -> Line:
     first, second = cells.columns
     differences = (cells[first] - cells[second]).dropna().to_numpy(dtype=float)
-    unknown = Test(
-        name="sign-flip test over clusters",
-        effect_name=f"mean difference, {first} − {second}",
-        assumption="clustered",
+    unknown = Line(
+        method="sign-flip test over clusters",
+        measure=f"mean difference, {first} − {second}",
         assumes=ASSUMES,
         n=n,
         clusters=len(differences),
@@ -72,15 +70,14 @@ def _sign_flip_test(cells: pd.DataFrame, n: int) -> Test:
     return flip_signs(differences, unknown)
 
 
-def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Test:
+def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Line:
     # Identities are sorted by name, so that the order of the rows changes no random arrangement.
     cells = means[sorted(means.columns, key=str)].to_numpy(dtype=float)
     cells = cells[np.isfinite(cells).sum(axis=1) >= 2]
     count = len(cells)
-    unknown = Test(
-        name="sign flips of whole clusters",
-        effect_name="partial eta squared",
-        assumption="clustered",
+    unknown = Line(
+        method="sign flips of whole clusters",
+        measure="partial eta squared",
         assumes=ASSUMES,
         n=n,
         clusters=count,
@@ -91,7 +88,7 @@ def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Test:
     total = float(np.nansum(centred**2))
     if total <= 1e-18 * max(1.0, float(np.nanmax(np.abs(cells))) ** 2):
         note = "within every cluster all identities have the same mean"
-        return replace(unknown, p=1.0, effect=0.0, note=note)
+        return replace(unknown, p=1.0, estimate=0.0, note=note)
     present = np.isfinite(cells).astype(float)
     # Cluster means are swept out of scores and labels alike, so the between-identity sum of squares is a quadratic
     # form in the identities' column sums; its matrix depends on which cells are present, not on the permutation.
@@ -110,10 +107,10 @@ def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Test:
     eta, low, high = partial_eta_squared(f, rank, error_df)
     return replace(
         unknown,
-        name=f"{unknown.name}, {arranged.method}",
+        method=f"{unknown.method}, {arranged.method}",
         statistic=f,
         p=arranged.p,
-        effect=eta,
+        estimate=eta,
         low=low,
         high=high,
         note="; ".join(filter(None, (arranged.note, note or missing_interval_note(high, small=f < 1)))),

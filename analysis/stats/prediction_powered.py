@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import stats
 
-from parley.analysis.stats.results import LEVEL, Interval
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
 
 MIN_CLUSTERS = 10
@@ -69,9 +69,9 @@ class Corrected:
         variance: Variance of `both`.
     """
 
-    both: Interval
-    judge: Interval
-    alone: Interval
+    both: Line
+    judge: Line
+    alone: Line
     weight: float
     labels: int
     texts: int
@@ -244,7 +244,7 @@ def _combined(arms: Sequence[_Arm]) -> Corrected:
     labelled, clusters = min(arm.labelled_clusters for arm in arms), min(arm.clusters for arm in arms)
     labels, texts = sum(len(arm.probabilities) for arm in arms), sum(arm.texts for arm in arms)
 
-    def interval(name: str, count: int, n: int, method: str, fewest: int) -> tuple[Interval, float]:
+    def interval(name: str, count: int, n: int, method: str, fewest: int) -> tuple[Line, float]:
         estimate, errors = 0.0, np.zeros(max(len(arm.estimates[name][1]) for arm in arms))
         for sign, arm in zip(signs, arms, strict=True):
             own, own_errors = arm.estimates[name]
@@ -252,7 +252,7 @@ def _combined(arms: Sequence[_Arm]) -> Corrected:
             errors[: len(own_errors)] += sign * own_errors
         variance = float((errors**2).sum()) * count / (count - 1) if count > 1 else math.nan
         half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * math.sqrt(variance) if count >= fewest else math.nan
-        about = Interval(n=n, clusters=count, method=method, assumes=ASSUMES)
+        about = Line(n=n, clusters=count, method=method, assumes=ASSUMES)
         return replace(about, estimate=estimate, low=estimate - half, high=estimate + half), variance
 
     both, variance = interval("both", labelled, labels, "PPI++ over clusters, t over labelled ones", MIN_CLUSTERS)

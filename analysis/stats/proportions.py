@@ -9,11 +9,11 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
-from parley.analysis.stats.results import LEVEL, Estimate, Interval
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, cluster_sums
 
 
-def wilson(successes: float, n: float) -> Interval:
+def wilson(successes: float, n: float) -> Line:
     """A proportion with its Wilson score interval.
 
     Args:
@@ -24,7 +24,7 @@ def wilson(successes: float, n: float) -> Interval:
     if n:
         p = successes / n
         low, high = _within_unit(p, *proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson"))
-    return Interval(
+    return Line(
         estimate=p,
         low=low,
         high=high,
@@ -34,7 +34,7 @@ def wilson(successes: float, n: float) -> Interval:
     )
 
 
-def cluster_proportion(successes: Column, clusters: Column, *, inflation: float = 1.0) -> Estimate:
+def cluster_proportion(successes: Column, clusters: Column, *, inflation: float = 1.0) -> Line:
     """The proportion of wins over all rows, with its error from clusters.
 
     The proportion is a ratio of cluster sums, its variance c / (c - 1) · Σ (wins - p·size)² / n² over the c clusters.
@@ -48,7 +48,7 @@ def cluster_proportion(successes: Column, clusters: Column, *, inflation: float 
     """
     reduced = cluster_sums(successes, clusters)
     count, n = len(reduced.counts), reduced.n
-    unknown = Estimate(
+    unknown = Line(
         method="Wilson, effective n from the spread between clusters",
         assumes=INDEPENDENT_CLUSTERS,
         n=n,

@@ -11,36 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p
 from parley.analysis.stats.tables import Column, as_floats
 
 STEPS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ratio:
-    """A ratio of means.
-
-    Args:
-        estimate: Mean numerator by mean denominator; NaN where there are no clusters.
-        low: Lower end of the interval; -inf where it has none.
-        high: Upper end of the interval; inf where it has none.
-        clusters: Number of clusters that have both.
-        note: Why the interval has no ends; "" if it does.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    clusters: int
-    note: str = ""
-
-
-def ratio_of_means(numerators: Column, denominators: Column, level: float = 0.95) -> Ratio:
+def ratio_of_means(numerators: Column, denominators: Column, level: float = LEVEL) -> Line:
     """The ratio of two means over clusters.
 
     Args:
@@ -59,14 +40,14 @@ def ratio_of_means(numerators: Column, denominators: Column, level: float = 0.95
     elif not sign_flip_p(y) <= alpha:
         note = "the denominator may be 0"
     if note or math.isnan(estimate):
-        return Ratio(estimate=estimate, low=-math.inf, high=math.inf, clusters=clusters, note=note)
+        return Line(estimate=estimate, low=-math.inf, high=math.inf, level=level, clusters=clusters, note=note)
     width = float(np.std(x - estimate * y)) / abs(float(y.mean())) / math.sqrt(clusters)
 
     def rejected(ratio: float) -> bool:
         return sign_flip_p(x - ratio * y) <= alpha
 
     low, high = (_end(rejected, estimate, sign * width) for sign in (-1, 1))
-    return Ratio(estimate=estimate, low=low, high=high, clusters=clusters)
+    return Line(estimate=estimate, low=low, high=high, level=level, clusters=clusters)
 
 
 def _end(rejected: Callable[[float], bool], inside: float, width: float) -> float:

@@ -1,6 +1,8 @@
-"""Result records: an estimate or a test with its interval, its sample size and its assumptions.
+"""The line: the one result type. It has an estimate, its interval and its tests, and what the estimate is about.
 
-Unknown values are NaN; `dataclasses.replace` fills in what the data give.
+Statistics fill in the numbers and how they were made; a report adds what a line is about and corrects its p-value in
+its family. Tables, plots, sentences, headlines and JSON are all made from lines. Unknown values are NaN, and `note`
+says why; `dataclasses.replace` fills in what the data give.
 
 statsmodels' names for the fields: `n` is `nobs`, `p` is `pvalue`, `low` and `high` are `conf_int()`.
 """
@@ -8,8 +10,9 @@ statsmodels' names for the fields: `n` is `nobs`, `p` is `pvalue`, `low` and `hi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 Assumption = Literal["independent", "clustered"]
 ALPHA = 0.05
@@ -19,84 +22,95 @@ LEVEL = 1 - ALPHA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Interval:
-    """An estimate with its confidence interval.
+class Line:
+    """One result: what was estimated, the estimate, its interval, and its test.
 
     Args:
-        estimate: The point estimate; NaN where the data do not give one.
-        low: Lower end of the interval; NaN where the data do not give one.
-        high: Upper end of the interval; NaN where the data do not give one.
-        level: Confidence level.
+        estimate: The point estimate.
+        low: Lower end of the interval; -inf where the data exclude no low value.
+        high: Upper end of the interval; inf where the data exclude no high value.
+        p: The p-value, two-sided where the test has sides.
+        p_adjusted: The p-value corrected in the line's family. Where a plot has a reference value, a line without one
+            is never the headline.
         n: Number of observations.
         clusters: Number of clusters; None where observations are taken as independent.
-        method: How the interval was computed.
-        assumes: What must be true for the interval to be valid.
+        level: Confidence level of the interval.
+        method: How interval and p-value were computed.
+        assumes: What must be true for them to be valid.
+        note: Why a number is missing; "" where none is.
+        statistic: The test statistic.
+        df: Degrees of freedom; None where the p-value comes from a permutation or an exact distribution.
+        standard_error: Standard error of the estimate, where the method has one.
+        measure: What was measured, such as "mean difference" or "Cramér's V".
+        label: What the line is about, in words: "female − male".
+        group: A heading that lines share, such as an identity category or a model.
+        about: What the line is about, as columns of a table: {"model": "sim/judge", "first": "female"}.
+        units: The facets of the units behind it, and their values, as the viewer filters them:
+            {"identity": ("female", "male")}.
+        secondary: Whether it only accompanies the planned lines and is never the headline. Secondary lines are a
+            separate family.
+        simultaneous: The interval that covers all planned lines at once, for the headline, which is chosen among
+            them; None: `low` and `high`.
     """
 
     estimate: float = math.nan
     low: float = math.nan
     high: float = math.nan
-    level: float = LEVEL
+    p: float = math.nan
+    p_adjusted: float = math.nan
     n: int = 0
     clusters: int | None = None
-    method: str
-    assumes: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate(Interval):
-    """An interval with a `note` that says why a number is missing; "" where none is."""
-
+    level: float = LEVEL
+    method: str = ""
+    assumes: str = ""
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Test:
-    """A test with its effect size. What the data do not give is NaN, and `note` says why.
-
-    Args:
-        name: The test, with how its p-value was computed.
-        statistic: The test statistic.
-        df: Degrees of freedom; None where the p-value comes from a permutation or an exact distribution.
-        p: The p-value, two-sided where the test has sides.
-        effect: The effect size.
-        effect_name: Which effect size it is.
-        low: Lower end of the effect's interval.
-        high: Upper end of the effect's interval.
-        n: Number of observations.
-        clusters: Number of clusters; None where observations are taken as independent.
-        assumption: Whether observations or clusters of them are taken as independent.
-        assumes: What must be true for the test to be valid.
-        note: Why a number is missing; "" where none is.
-    """
-
-    __test__: ClassVar[bool] = False  # a result, not a test case: pytest must not collect it
-
-    name: str
     statistic: float = math.nan
     df: float | None = None
-    p: float = math.nan
-    effect: float = math.nan
-    effect_name: str
-    low: float = math.nan
-    high: float = math.nan
-    n: int = 0
-    clusters: int | None = None
-    assumption: Assumption
-    assumes: str
-    note: str = ""
+    standard_error: float = math.nan
+    measure: str = ""
+    label: str = ""
+    group: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    secondary: bool = False
+    simultaneous: tuple[float, float] | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval has two ends."""
+        return math.isfinite(self.low) and math.isfinite(self.high)
+
+    @property
+    def shown(self) -> bool:
+        """Whether the line's test is significant after correction."""
+        return self.p_adjusted <= ALPHA
+
+    @property
+    def assumption(self) -> Assumption:
+        """Whether observations, or clusters of them, are taken as independent."""
+        return "independent" if self.clusters is None else "clustered"
+
+    def data(self) -> dict[str, Any]:
+        """The fields by name, without those that this line has nothing in."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in given.items() if name in PLOTTED or value not in ("", None, {})}
 
 
-def columns(result: Interval | Test, value: str, *fields: str, **renamed: str) -> dict[str, Any]:
-    """A result as columns of a table: the estimate or the effect, low, high, and further fields.
+PLOTTED = ("estimate", "low", "high", "p_adjusted", "n", "label", "group", "units", "secondary", "simultaneous")
+"""Fields that a plot reads, and that JSON therefore always has."""
+MADE = ("level", "n", "clusters", "method", "assumes", "note")
+"""Fields that say how an estimate was made."""
+
+
+def columns(line: Line, value: str, *names: str, **renamed: str) -> dict[str, Any]:
+    """A line as columns of a table: the estimate, low, high, and further fields.
 
     Args:
-        result: The result.
-        value: Name of the column with the estimate or the effect.
-        fields: Fields whose columns have the same names.
+        line: The line.
+        value: Name of the column with the estimate.
+        names: Fields whose columns have the same names.
         renamed: Columns with other names, each with its field.
     """
-    number = result.effect if isinstance(result, Test) else result.estimate
-    field_of = {**dict(zip(fields, fields, strict=True)), **renamed}
-    further = {column: getattr(result, field) for column, field in field_of.items()}
-    return {value: number, "low": result.low, "high": result.high, **further}
+    field_of = {**dict(zip(names, names, strict=True)), **renamed}
+    further = {column: getattr(line, name) for column, name in field_of.items()}
+    return {value: line.estimate, "low": line.low, "high": line.high, **further}

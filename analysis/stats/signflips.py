@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, Ints, finite
 
 # Patterns are counted, not drawn: with 2,000 draws p cannot fall below 1/2001, so that a family of more than 100 tests
@@ -37,28 +37,7 @@ TOLERANCE = 1e-9
 """Sums that differ by less than this, relative to the sum of sizes, count as equal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignFlips:
-    """A sign-flip test.
-
-    Args:
-        estimate: Mean of the differences; NaN where there are none.
-        p: Two-sided p-value; 1 where all differences are 0, NaN where there are none.
-        low: Lower end of the interval; -inf where the clusters are too few to exclude any value.
-        high: Upper end of the interval; inf where the clusters are too few.
-        clusters: Number of differences.
-        method: How p was computed.
-    """
-
-    estimate: float
-    p: float
-    low: float
-    high: float
-    clusters: int
-    method: str
-
-
-def sign_flip_test(differences: Column, level: float = 0.95) -> SignFlips:
+def sign_flip_test(differences: Column, level: float = LEVEL) -> Line:
     """The two-sided test that the mean difference is 0, with its interval.
 
     Args:
@@ -67,14 +46,16 @@ def sign_flip_test(differences: Column, level: float = 0.95) -> SignFlips:
     """
     given = finite(differences)
     if not len(given):
-        return SignFlips(estimate=math.nan, p=math.nan, low=-math.inf, high=math.inf, clusters=0, method="no clusters")
+        return Line(low=-math.inf, high=math.inf, level=level, clusters=0, method="no clusters")
     p = sign_flip_p(given)
     low, high = _interval(given, level, p)
-    return SignFlips(
+    return Line(
         estimate=float(given.mean()),
         p=p,
         low=low,
         high=high,
+        level=level,
+        n=len(given),
         clusters=len(given),
         method=_method(int(np.count_nonzero(given))),
     )

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 
 from parley.analysis.stats.resampling import data_seed
-from parley.analysis.stats.results import LEVEL
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, as_floats
 
 MAX_COUNTED = 50_000
@@ -27,28 +26,7 @@ DRAWS = 9_999
 TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PermutedDifference:
-    """A permutation test of two groups.
-
-    Args:
-        estimate: Mean of the first group minus mean of the second; NaN where one is empty.
-        p: Two-sided p-value.
-        low: Lower end of the interval; -inf where no shift can be rejected.
-        high: Upper end.
-        sizes: Values in each group.
-        method: How p was computed.
-    """
-
-    estimate: float
-    p: float
-    low: float
-    high: float
-    sizes: tuple[int, int]
-    method: str
-
-
-def permuted_difference(first: Column, second: Column) -> PermutedDifference:
+def permuted_difference(first: Column, second: Column) -> Line:
     """Mean of the first group minus mean of the second, with a permutation test and the interval that agrees with it.
 
     Args:
@@ -58,9 +36,7 @@ def permuted_difference(first: Column, second: Column) -> PermutedDifference:
     groups = [values[np.isfinite(values)] for values in map(as_floats, (first, second))]
     sizes = len(groups[0]), len(groups[1])
     if not all(sizes):
-        return PermutedDifference(
-            estimate=math.nan, p=math.nan, low=-math.inf, high=math.inf, sizes=sizes, method="an empty group"
-        )
+        return Line(low=-math.inf, high=math.inf, n=sum(sizes), clusters=sum(sizes), method="an empty group")
     values = np.concatenate(groups)
     weights, exact = _divisions(*sizes, seed=data_seed(values))
     differences = weights @ values
@@ -75,7 +51,8 @@ def permuted_difference(first: Column, second: Column) -> PermutedDifference:
     reach = 4 * float(np.ptp(values)) + scale * 1e-6
     ends = [_end(p_of, estimate, estimate + side * reach) for side in (-1, 1)]
     method = "permuted groups, exact" if exact else f"permuted groups, {len(weights) - 1:,} drawn"
-    return PermutedDifference(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], sizes=sizes, method=method)
+    n = sum(sizes)
+    return Line(estimate=estimate, p=p_of(0.0), low=ends[0], high=ends[1], n=n, clusters=n, method=method)
 
 
 def permuted_p(first: Column, second: Column) -> float:

@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.stats.proportions import wilson
-from parley.analysis.stats.results import Estimate, Interval
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats
 
 ALL = "all"
@@ -51,13 +51,13 @@ class CalibratedGroup:
     toxic: int
     harmless: int
     unscored: int
-    harmless_below: Estimate
-    toxic_from: Estimate
-    missed: Interval
-    alarms: Interval
-    revised: Interval
-    missed_at: Interval
-    alarms_at: Interval
+    harmless_below: Line
+    toxic_from: Line
+    missed: Line
+    alarms: Line
+    revised: Line
+    missed_at: Line
+    alarms_at: Line
 
 
 def calibrate(
@@ -115,7 +115,7 @@ def _scores(texts: pd.DataFrame) -> tuple[Floats, Floats]:
     return np.sort(scores[toxic]), np.sort(scores[~toxic])
 
 
-def highest_for_misses(toxic: Floats, rate: float) -> Estimate:
+def highest_for_misses(toxic: Floats, rate: float) -> Line:
     """The highest threshold with at most this share of toxic scores below it.
 
     Args:
@@ -126,7 +126,7 @@ def highest_for_misses(toxic: Floats, rate: float) -> Estimate:
     return replace(quantile, low=_in_unit(quantile.low), high=_in_unit(quantile.high))
 
 
-def lowest_for_false_alarms(harmless: Floats, rate: float) -> Estimate:
+def lowest_for_false_alarms(harmless: Floats, rate: float) -> Line:
     """The lowest harmless score with at most this share of harmless scores at or above it; 1 if there is none.
 
     Args:
@@ -139,10 +139,10 @@ def lowest_for_false_alarms(harmless: Floats, rate: float) -> Estimate:
     return replace(quantile, estimate=estimate, low=_in_unit(-quantile.high), high=_in_unit(-quantile.low))
 
 
-def _quantile(scores: Floats, rate: float) -> Estimate:
+def _quantile(scores: Floats, rate: float) -> Line:
     """The score with a share of at most `rate` below it, between two others whose ranks are binomial quantiles."""
     n = len(scores)
-    unknown = Estimate(method=ORDER_STATISTICS, assumes=INDEPENDENT_TEXTS, level=LEVEL, n=n)
+    unknown = Line(method=ORDER_STATISTICS, assumes=INDEPENDENT_TEXTS, level=LEVEL, n=n)
     if n * rate < 1:
         return replace(unknown, note=f"{n} texts are too few for a rate of {rate:g}")
     tail = (1 - LEVEL) / 2

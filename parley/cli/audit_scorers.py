@@ -27,7 +27,7 @@ from parley.cli.score_texts import (
 )
 from parley.cli.shared import AddParser, comma_separated, need_analysis
 from parley.cli.tables import cell_table, number
-from parley.imports.texts import Line, read_lines
+from parley.imports.texts import TextLine, read_lines
 from parley.jobs.toxicity import ScorerColumn
 from parley.judging.toxicity.calibration import Calibration, GroupOfTexts, Range
 from parley.judging.toxicity.languages import find_language, language_name
@@ -38,7 +38,7 @@ from parley.scenarios.audit import Audit, load_audit
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from parley.analysis.stats.results import Interval
+    from parley.analysis.stats.results import Line
     from parley.analysis.toxicity.thresholds import CalibratedGroup
 
 MAX_PAIRS_SHOWN = 4
@@ -243,7 +243,7 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     return 0
 
 
-def _groups(parsed: argparse.Namespace, lines: Sequence[Line], column: ScorerColumn) -> list[CalibratedGroup]:
+def _groups(parsed: argparse.Namespace, lines: Sequence[TextLine], column: ScorerColumn) -> list[CalibratedGroup]:
     import pandas as pd
 
     from parley.analysis.toxicity.thresholds import calibrate
@@ -277,7 +277,7 @@ def _groups(parsed: argparse.Namespace, lines: Sequence[Line], column: ScorerCol
     return groups
 
 
-def _language(line: Line, parsed: argparse.Namespace) -> str:
+def _language(line: TextLine, parsed: argparse.Namespace) -> str:
     return line.also[0] if parsed.language else language_name(find_language(line.text))
 
 
@@ -325,8 +325,8 @@ def _stored(group: CalibratedGroup) -> GroupOfTexts:
     )
 
 
-def _range(interval: Interval) -> Range:
-    ends = (interval.estimate, interval.low, interval.high)
+def _range(line: Line) -> Range:
+    ends = (line.estimate, line.low, line.high)
     estimate, low, high = (None if math.isnan(end) else round(end, DIGITS) for end in ends)
     return Range(estimate=estimate, low=low, high=high)
 

@@ -22,7 +22,7 @@ from parley.cli.flags import add_flags, given
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser, need_analysis
 from parley.cli.tables import STYLE, cell_table, interval, number
-from parley.imports.texts import Line, read_lines
+from parley.imports.texts import TextLine, read_lines
 from parley.jobs.toxicity import ScorerColumn, score_texts
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.runs.job import Job
@@ -193,7 +193,7 @@ def _summary(column: ScorerColumn, threshold: float) -> dict[str, Any]:
     }
 
 
-def _row(line: Line, columns: Sequence[ScorerColumn], index: int) -> dict[str, Any]:
+def _row(line: TextLine, columns: Sequence[ScorerColumn], index: int) -> dict[str, Any]:
     return {"line": line.number, "text": line.text, "scores": {column.name: _cell(column, index) for column in columns}}
 
 
@@ -209,14 +209,14 @@ def _cell(column: ScorerColumn, index: int) -> dict[str, Any]:
     }
 
 
-def _write(path: Path, lines: Sequence[Line], columns: Sequence[ScorerColumn]) -> None:
+def _write(path: Path, lines: Sequence[TextLine], columns: Sequence[ScorerColumn]) -> None:
     text = "".join(json.dumps(_row(line, columns, index)) + "\n" for index, line in enumerate(lines))
     with explain_unwritable(path, ConfigError, CACHED):
         path.write_text(text, "utf-8")
 
 
 def _print_toxicity(
-    lines: Sequence[Line],
+    lines: Sequence[TextLine],
     columns: Sequence[ScorerColumn],
     summary: Sequence[dict[str, Any]],
     agreed: Sequence[dict[str, Any]],

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
 
-from parley.analysis.reporting.forest import Estimate, Forest, in_numbers
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.stats.results import Line
 from parley.base.text import plural, visible
 
 LABEL_WIDTH = 36
@@ -46,7 +47,7 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
         marks: What it is drawn with.
         rows: The most estimates that are shown, the primary ones first; the axis says how many are left out.
     """
-    chosen = sorted(forest.estimates, key=lambda line: line.secondary)[:rows]
+    chosen = sorted(forest.lines, key=lambda line: line.secondary)[:rows]
     labels = [_cut(visible(label), marks) for label in _labels(chosen)]
     numbers = [visible(in_numbers(line, forest)) for line in chosen]
     before, after = max(map(len, labels)), max(map(len, numbers))
@@ -56,7 +57,7 @@ def forest_lines(forest: Forest, width: int, marks: Marks, rows: int) -> list[Te
         Text.assemble(f"  {label:<{before}} ", (axis.bar(line, marks), _style(line)), f"  {number}")
         for line, label, number in zip(chosen, labels, numbers, strict=True)
     ]
-    left_out = len(forest.estimates) - len(chosen)
+    left_out = len(forest.lines) - len(chosen)
     more = f"; {plural(left_out, 'more line')} on the page" if left_out else ""
     name = _cut(visible(forest.axis), marks, max(narrowest, width - 2 - len(more)))
     return [*lines, Text(f"  {name}{more}", style="dim")]
@@ -72,9 +73,9 @@ class Axis:
     width: int
 
     @classmethod
-    def around(cls, lines: Sequence[Estimate], reference: float | None, width: int) -> Axis:
+    def around(cls, lines: Sequence[Line], reference: float | None, width: int) -> Axis:
         """The axis that has room for all ends, and for the value that means "no difference"."""
-        values = [end for line in lines for end in (line.value, line.low, line.high) if end is not None]
+        values = [end for line in lines for end in (line.estimate, line.low, line.high) if math.isfinite(end)]
         values += [] if reference is None else [reference]
         low, high = min(values), max(values)
         return cls(low, high if high > low else low + 1.0, reference, width)
@@ -83,19 +84,19 @@ class Axis:
         """The column of a value."""
         return round((value - self.low) / (self.high - self.low) * (self.width - 1))
 
-    def bar(self, line: Estimate, marks: Marks) -> str:
+    def bar(self, line: Line, marks: Marks) -> str:
         """An estimate and its interval; without an interval the point alone."""
         cells = [" "] * self.width
-        if line.low is not None and line.high is not None:
+        if line.bounded:
             for column in range(self.place(line.low), self.place(line.high) + 1):
                 cells[column] = marks.bar
         if self.reference is not None:
             cells[self.place(self.reference)] = marks.reference
-        cells[self.place(line.value)] = marks.point
+        cells[self.place(line.estimate)] = marks.point
         return "".join(cells)
 
 
-def _labels(lines: Sequence[Estimate]) -> list[str]:
+def _labels(lines: Sequence[Line]) -> list[str]:
     """The name of each line; where two are equal, with the parts of their headings that differ."""
     if len({line.label for line in lines}) == len(lines):
         return [line.label for line in lines]
@@ -109,8 +110,8 @@ def _cut(text: str, marks: Marks, most: int = LABEL_WIDTH) -> str:
     return text if len(text) <= most else text[: most - 1] + marks.cut
 
 
-def _style(line: Estimate) -> str:
+def _style(line: Line) -> str:
     """Green where an effect is shown, dim for secondary lines."""
     if line.secondary:
         return "dim"
-    return "bold green" if line.p is not None and line.p <= ALPHA else "cyan"
+    return "bold green" if line.shown else "cyan"

@@ -23,7 +23,7 @@ _MISSING = object()
 """The value of a field that does not exist, which is not the same as null."""
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One text, with its line number in the file."""
 
     number: int
@@ -34,7 +34,9 @@ class Line(NamedTuple):
     """The values of further fields, as text; empty where a row has none."""
 
 
-def read_lines(source: str, field: str | None = None, given: str | None = None, also: Sequence[str] = ()) -> list[Line]:
+def read_lines(
+    source: str, field: str | None = None, given: str | None = None, also: Sequence[str] = ()
+) -> list[TextLine]:
     """The texts of a file, in order.
 
     Args:
@@ -50,7 +52,7 @@ def read_lines(source: str, field: str | None = None, given: str | None = None, 
         if field or given or also:
             raise ConfigError(f"{where}: a .txt file has no fields; use a .jsonl or .csv file")
         # Only \n ends a line: a text may contain what str.splitlines also splits at (form feeds, NEL …).
-        lines = [Line(number, text.rstrip("\r")) for number, text in enumerate(raw.split("\n"), 1) if text.strip()]
+        lines = [TextLine(number, text.rstrip("\r")) for number, text in enumerate(raw.split("\n"), 1) if text.strip()]
     elif kind in (".jsonl", ".csv"):
         rows = list(_json_rows(raw, where) if kind == ".jsonl" else _csv_rows(raw, where))
         lines = [_line(row, number, where, field or "text", given, also) for number, row in rows]
@@ -92,7 +94,7 @@ def _csv_rows(raw: str, where: str) -> Iterator[tuple[int, Any]]:
         raise ConfigError(f"{where}, line {reader.line_num}: {error}") from None
 
 
-def _line(row: Any, number: int, where: str, field: str, given: str | None, also: Sequence[str]) -> Line:
+def _line(row: Any, number: int, where: str, field: str, given: str | None, also: Sequence[str]) -> TextLine:
     text = _get(row, field)
     if text is _MISSING:
         raise ConfigError(f"{where}, line {number}: no field '{field}'{_fields_hint(row, field)}")
@@ -101,9 +103,9 @@ def _line(row: Any, number: int, where: str, field: str, given: str | None, also
         raise ConfigError(f"{where}, line {number}: the field '{field}' is not a text{inner}")
     more = tuple("" if value in (_MISSING, None) else str(value) for value in (_get(row, name) for name in also))
     if given is None:
-        return Line(number, text, also=more)
+        return TextLine(number, text, also=more)
     try:
-        return Line(number, text, _score(_get(row, given)), more)
+        return TextLine(number, text, _score(_get(row, given)), more)
     except ValueError:
         raise ConfigError(f"{where}, line {number}: '{given}' is not a number") from None
 

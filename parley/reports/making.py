@@ -133,9 +133,9 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
         replace(line, units={**line.units, "model": tuple(models.get(name, name) for name in line.units["model"])})
         if "model" in line.units
         else line
-        for line in forest.estimates
+        for line in forest.lines
     ]
-    return replace(forest, estimates=tuple(lines))
+    return replace(forest, lines=tuple(lines))
 
 
 def _blind(runs: Sequence[LoadedRun]) -> bool | None:

@@ -7,7 +7,6 @@ the same wherever it is shown. With fewer draws of the viewer's own, one test ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +61,7 @@ def headline(file: RunFile, tell: Callable[[str], None] = lambda stage: None) ->
         "also": [json_values(answer.data()) for answer in _other_answers(report)],
         "cautions": list(report.cautions),
         "sentences": report.sentences,
-        "forests": [json_values(asdict(forest)) for forest in report.forests],
+        "forests": [json_values(forest.data()) for forest in report.forests],
         "figures": _pictures(report, tell),
     }
 
@@ -94,7 +93,7 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
     except (ParleyError, ValueError) as error:
         return {"unavailable": str(error)}
     rows = json_values(report.table("comparison"))
-    forests = [json_values(asdict(forest)) for forest in report.forests]
+    forests = [json_values(forest.data()) for forest in report.forests]
     return {"cautions": list(report.cautions), "sentences": list(report.words), "rows": rows, "forests": forests}
 
 

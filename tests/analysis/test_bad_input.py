@@ -20,7 +20,7 @@ from parley.analysis.stats import (
     proportions,
     tables,
 )
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.results import Line
 
 NAN = math.nan
 
@@ -69,7 +69,7 @@ def test_an_identity_effect_that_cannot_be_tested_says_why(name: str) -> None:
     ],
     ids=["bootstrap", "proportion"],
 )
-def test_an_estimate_without_an_interval_says_why(name: str, estimate: Callable[..., Estimate]) -> None:
+def test_an_estimate_without_an_interval_says_why(name: str, estimate: Callable[..., Line]) -> None:
     result = estimate(FRAMES[name]["score"], FRAMES[name]["scenario"])
     assert math.isnan(result.low)
     assert math.isnan(result.high)
@@ -93,7 +93,7 @@ def test_an_estimate_without_an_interval_says_why(name: str, estimate: Callable[
 def test_a_table_that_cannot_be_tested(table: Any) -> None:
     result = contingency.chi_square(table)
     assert math.isnan(result.p)
-    assert math.isnan(result.effect)
+    assert math.isnan(result.estimate)
     assert result.note
 
 
@@ -101,7 +101,7 @@ def test_a_table_that_cannot_be_tested(table: Any) -> None:
     "ratings", [[], [[NAN, NAN]], [[1, NAN], [NAN, 2]], [[1], [2]], [[3, 3], [3, 3], [3, 3]], [[None, None]]]
 )
 def test_agreement_that_is_not_defined(ratings: list[list[float]]) -> None:
-    coefficients: list[Estimate] = [
+    coefficients: list[Line] = [
         agreement.fleiss_kappa(ratings),
         agreement.krippendorff_alpha(ratings),
     ]
@@ -142,7 +142,7 @@ def test_one_pair_shows_a_difference_and_nothing_more() -> None:
         paired.paired_permutation([1.0], [3.0], ["a"]),
         permutation.effect_of_cells(pd.DataFrame({"f": [1.0], "m": [3.0]})),
     ):
-        assert (result.effect, result.p, result.low, result.high) == (-2.0, 1.0, -math.inf, math.inf)
+        assert (result.estimate, result.p, result.low, result.high) == (-2.0, 1.0, -math.inf, math.inf)
         assert result.note == "1 cluster: p cannot be below 1; an interval needs 6"
 
 
@@ -158,7 +158,7 @@ def test_scores_that_are_all_equal_show_no_difference() -> None:
         permutation.effect_of_cells(pd.DataFrame({"f": [8.0] * 20, "m": [8.0] * 20})),
         permutation.effect_of_cells(pd.DataFrame({"f": [8.0] * 20, "m": [8.0] * 20, "x": [8.0] * 20})),
     ):
-        assert (result.p, result.effect) == (1.0, 0.0)
+        assert (result.p, result.estimate) == (1.0, 0.0)
         assert result.note
 
 
@@ -168,7 +168,7 @@ def test_the_same_difference_everywhere_is_a_difference() -> None:
         permutation.effect_of_cells(pd.DataFrame({"f": [2.0] * 12, "m": [1.0] * 12})),
     ):
         assert result.p == 2 / 2**12
-        assert (result.effect, result.low, result.high) == (1.0, 1.0, 1.0)
+        assert (result.estimate, result.low, result.high) == (1.0, 1.0, 1.0)
         assert "has the same difference" in result.note
 
 
@@ -176,5 +176,5 @@ def test_identities_that_explain_everything_have_no_measured_size() -> None:
     cells = pd.DataFrame(np.add.outer(np.arange(8.0), [0.0, 1.0, 5.0]))
     result = permutation.effect_of_cells(cells)
     assert result.p == 2 / 2**8
-    assert math.isnan(result.effect)
+    assert math.isnan(result.estimate)
     assert result.note

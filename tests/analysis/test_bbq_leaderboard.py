@@ -110,7 +110,7 @@ def test_the_difference_in_bias_is_that_of_the_scores() -> None:
     found = bias_difference(first, second, first.scenario, draws=500)
     table = by_category(values).set_index(["system", "context", "category"])["bias"]
     gap = table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")]
-    assert found.effect == pytest.approx(gap)
+    assert found.estimate == pytest.approx(gap)
     assert found.low < gap < found.high
     assert found.p < 0.01
     assert (found.clusters, found.note) == (60, "")
@@ -156,7 +156,7 @@ def test_swaps_of_few_templates_are_counted_one_by_one() -> None:
         gap = bias(np.where(swapped, second.prediction, first.prediction)) - bias(
             np.where(swapped, first.prediction, second.prediction)
         )
-        reached += abs(gap) >= abs(found.effect) - 1e-9
+        reached += abs(gap) >= abs(found.estimate) - 1e-9
     assert found.p == pytest.approx(reached / 2**12, abs=1e-12)
 
 

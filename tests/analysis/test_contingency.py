@@ -23,7 +23,7 @@ def test_chi_square_by_hand() -> None:
     assert result.statistic == pytest.approx(7.5)
     assert result.df == 1
     assert result.p == pytest.approx(math.erfc(math.sqrt(7.5 / 2)))
-    assert result.effect == pytest.approx(math.sqrt(7.5 / 60))
+    assert result.estimate == pytest.approx(math.sqrt(7.5 / 60))
     assert (result.n, result.clusters, result.assumption) == (60, None, "independent")
 
 
@@ -63,10 +63,10 @@ def test_v_lies_within_its_interval_and_labels_do_not_matter(table: list[list[in
     if math.isnan(result.p):
         assert result.note
         return
-    assert math.isnan(result.high) or 0 <= result.low <= result.effect <= result.high <= 1
+    assert math.isnan(result.high) or 0 <= result.low <= result.estimate <= result.high <= 1
     shuffled = chi_square(np.array(table)[::-1, [2, 0, 1]].T)
-    assert (shuffled.statistic, shuffled.p, shuffled.effect) == pytest.approx(
-        (result.statistic, result.p, result.effect)
+    assert (shuffled.statistic, shuffled.p, shuffled.estimate) == pytest.approx(
+        (result.statistic, result.p, result.estimate)
     )
 
 

@@ -166,7 +166,7 @@ def test_what_shows_no_difference_is_no_effect(frame: pd.DataFrame) -> None:
     report = identities(frame)
     assert report.words[0].startswith("No effect of identity on the scores was shown (sign flips over clusters, p = 1)")
     data = json.loads(json.dumps(report.data(), allow_nan=False))
-    assert [(test["p"], test["effect"] is None) for test in data["tests"]] == [(1.0, False)]
+    assert [(test["p"], test["estimate"] is None) for test in data["tests"]] == [(1.0, False)]
 
 
 def test_missing_columns_are_named() -> None:

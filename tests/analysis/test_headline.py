@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from parley.analysis.bbq import report as bbq
 from parley.analysis.injection import report as injection
-from parley.analysis.reporting.forest import Estimate, Forest
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.report import MAX_SENTENCES, Report, ReportContext
 from parley.analysis.rldf import report as rldf
 from parley.analysis.stardtox import report as stardtox
+from parley.analysis.stats.results import Line
 from tests.analysis.test_bbq_leaderboard import frame as bbq_frame
 from tests.analysis.test_injection import frame as injection_frame
 from tests.analysis.test_injection import rows as injection_rows
 from tests.analysis.test_rldf import SEVEN
 from tests.analysis.test_stardtox import many as stardtox_frame
 
-SMALL = Estimate("a − b", 0.4, 0.1, 0.7, p=0.04)
-LARGE = Estimate("b − c", -0.5, -0.9, -0.1, p=0.01)
-UNSURE = Estimate("a − c", 0.9, -0.3, 2.1, p=0.3)
+SMALL = Line(label="a − b", estimate=0.4, low=0.1, high=0.7, p_adjusted=0.04)
+LARGE = Line(label="b − c", estimate=-0.5, low=-0.9, high=-0.1, p_adjusted=0.01)
+UNSURE = Line(label="a − c", estimate=0.9, low=-0.3, high=2.1, p_adjusted=0.3)
 
 
-def plot(*lines: Estimate, reference: float | None = 0.0) -> Forest:
+def plot(*lines: Line, reference: float | None = 0.0) -> Forest:
     return Forest("plot", "Do they differ?", "points", lines, reference=reference)
 
 
@@ -42,10 +44,12 @@ def test_none_shown_says_how_many_were_tested() -> None:
 
 
 def test_a_line_without_a_test_or_an_interval_is_never_named() -> None:
-    untested = replace(LARGE, p=None)
+    untested = replace(LARGE, p_adjusted=math.nan)
     assert headline(plot(untested, UNSURE)).answer == "Not shown: the test is not significant."
     assert headline(plot(untested)).status == "too few"
-    assert headline(plot(replace(LARGE, low=None, high=None))).status == "too few", "as of a run that stopped early"
+    assert headline(plot(replace(LARGE, low=math.nan, high=math.nan))).status == "too few", (
+        "as of a run that stopped early"
+    )
 
 
 def test_a_secondary_line_is_never_named() -> None:
@@ -59,7 +63,7 @@ def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for
 
 
 def test_without_a_reference_the_first_line_is_described() -> None:
-    found = headline(plot(replace(UNSURE, p=None), SMALL, reference=None))
+    found = headline(plot(replace(UNSURE, p_adjusted=math.nan), SMALL, reference=None))
     assert (found.status, found.answer) == ("described", "a − c: 0.90 (−0.30 to 2.10).")
 
 
@@ -91,6 +95,6 @@ def reports() -> dict[str, Report]:
 def test_every_line_with_a_reference_value_is_tested_and_a_report_has_ten_sentences_at_most() -> None:
     for name, report in reports().items():
         assert 0 < len(report.words) <= MAX_SENTENCES, name
-        lines = [line for forest in report.forests if forest.reference is not None for line in forest.estimates]
+        lines = [line for forest in report.forests if forest.reference is not None for line in forest.lines]
         assert lines, name
-        assert [line for line in lines if line.low is not None and line.p is None] == [], name
+        assert [line for line in lines if line.bounded and math.isnan(line.p_adjusted)] == [], name

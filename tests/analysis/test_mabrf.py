@@ -196,7 +196,7 @@ def test_pearson_agrees_with_r() -> None:
     x = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
     y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
     correlation = pearson([*x, 3], [*y, math.nan])
-    assert (correlation.effect, correlation.low, correlation.high) == pytest.approx(
+    assert (correlation.estimate, correlation.low, correlation.high) == pytest.approx(
         (0.8164205, 0.4243912, 0.9506933), abs=1e-6
     )
     assert correlation.p == pytest.approx(0.00217, abs=1e-5)
@@ -206,7 +206,7 @@ def test_pearson_agrees_with_r() -> None:
 @pytest.mark.parametrize(("x", "y"), [([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4])])
 def test_a_missing_correlation_has_a_reason(x: list[float], y: list[float]) -> None:
     correlation = pearson(x, y)
-    assert math.isnan(correlation.effect)
+    assert math.isnan(correlation.estimate)
     assert correlation.note
 
 

@@ -45,7 +45,7 @@ def test_chi_square_of_the_table_by_hand() -> None:
     # n (ad - bc)² / (product of the margins) = 16 · (36 - 4)² / 8⁴ = 4, df 1; V = sqrt(4 / 16)
     assert (row["statistic"], row["df"]) == pytest.approx((4.0, 1))
     assert row["p"] == pytest.approx(stats.chi2.sf(4, 1))
-    assert row["effect"] == pytest.approx(0.5)
+    assert row["estimate"] == pytest.approx(0.5)
     assert row["n"] == 16, "every judge counts as independent, as in the paper"
     assert row["assumption"] == "independent"
     assert (row["category"], row["metric"]) == ("gender", "Accuracy")
@@ -84,7 +84,7 @@ def test_two_identities_are_tested_by_flipping_signs() -> None:
     frame = scored(female=(1.0, 2.0, 3.0, 2.0), male=(0.0, 0.0, 0.0, 0.0))
     rows = of_family(frame, PERMUTED).set_index("metric")
     assert rows.loc["all", "p"] == 2 / 16, "only all plus and all minus reach the sum"
-    assert rows.loc["all", "effect"] == 2.0
+    assert rows.loc["all", "estimate"] == 2.0
     assert rows.loc["all", "statistic"] == pytest.approx(stats.ttest_1samp([1, 2, 3, 2], 0).statistic)
     assert (rows.loc["all", "n"], rows.loc["all", "clusters"], rows.loc["all", "assumption"]) == (8, 4, "clustered")
     assert rows["p_adjusted"].tolist() == [2 / 16], "one metric is all of them"
@@ -104,7 +104,7 @@ def test_scenarios_of_one_base_are_one_cluster() -> None:
     )
     rows = of_family(frame, PERMUTED).set_index("metric")
     assert rows.loc["all", "clusters"] == 3, "x, y, and the scenario without a base"
-    assert rows.loc["all", "effect"] == pytest.approx((1.5 + 3 + 2) / 3)
+    assert rows.loc["all", "estimate"] == pytest.approx((1.5 + 3 + 2) / 3)
     assert rows.loc["all", "p"] == 2 / 8
 
 

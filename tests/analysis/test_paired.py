@@ -47,9 +47,9 @@ def test_fisher_s_permutation_of_darwin_s_maize() -> None:
     # (835 beyond, 28 at it), so 1726 on both.
     result = paired_permutation(MAIZE, NOTHING, range(15))
     assert result.p == 1726 / 32768
-    assert result.effect == pytest.approx(314 / 15)
+    assert result.estimate == pytest.approx(314 / 15)
     assert result.statistic == pytest.approx(stats.ttest_1samp(MAIZE, 0).statistic)
-    assert result.name == "paired sign-flip test, exact"
+    assert result.method == "paired sign-flip test, exact"
     assert (result.n, result.clusters, result.assumption) == (15, 15, "clustered")
 
 
@@ -57,7 +57,7 @@ def test_clusters_are_averaged_first() -> None:
     first, second = [2.0, 4.0, 5.0, 1.0], [1.0, 1.0, 4.0, 1.0]
     result = paired_permutation(first, second, ["a", "a", "b", "c"])
     # a: (1 + 3) / 2 = 2, b: 1, c: 0
-    assert result.effect == 1.0
+    assert result.estimate == 1.0
     assert result.p == 0.5  # ±2 ±1 ±0: two of the four reach 3
     assert (result.n, result.clusters, result.assumption) == (4, 3, "clustered")
 
@@ -68,8 +68,8 @@ def test_swapping_the_systems_changes_the_sign_only(gaps: list[int]) -> None:
     forward = paired_permutation(gaps, np.zeros(len(gaps)), range(len(gaps)))
     swapped = paired_permutation(np.zeros(len(gaps)), gaps, range(len(gaps)))
     assert forward.p == pytest.approx(swapped.p, nan_ok=True)
-    assert (forward.effect, forward.low, forward.high) == pytest.approx(
-        (-swapped.effect, -swapped.high, -swapped.low), nan_ok=True
+    assert (forward.estimate, forward.low, forward.high) == pytest.approx(
+        (-swapped.estimate, -swapped.high, -swapped.low), nan_ok=True
     )
     assert forward.p >= 2 / 2 ** len(gaps)
 

@@ -15,7 +15,7 @@ from statsmodels.stats.anova import anova_lm
 
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import Test
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import cell_means
 
 
@@ -32,7 +32,7 @@ def panel(rng: np.random.Generator, scenarios: int, identities: int, judges: int
     return pd.DataFrame({"scenario": scenario, "identity": identity, "score": scores.ravel()})
 
 
-def effect_of(frame: pd.DataFrame, tests: int = 1) -> Test:
+def effect_of(frame: pd.DataFrame, tests: int = 1) -> Line:
     cells = cell_means(frame["score"], frame["identity"], frame["scenario"])
     return effect_of_cells(cells, n=len(frame), tests=tests)
 
@@ -49,13 +49,13 @@ def test_two_identities_by_hand() -> None:
     frame = pd.DataFrame({"f": [5.0, 6.0, 7.0], "m": [4.0, 4.0, 4.0]})
     result = effect_of_cells(frame)
     assert result.p == 2 / 8
-    assert result.effect == 2.0
-    assert result.effect_name == "mean difference, f − m"
+    assert result.estimate == 2.0
+    assert result.measure == "mean difference, f − m"
     assert (result.low, result.high) == (-math.inf, math.inf), "three clusters can exclude nothing at 95%"
     assert result.note == "3 clusters: p cannot be below 0.25; an interval needs 6"
     assert result.statistic == pytest.approx(2 / stats.sem([1, 2, 3]))
     assert (result.n, result.clusters, result.assumption, result.df) == (6, 3, "clustered", None)
-    assert result.name.endswith("exact")
+    assert result.method.endswith("exact")
 
 
 def test_two_identities_with_many_clusters_agree_with_the_t_test() -> None:
@@ -86,7 +86,7 @@ def test_three_identities_in_two_clusters_against_all_sign_patterns() -> None:
     values = [between(np.array([first, second])[:, None] * centred) for first in (1, -1) for second in (1, -1)]
     result = effect_of_cells(pd.DataFrame(cells))
     assert result.p == np.mean(np.array(values) >= between(centred) - 1e-9)
-    assert result.name.endswith("exact")
+    assert result.method.endswith("exact")
 
 
 @pytest.mark.parametrize(("identities", "missing"), [(3, 0), (4, 0), (10, 0), (4, 9), (10, 25)])
@@ -98,8 +98,8 @@ def test_f_is_that_of_the_analysis_of_variance_with_blocks(identities: int, miss
     result = effect_of(frame)
     assert result.statistic == pytest.approx(table.loc["C(identity)", "F"])
     total = table.loc["C(identity)", "sum_sq"] + table.loc["Residual", "sum_sq"]
-    assert result.effect == pytest.approx(table.loc["C(identity)", "sum_sq"] / total)
-    assert 0 <= result.low <= result.effect <= result.high < 1
+    assert result.estimate == pytest.approx(table.loc["C(identity)", "sum_sq"] / total)
+    assert 0 <= result.low <= result.estimate <= result.high < 1
     assert result.p == pytest.approx(table.loc["C(identity)", "PR(>F)"], abs=0.06)
 
 
@@ -107,10 +107,10 @@ def test_random_patterns_agree_with_all_of_them(monkeypatch: pytest.MonkeyPatch)
     cells = pd.DataFrame(np.random.default_rng(5).normal([0, 0.4, 0.8], 1, (20, 3)))
     cells.iloc[2, 1] = np.nan
     exact = effect_of_cells(cells)
-    assert exact.name.endswith("exact"), "2²⁰ patterns: 1,024 of one half times 1,024 of the other"
+    assert exact.method.endswith("exact"), "2²⁰ patterns: 1,024 of one half times 1,024 of the other"
     monkeypatch.setattr("parley.analysis.stats.resampling.MIN_HALF", 400)
     drawn = effect_of_cells(cells)
-    assert drawn.name.endswith("160,000 arrangements")
+    assert drawn.method.endswith("160,000 arrangements")
     assert drawn.p == pytest.approx(exact.p, rel=0.3)
     assert drawn.statistic == exact.statistic
 
@@ -165,7 +165,7 @@ def test_names_order_scale_and_scenario_levels_do_not_matter(seed: int, shift: f
     ).sample(frac=1, random_state=seed)
     again = effect_of(changed)
     assert again.p == result.p
-    assert (again.statistic, again.effect) == pytest.approx((result.statistic, result.effect), rel=1e-6)
+    assert (again.statistic, again.estimate) == pytest.approx((result.statistic, result.estimate), rel=1e-6)
 
 
 def test_repeats_and_judges_do_not_count_as_independent() -> None:

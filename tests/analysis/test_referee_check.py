@@ -111,4 +111,4 @@ def test_the_report_warns_of_places_and_length() -> None:
     assert "In pairs the first place wins 100% of comparisons" in text
     assert "An empty sentence at the end raises the score of type0 more than severe bias does." in text
     assert report.table("check")["longer"].iloc[0] == pytest.approx(4.0)
-    assert report.forests[0].estimates[0].units == {"type": ("type0",), "part": ("score",)}
+    assert report.forests[0].lines[0].units == {"type": ("type0",), "part": ("score",)}

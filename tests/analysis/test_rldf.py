@@ -275,7 +275,7 @@ def test_rubric_scores_run_from_0_to_100_and_each_text_counts_once() -> None:
 def test_the_forest_plot_has_the_groups_of_a_metric_together() -> None:
     before, after = (scored([1.0, 2, 3], [7.0, 8, 9], group=name) for name in ("before", "after"))
     forest = rubric_scores(pd.concat([before, after]), ReportContext(draws=50)).forests[0]
-    named = [(line.group, line.label) for line in forest.estimates]
+    named = [(line.group, line.label) for line in forest.lines]
     assert named == [("BS", "before"), ("BS", "after"), ("CE", "before"), ("CE", "after")]
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from parley.analysis.reporting.forest import Estimate, Forest
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
+from parley.analysis.stats.results import Line
 from parley.cli.first_screen import MOST_LINES, print_first_screen
 from parley.cli.terminal_forest import ASCII, BLOCKS, Axis, forest_lines
 
@@ -20,26 +21,31 @@ FOREST = Forest(
     "gaps",
     "Do labels move scores?",
     "points",
-    (Estimate("a − b", 0.5, 0.25, 0.75, p=0.01), Estimate("a − c", -0.25, -0.5, 0.0, p=0.2)),
+    (
+        Line(label="a − b", estimate=0.5, low=0.25, high=0.75, p_adjusted=0.01),
+        Line(label="a − c", estimate=-0.25, low=-0.5, high=0.0, p_adjusted=0.2),
+    ),
 )
 
 
 def test_a_bar_spans_its_interval_and_the_reference_stands_in_every_line() -> None:
-    axis = Axis.around(FOREST.estimates, 0.0, 11)  # from -0.5 to 0.75: 8 columns a point
-    assert axis.bar(FOREST.estimates[0], ASCII) == "    | --#--"
-    assert axis.bar(FOREST.estimates[1], ASCII) == "--#-|      "
-    assert axis.bar(Estimate("no interval", 0.5), BLOCKS) == "    │   █  "
+    axis = Axis.around(FOREST.lines, 0.0, 11)  # from -0.5 to 0.75: 8 columns a point
+    assert axis.bar(FOREST.lines[0], ASCII) == "    | --#--"
+    assert axis.bar(FOREST.lines[1], ASCII) == "--#-|      "
+    assert axis.bar(Line(label="no interval", estimate=0.5), BLOCKS) == "    │   █  "
 
 
 def test_a_heading_that_all_lines_share_is_left_out() -> None:
     groups = ("a model · open", "a model · fenced")
-    lines = forest_lines(Forest("f", "?", "p", tuple(Estimate("all", 1.0, group=g) for g in groups)), 80, ASCII, 9)
+    lines = forest_lines(
+        Forest("f", "?", "p", tuple(Line(label="all", estimate=1.0, group=g) for g in groups)), 80, ASCII, 9
+    )
     assert [line.plain.split()[0:2] for line in lines[:2]] == [["open:", "all"], ["fenced:", "all"]]
 
 
 def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first() -> None:
-    beside = Estimate("beside", 9.0, 8.0, 10.0, secondary=True)
-    *lines, axis = forest_lines(Forest("f", "?", "points", (beside, *FOREST.estimates)), 80, ASCII, rows=2)
+    beside = Line(label="beside", estimate=9.0, low=8.0, high=10.0, secondary=True)
+    *lines, axis = forest_lines(Forest("f", "?", "points", (beside, *FOREST.lines)), 80, ASCII, rows=2)
     assert [line.plain.split("  ")[1].strip()[:5] for line in lines] == ["a − b", "a − c"]
     assert axis.plain == "  points; 1 more line on the page"
 
@@ -49,7 +55,7 @@ def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("parley.cli.first_screen.quotes", lambda path: [])
-    many = Forest("f", "Do labels move scores?", "points", tuple(FOREST.estimates[0] for _ in range(50)))
+    many = Forest("f", "Do labels move scores?", "points", tuple(FOREST.lines[0] for _ in range(50)))
     report = Report("a run", cautions=("This invalidates. " * 20, "This too. " * 9, "And this."), forests=(many,))
     told = io.StringIO()
     print_first_screen(report, [Path("a.sqlite")], None, Console(file=told, width=width))

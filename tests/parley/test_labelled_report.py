@@ -112,8 +112,8 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labelle
     assert third == "1 rater gave the labels."
     forest = next(forest for forest in report["forests"] if forest["table"] == "corrected")
     assert forest["question"] == "What score for BS would people give?"
-    assert [line["secondary"] for line in forest["estimates"][:3]] == [False, True, True]
-    assert forest["estimates"][0]["units"] == {"group": ["sft", "rldf"]}
+    assert [line["secondary"] for line in forest["lines"][:3]] == [False, True, True]
+    assert forest["lines"][0]["units"] == {"group": ["sft", "rldf"]}
 
 
 def test_the_page_of_a_run_is_computed_again_when_there_are_labels(labeller: Labeller) -> None:

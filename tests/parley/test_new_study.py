@@ -40,8 +40,8 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
     assert {(row["identity"], row["n"]) for row in report.json["means"]} == {("Ada", 2), ("Ben", 2)}
     with RunFile.open(Path(run.json["run"])) as file:
         seen = headline(file)
-    (line,) = seen["forests"][0]["estimates"]
-    assert (line["label"], line["p"]) == ("Ada − Ben", 1.0), "two letters show nothing"
+    (line,) = seen["forests"][0]["lines"]
+    assert (line["label"], line["p_adjusted"]) == ("Ada − Ben", 1.0), "two letters show nothing"
     assert seen["headline"]["status"] == "too few", "nor do they have an interval"
 
 

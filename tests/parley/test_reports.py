@@ -34,7 +34,7 @@ MALIBU = {
     "by_base": "model category first second base difference scenarios",
     "win_rates": "model category identity wins losses ties rate low high cluster_low cluster_high rate_ties_half "
     "half_low half_high n clusters",
-    "tests": "model name family category metric statistic df p p_adjusted effect effect_name low high n clusters "
+    "tests": "model method family category metric statistic df p p_adjusted estimate measure low high n clusters "
     "assumption assumes note",
     "agreement": "model phase round metric coefficient value low high judges n clusters note",
     "changed_minds": "model phase what changed low high mean_change n clusters",
@@ -166,9 +166,9 @@ def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both: Path) -
 
     table = report.table(forest.table)
     planned = table[(table["metric"] == "all") & table["within"]]
-    assert [line.value for line in forest.estimates] == list(planned["difference"])
-    assert [line.p for line in forest.estimates] == list(planned["p_adjusted"])
-    for line in forest.estimates:
+    assert [line.estimate for line in forest.lines] == list(planned["difference"])
+    assert [line.p_adjusted for line in forest.lines] == list(planned["p_adjusted"])
+    for line in forest.lines:
         units = [unit for unit in facets if all(str(unit[name]) in values for name, values in line.units.items())]
         assert len(units) == 2 * line.n, "each scenario under two identities"
 
@@ -468,7 +468,7 @@ def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parle
     assert named == "sim/judge?female=+1, sim/judge?female=-1", "those who spoke, not the run's default"
     assert report.headline is not None
     assert report.headline.status == "not shown", "of the panel as a whole"
-    assert any("female − male · sim/judge?female=" in line.label for line in report.forests[0].estimates)
+    assert any("female − male · sim/judge?female=" in line.label for line in report.forests[0].lines)
 
 
 def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley, place: Path) -> None:

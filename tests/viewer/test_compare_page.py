@@ -23,11 +23,19 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
 
 def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(flips, shared_viewer, open_page):
     def line(label, value, low, high, **units):
-        return {"group": "race", "label": label, "value": value, "low": low, "high": high, "p": None, "units": units}
+        return {
+            "group": "race",
+            "label": label,
+            "estimate": value,
+            "low": low,
+            "high": high,
+            "p_adjusted": None,
+            "units": units,
+        }
 
-    def forest(*estimates):
+    def forest(*lines):
         plot = {"name": "pairs", "question": "Which identities differ?", "reference": 0, "scale": "points"}
-        return {"forests": [{**plot, "estimates": estimates}], "cautions": []}
+        return {"forests": [{**plot, "lines": lines}], "cautions": []}
 
     both = {"identity": ["black", "white"]}
     found = {

@@ -82,7 +82,7 @@ export function comparePage(main, params) {
     if (stopped) return;
     const ready = found.map((comparison, index) => ({ ...comparison, name: others[index] })).filter(({ pending }) => !pending);
     const plots = ({ name, forests, unavailable }) => [others.length > 1 ? h("h2", {}, h("bdi", {}, name), " minus ", h("bdi", {}, run)) : "",
-      unavailable ? h("p", { class: "notice" }, `${unavailable.charAt(0).toUpperCase()}${unavailable.slice(1)}.`) : forests.filter(({ estimates }) => estimates.length).map((plot) => forestPlot(plot, () => null))];
+      unavailable ? h("p", { class: "notice" }, `${unavailable.charAt(0).toUpperCase()}${unavailable.slice(1)}.`) : forests.filter(({ lines }) => lines.length).map((plot) => forestPlot(plot, () => null))];
     const sentences = ready.flatMap((comparison) => comparison.sentences || []);
     fill(tested, cautions(unique(ready.flatMap((comparison) => comparison.cautions || []))), ready.length < found.length ? loading("Computing the comparison…") : "",
       h("div", { class: "findings" }, h("div", { class: "plots" }, ready.map(plots), ready.some(({ rows }) => rows) ? values(ready.filter(({ rows }) => rows)) : ""),
@@ -108,7 +108,7 @@ export function comparePage(main, params) {
     const names = [run, ...others];
     const found = await Promise.all(names.map((name) => get("headline", { run: name }).catch(() => ({}))));
     if (stopped) return;
-    const byRun = found.map(({ forests = [] }) => new Map(forests.filter(({ estimates }) => estimates.some((line) => line.units?.identity)).map((plot) => [plot.name, plot])));
+    const byRun = found.map(({ forests = [] }) => new Map(forests.filter(({ lines }) => lines.some((line) => line.units?.identity)).map((plot) => [plot.name, plot])));
     const tables = [...byRun[0].keys()].filter((name) => byRun.every((plots) => plots.has(name))).map((name) => identityTable(names, byRun.map((plots) => plots.get(name)))).filter(Boolean);
     fill(identities, tables.length ? [h("h2", {}, "Identities, by each run's own report"), h("p", { class: "muted" }, "Each cell has the run's estimate and its 95% interval. Two intervals do not test whether the runs differ."), tables] : "");
     if (found.some(({ pending }) => pending)) setTimeout(showIdentities, 700);
@@ -116,10 +116,10 @@ export function comparePage(main, params) {
 
   // One question, a row for each line that all runs have.
   function identityTable(names, plots) {
-    const lines = plots.map(({ estimates }) => new Map(estimates.map((line) => [[line.group, line.label].filter(Boolean).join(": "), line])));
+    const lines = plots.map(({ lines: own }) => new Map(own.map((line) => [[line.group, line.label].filter(Boolean).join(": "), line])));
     const shared = [...lines[0].keys()].filter((label) => lines.every((byLabel) => byLabel.has(label)));
-    const { value: format } = formats({ ...plots[0], estimates: plots.flatMap(({ estimates }) => estimates) });
-    const cell = ({ value, low, high }) => [format(value), h("span", { class: "muted" }, low === null || high === null ? " no interval" : ` ${format(low)} to ${format(high)}`)];
+    const { value: format } = formats({ ...plots[0], lines: plots.flatMap(({ lines }) => lines) });
+    const cell = ({ estimate, low, high }) => [format(estimate), h("span", { class: "muted" }, low === null || high === null ? " no interval" : ` ${format(low)} to ${format(high)}`)];
     return shared.length ? h("details", { class: "numbers", open: shared.length <= 8 }, h("summary", {}, plots[0].question), scrollTable(plots[0].question,
       ["", ...names].map((name, column) => h("th", { scope: "col", class: column ? "num" : "" }, h("bdi", {}, name))),
       shared.map((label) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, label)), lines.map((byLabel, nth) => h("td", { class: "num", "data-label": names[nth] }, cell(byLabel.get(label)))))))) : null;

@@ -1,4 +1,4 @@
-// Forest plots: the estimates that answer one question on a shared axis, each a link to the units behind it.
+// Forest plots: the lines that answer one question on a shared axis, each a link to the units behind it.
 import { h, link, number, percent, pValue, signed, svg, unique } from "./dom.js";
 
 const LEVEL = 0.05; // a corrected p-value that is not above it is marked by colour
@@ -16,7 +16,7 @@ export function decimals(step) { return Math.max(0, Math.min(4, -Math.floor(Math
 
 // The same axis for all rows: a function from values to percent of the width, and its ticks.
 function axisOf(plot) {
-  const ends = plot.estimates.flatMap((line) => [line.low ?? line.value, line.high ?? line.value]);
+  const ends = plot.lines.flatMap((line) => [line.low ?? line.estimate, line.high ?? line.estimate]);
   if (plot.reference !== null) ends.push(plot.reference);
   let [min, max] = [Math.min(...ends), Math.max(...ends)];
   const margin = (max - min || Math.abs(max) || 1) * 0.06;
@@ -30,7 +30,7 @@ export function formats(plot, digits = 2) {
   const withSign = plot.reference === 0;
   if (plot.scale === "share") return { value: withSign ? (value) => `${signed(100 * value, 1)}%` : percent, tick: percent };
   // As in the report's sentences: one decimal where a value is as large as 20.
-  const places = plot.estimates.some((line) => [line.value, line.low, line.high].some((end) => Math.abs(end ?? 0) >= 20)) ? 1 : 2;
+  const places = plot.lines.some((line) => [line.estimate, line.low, line.high].some((end) => Math.abs(end ?? 0) >= 20)) ? 1 : 2;
   return { value: (value) => (withSign ? signed : number)(value, places), tick: (value) => number(value, digits) };
 }
 
@@ -39,28 +39,28 @@ export function forestPlot(plot, unitsOf) {
   const { x, marks, digits } = axisOf(plot);
   const format = formats(plot, digits);
   const grid = [...marks.map((mark) => ({ at: mark, class: "grid" })), ...(plot.reference === null ? [] : [{ at: plot.reference, class: "reference" }])];
-  const tested = plot.estimates.some((line) => line.p !== null);
-  const withInterval = plot.estimates.some((line) => line.low !== null);
+  const tested = plot.lines.some((line) => line.p_adjusted !== null);
+  const withInterval = plot.lines.some((line) => line.low !== null);
   // The headline and the sentences quote intervals that hold for all lines at once.
-  const interval = plot.estimates.some((line) => line.simultaneous) ? "pointwise 95% CI" : "95% CI";
+  const interval = plot.lines.some((line) => line.simultaneous) ? "pointwise 95% CI" : "95% CI";
   let group = "";
   // A group's lines stand together, below one heading.
-  const order = unique(plot.estimates.map((line) => line.group));
-  const rows = [...plot.estimates].sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group)).flatMap((line) => {
+  const order = unique(plot.lines.map((line) => line.group));
+  const rows = [...plot.lines].sort((a, b) => order.indexOf(a.group) - order.indexOf(b.group)).flatMap((line) => {
     const heading = line.group && line.group !== group ? h("tr", { class: "group" }, h("th", { colspan: 5, scope: "rowgroup" }, h("bdi", {}, line.group))) : null;
     group = line.group;
     const sure = line.low !== null && line.high !== null;
-    const apart = line.p !== null && line.p <= LEVEL;
+    const apart = line.p_adjusted !== null && line.p_adjusted <= LEVEL;
     const bar = svg("svg", { class: `bar ${apart ? "apart" : ""}`, "aria-hidden": "true" },
       grid.map((mark) => svg("line", { x1: `${x(mark.at)}%`, x2: `${x(mark.at)}%`, y1: "0", y2: "100%", class: mark.class })),
       sure ? svg("line", { x1: `${x(line.low)}%`, x2: `${x(line.high)}%`, y1: "50%", y2: "50%", class: "span" }) : null,
-      svg("circle", { cx: `${x(line.value)}%`, cy: "50%", r: 4, class: sure ? "dot" : "dot hollow" }));
+      svg("circle", { cx: `${x(line.estimate)}%`, cy: "50%", r: 4, class: sure ? "dot" : "dot hollow" }));
     const units = unitsOf(line);
     const label = units ? link("/run", units, { title: "show these units" }, h("bdi", {}, line.label)) : h("bdi", {}, line.label);
     return [heading, h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "wide" }, units ? link("/run", units, { class: "mark", tabindex: "-1", "aria-hidden": "true" }, bar) : bar),
-      h("td", { class: "num" }, format.value(line.value)),
+      h("td", { class: "num" }, format.value(line.estimate)),
       h("td", { class: "num interval" }, sure ? `${format.value(line.low)} to ${format.value(line.high)}` : "no interval"),
-      h("td", { class: "num p" }, !tested ? "" : line.p === null ? "–" : pValue(line.p)))];
+      h("td", { class: "num p" }, !tested ? "" : line.p_adjusted === null ? "–" : pValue(line.p_adjusted)))];
   });
   const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
   return h("figure", { class: "forest", "data-plot": plot.name },
