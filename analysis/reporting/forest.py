@@ -109,27 +109,33 @@ def decimals(largest: float) -> int:
     return 1 if largest >= WIDE else 2
 
 
+def number_format(forest: Forest) -> Callable[[float], str]:
+    """How a plot writes its numbers: "+0.73" if they are differences, "62%" if they are shares, never "-0.00"."""
+    difference = forest.reference == 0
+    factor, unit = (100, "%") if forest.scale == "share" else (1, "")
+    ends = (end for each in forest.lines for end in (each.estimate, each.low, each.high) if math.isfinite(end))
+    largest = max((abs(factor * end) for end in ends), default=0.0)
+    digits = (0 if not difference else 1) if unit else decimals(largest)
+
+    def written(value: float) -> str:
+        text = signed(factor * value, digits).replace("-", "−")
+        return (text if difference else text.removeprefix("+")) + unit
+
+    return written
+
+
 def in_numbers(line: Line, forest: Forest, *, simultaneous: bool = False) -> str:
-    """An estimate with its interval: "+0.73 (+0.41 to +1.05)", "62% (18% to 93%)"; never "-0.00".
+    """An estimate with its interval: "+0.73 (+0.41 to +1.05)", "62% (18% to 93%)".
 
     Args:
         line: The estimate.
         forest: The plot that it is in, which says how numbers are shown.
         simultaneous: Whether to give the interval that covers all primary lines at once, where there is one.
     """
-    difference = forest.reference == 0
-    factor, unit = (100, "%") if forest.scale == "share" else (1, "")
-    ends = (end for each in forest.lines for end in (each.estimate, each.low, each.high) if math.isfinite(end))
-    largest = max(abs(factor * end) for end in ends)
-    digits = (0 if not difference else 1) if unit else decimals(largest)
-
-    def shown(value: float) -> str:
-        text = signed(factor * value, digits).replace("-", "−")
-        return (text if difference else text.removeprefix("+")) + unit
-
+    written = number_format(forest)
     if not line.bounded:
-        return f"{shown(line.estimate)} (no interval)"
+        return f"{written(line.estimate)} (no interval)"
     if simultaneous and line.simultaneous is not None:
         low, high = line.simultaneous
-        return f"{shown(line.estimate)} (simultaneous 95% interval {shown(low)} to {shown(high)})"
-    return f"{shown(line.estimate)} ({shown(line.low)} to {shown(line.high)})"
+        return f"{written(line.estimate)} (simultaneous 95% interval {written(low)} to {written(high)})"
+    return f"{written(line.estimate)} ({written(line.low)} to {written(line.high)})"

@@ -51,6 +51,7 @@ class Line:
             separate family.
         simultaneous: The interval that covers all planned lines at once, for the headline, which is chosen among
             them; None: `low` and `high`.
+        also: Further numbers by name: {"p_mcnemar": 0.03}.
     """
 
     estimate: float = math.nan
@@ -74,6 +75,7 @@ class Line:
     units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     secondary: bool = False
     simultaneous: tuple[float, float] | None = None
+    also: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def bounded(self) -> bool:

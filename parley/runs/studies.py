@@ -58,7 +58,7 @@ STUDIES: dict[str, StudyEntry] = {
     "squad": StudyEntry(
         study="parley.judging.squad:SquadStudy",
         report="parley.analysis.squad.report:report",
-        comparable="parley.analysis.squad.answers:comparable",
+        comparable="parley.analysis.squad.report:comparable",
     ),
     "rldf": StudyEntry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
     "referee": StudyEntry(

@@ -15,7 +15,7 @@ from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
 from parley.analysis.malibu.ballots import comparable as malibu_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.report import Report
-from parley.analysis.squad.answers import comparable as squad_comparable
+from parley.analysis.squad.report import comparable as squad_comparable
 from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")

@@ -75,22 +75,22 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speake
     assert run(speaker, knows_from_search, search=ARMS).complete
     assert rows("SELECT count(*), count(DISTINCT json_extract(facets, '$.question_id')) FROM units") == [(32, 16)]
     report = make_report([Path("s.sqlite")], draws=200)
-    scores = {(row.system, row.part): row for row in report.table("scores").itertuples()}
-    assert {key: (row.exact, row.f1, row.n) for key, row in scores.items()} == {
-        ("none", "all"): (0, 0, 16), ("none", "answerable"): (0, 0, 8), ("none", "unanswerable"): (0, 0, 8),
-        ("folder:docs", "all"): (100, 100, 16), ("folder:docs", "answerable"): (100, 100, 8),
-        ("folder:docs", "unanswerable"): (100, 100, 8),
+    scores = report.table("scores")
+    assert {(row.search, row.question): (row.estimate, row.n) for row in scores.itertuples()} == {
+        ("none", "all"): (0, 16), ("none", "answerable"): (0, 8), ("none", "unanswerable"): (0, 8),
+        ("folder:docs", "all"): (100, 16), ("folder:docs", "answerable"): (100, 8),
+        ("folder:docs", "unanswerable"): (100, 8),
     }  # fmt: skip
-    assert (scores["none", "all"].calls_an_item, scores["folder:docs", "all"].calls_an_item) == (1, 3)
-    tests = report.table("between_arms").set_index(["part", "measure"])
+    assert report.table("cost").set_index("system")["calls_an_item"].to_dict() == {"none": 1, "folder:docs": 3}
+    tests = report.table("between_arms").set_index(["question", "measure"])
     row = tests.loc[("all", "exact")]
-    assert (row["first"], row["second"], row["difference"]) == ("folder:docs", "none", 100)
+    assert (row["first"], row["second"], row["estimate"]) == ("folder:docs", "none", 100)
     assert row["p"] == pytest.approx(2 / 2**8), "eight paragraphs, all signs alike: two of 256 arrangements"
     assert row["p_mcnemar"] == pytest.approx(2 / 2**16)
     (searched,) = report.table("searches").to_dict("records")
     assert searched["found"] == 1
     assert searched["unknown_sources"] == 0
-    assert any("folder:docs compared with none: F1 rises by 100.0 points" in line for line in report.words)
+    assert any("folder:docs compared with none: F1 is higher by 100.0 points of 100" in line for line in report.words)
     assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 
@@ -136,10 +136,12 @@ def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker: 
 
 def test_unread_answers_are_counted_in_the_report_and_scored_nowhere(speaker: Any) -> None:
     assert run(speaker, lambda prompt: "I don't know.").complete
-    table = make_report([Path("s.sqlite")], draws=200).table("scores")
-    assert table["exact"].isna().all()
-    assert list(table["unparsed"]) == [16, 8, 8]
-    assert list(table["exact_unread_wrong"]) == [0, 0, 0]
+    report = make_report([Path("s.sqlite")], draws=200)
+    scores = report.table("scores").groupby("measure")["estimate"]
+    assert scores.count()[["exact", "f1"]].tolist() == [0, 0]
+    assert scores.sum()[["exact_unread_wrong", "f1_unread_wrong"]].tolist() == [0, 0]
+    assert list(report.table("readings")["unparsed"]) == [8, 8]
+    assert "16 of 16 answers could not be read and are left out." in report.words
 
 
 def test_a_failed_call_gives_no_verdict_at_all(speaker: Any) -> None:

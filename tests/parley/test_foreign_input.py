@@ -154,7 +154,7 @@ def test_markup_in_a_models_name_is_shown_as_it_is(parley: Parley, prepared: Pat
 
 def test_what_no_report_expected_is_one_line_with_its_place(parley: Parley, prepared: Path) -> None:
     run = changed(prepared / "squad.sqlite", lambda facets: facets.update(answers="no JSON"))
-    one_line(parley("report", run, *FEW), 1, "changed.sqlite cannot be read: JSONDecodeError", "squad/answers.py, line")
+    one_line(parley("report", run, *FEW), 1, "changed.sqlite cannot be read: JSONDecodeError", "squad/report.py, line")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,311 @@
+"""What a report asks, as data, and the lines that answer it.
+
+    SEARCH = Question(name="search", ask="Does search change the score?", measures={"f1": "F1 (points)"},
+                      arms="search", item=("question_id", "repeat"), cluster="paragraph", each="answerable")
+    answered(SEARCH, frame)          # a Section: a table, a plot for each measure, a sentence for every line shown
+
+A frame has one row per item and arm. A question without arms asks for levels, one with arms for contrasts of two arms
+on the same items. Values are averaged within clusters first: clusters are what is independent. Contrasts are tested by
+sign flips over clusters; p-values are corrected (Holm) over the planned lines of a family and over its other lines. A
+level has an interval, and no test unless it has a null value.
+
+A report whose statistic is another one makes its lines itself and passes them to `corrected` and `section`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations, pairwise
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.forest import Forest, Scale, number_format
+from parley.analysis.reporting.report import ReportContext, Section, Table
+from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.results import Line
+from parley.base.text import p_text, plural
+
+ALL = "all"
+Level = Callable[[pd.Series, pd.Series], Line]
+"""Estimates a level from values and their clusters."""
+Pairs = Callable[[Sequence[Any]], Iterable[tuple[Any, Any]]]
+
+
+def every_two(arms: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Every two arms, the later one minus the earlier."""
+    return ((second, first) for first, second in combinations(arms, 2))
+
+
+def successive(arms: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Every arm minus the one before it."""
+    return ((second, first) for first, second in pairwise(arms))
+
+
+def against(baseline: Any) -> Pairs:
+    """Every other arm minus this one."""
+    return lambda arms: ((arm, baseline) for arm in arms if arm != baseline and baseline in arms)
+
+
+def t_mean(values: pd.Series, clusters: pd.Series) -> Line:
+    """The mean of cluster means, with Student's t interval."""
+    return cluster_mean(values, clusters)
+
+
+def share(values: pd.Series, clusters: pd.Series) -> Line:
+    """The share of ones among zeros and ones, with Wilson's interval for clusters."""
+    return cluster_proportion(values, clusters)
+
+
+def bootstrapped(context: ReportContext, *, by_row: bool = False) -> Level:
+    """The mean with a bootstrap over clusters.
+
+    Args:
+        context: Gives draws and seed.
+        by_row: Whether rows count equally, not clusters.
+    """
+    weight: Any = "row" if by_row else "cluster"
+    return partial(bootstrap_mean, weight=weight, draws=context.draws, seed=context.seed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question of a report.
+
+    Args:
+        name: File name of the table, and the beginning of the plots' names.
+        ask: The question in words.
+        measures: The columns that are estimated, each in words with its unit; the first one is planned.
+        cluster: The column of what is independent.
+        by: Columns whose values are asked about separately.
+        each: A column whose values are asked about one by one, after all of them together, which is planned.
+        arms: The column whose values are compared; "": levels are asked for.
+        pairs: Which two arms are compared, as first minus second.
+        item: The columns by which rows of two arms are matched.
+        family: The columns by which families differ; p-values are corrected within a family.
+        level: How a level is estimated.
+        null: What a level is tested against; None: it is described. A contrast is tested against 0.
+        scale: How plots show numbers.
+        stored: For columns that show a facet in other words, the facet and the column with its stored values.
+        also: Further numbers of a contrast: the measure that each is for, and how it is made from the values of both
+            arms: {"p_mcnemar": ("correct", mcnemar_p)}.
+        note: What a reader must know about the numbers.
+        printed: Whether a terminal shows the table.
+    """
+
+    name: str
+    ask: str
+    measures: Mapping[str, str]
+    cluster: str
+    by: tuple[str, ...] = ("model",)
+    each: str = ""
+    arms: str = ""
+    pairs: Pairs = every_two
+    item: tuple[str, ...] = ()
+    family: tuple[str, ...] = ("model",)
+    level: Level = t_mean
+    null: float | None = None
+    scale: Scale = "points"
+    stored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
+    note: str = ""
+    printed: bool = False
+
+    @property
+    def reference(self) -> float | None:
+        """The value that means "no difference"; None where levels are only described."""
+        return 0.0 if self.arms else self.null
+
+
+def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
+    """The lines that answer a question, corrected in their families.
+
+    Args:
+        question: The question.
+        frame: One row per item and arm.
+    """
+    lines: list[Line] = []
+    several = [name for name in question.by if frame[name].nunique() > 1]
+    for keys, part in frame.groupby(list(question.by), sort=False):
+        about = dict(zip(question.by, map(str, keys), strict=True))
+        group = " · ".join(about[name] if name == "model" else f"{name}: {about[name]}" for name in several)
+        for compared, rows in _compared(question, part):
+            for each, own in _each(question, rows):
+                one = {question.each: each} if question.each else {}
+                label = ", ".join(
+                    [*([f"{compared['first']} − {compared['second']}"] if compared else []), *one.values()]
+                )
+                lines += [
+                    replace(
+                        _estimated(question, own, measure),
+                        measure=measure,
+                        about={**about, **compared, **one},
+                        label=label or ALL,
+                        group=group,
+                        units=_units(question, own, several, narrowed=each != ALL),
+                        secondary=each != ALL or number > 0,
+                    )
+                    for number, measure in enumerate(question.measures)
+                ]
+    return corrected(lines, question.family)
+
+
+def _compared(question: Question, part: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
+    """Every two arms, named, with the items that both have; without arms, all rows."""
+    if not question.arms:
+        yield {}, part
+        return
+    arms = dict(list(part.groupby(question.arms, sort=False)))
+    for first, second in question.pairs(list(arms)):
+        columns = [
+            *question.item,
+            *question.measures,
+            question.arms,
+            *(column for _, column in question.stored.values()),
+        ]
+        columns = list(dict.fromkeys(columns))
+        both = arms[first].merge(arms[second][columns], on=list(question.item), suffixes=("", "_second"))
+        yield {"first": str(first), "second": str(second)}, both
+
+
+def _each(question: Question, rows: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    if len(rows):
+        yield ALL, rows
+    if len(rows) and question.each:
+        yield from ((str(value), part) for value, part in rows.groupby(question.each, sort=False))
+
+
+def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
+    values, clusters = rows[measure], rows[question.cluster]
+    if not question.arms and question.null is None:
+        return question.level(values, clusters)
+    second = rows[f"{measure}_second"] if question.arms else pd.Series(question.null, rows.index)
+    line = paired_permutation(values, second, clusters)
+    if question.null:
+        line = replace(line, **{name: getattr(line, name) + question.null for name in ("estimate", "low", "high")})
+    also = {name: make(values, second) for name, (own, make) in question.also.items() if own == measure}
+    return replace(line, also=also)
+
+
+def _units(question: Question, rows: pd.DataFrame, several: Sequence[str], *, narrowed: bool) -> dict[str, Any]:
+    """The facets of the units behind a line, with their stored values."""
+    units: dict[str, tuple[str, ...]] = {}
+    for name in (*several, *([question.arms] if question.arms else []), *([question.each] if narrowed else [])):
+        facet, column = question.stored.get(name, (name, name))
+        places = (column, f"{column}_second") if name == question.arms else (column,)
+        units[facet] = tuple(dict.fromkeys(str(value) for place in places for value in rows[place].unique()))
+    return units
+
+
+def corrected(lines: Sequence[Line], family: Sequence[str] = ("model",)) -> list[Line]:
+    """The lines with p-values corrected by Holm: over the planned lines of a family, and over its other lines.
+
+    Args:
+        lines: The lines of a question.
+        family: What lines of one family have in common, as names in `Line.about`.
+    """
+    families: dict[tuple[Any, ...], list[int]] = {}
+    for place, line in enumerate(lines):
+        families.setdefault((line.secondary, *(line.about.get(name) for name in family)), []).append(place)
+    found = list(lines)
+    for places in families.values():
+        for place, p in zip(places, holm([lines[place].p for place in places]), strict=True):
+            found[place] = replace(lines[place], p_adjusted=p)
+    return found
+
+
+Sentence = Callable[[Line, Forest], str]
+"""Says a line in words; the plot that it is in says how numbers are written."""
+
+
+def answered(question: Question, frame: pd.DataFrame, say: Sentence | None = None) -> Section:
+    """The question's table, a plot for each measure, and its sentences.
+
+    Args:
+        question: The question.
+        frame: One row per item and arm.
+        say: Says a line in words; None: in the same words for every question.
+    """
+    return section(question, answer(question, frame) if len(frame) else [], say)
+
+
+def section(question: Question, lines: Sequence[Line], say: Sentence | None = None) -> Section:
+    """The section of a question's lines: every line is in the table and its measure's plot.
+
+    Sentences say the lines that are shown, the planned ones first; without tests, all planned lines.
+
+    Args:
+        question: The question.
+        lines: Its lines.
+        say: Says a line in words; None: in the same words for every question.
+    """
+    tested = question.reference is not None
+    note = f"95% intervals: {_method(lines)}{', p Holm-corrected' if tested else ''}. {question.note}".strip()
+    forests = {
+        measure: Forest(
+            name=f"{question.name}-{measure}",
+            question=question.ask,
+            axis=words,
+            lines=tuple(line for line in lines if line.measure == measure and math.isfinite(line.estimate)),
+            reference=question.reference,
+            scale=question.scale,
+            table=question.name,
+            note=note,
+        )
+        for measure, words in question.measures.items()
+    }
+    said = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
+    speak = say or partial(_sentence, question)
+    return Section(
+        tables=[Table(question.name, question.ask, table(lines), note=note, printed=question.printed)],
+        forests=list(forests.values()),
+        words=[speak(line, forests[line.measure]) for line in sorted(said, key=lambda line: line.secondary)],
+    )
+
+
+def table(lines: Sequence[Line]) -> pd.DataFrame:
+    """Lines as rows: what each is about, its measure, and its numbers."""
+    numbers = ("estimate", "low", "high", "p", "p_adjusted")
+    frame = pd.DataFrame(
+        [
+            {
+                **line.about,
+                "measure": line.measure,
+                **{name: getattr(line, name) for name in numbers},
+                **line.also,
+                "n": line.n,
+                "clusters": line.clusters,
+                "note": line.note,
+            }
+            for line in lines
+        ]
+    )
+    return frame.drop(columns=[name for name in ("p", "p_adjusted") if name in frame and frame[name].isna().all()])
+
+
+def _method(lines: Sequence[Line]) -> str:
+    return next((line.method for line in lines if line.method), "none")
+
+
+def _sentence(question: Question, line: Line, forest: Forest) -> str:
+    """Such as "m1, answerable: F1 is 71.2 points of 100 (64.0 to 77.9), over 35 paragraphs."."""
+    written, (measure, _, unit) = number_format(forest), question.measures[line.measure].partition(" (")
+    size, in_unit = written(line.estimate), f" {unit.removesuffix(')')}" if unit else ""
+    named = line.group.split(" · ")
+    if question.arms:
+        named.append(f"{line.about['first']} compared with {line.about['second']}")
+        size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−')}"
+    if (part := line.about.get(question.each, ALL)) != ALL:
+        named.append(part)
+    ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
+    test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
+    start = ", ".join(filter(None, named))
+    over = plural(line.clusters or 0, question.cluster)
+    sentence = f"{measure} is {size}{in_unit} ({ends}{test}), over {over}."
+    return f"{start}: {sentence}" if start else sentence[0].upper() + sentence[1:]
