@@ -18,6 +18,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import Headline, headline
+from parley.analysis.stats.results import Line
 
 SIMULATED = "SIMULATED"
 Directions: TypeAlias = Mapping[str, Mapping[str, Mapping[Any, Sequence[str]]]]
@@ -192,6 +193,17 @@ class Report:
             return None
         return headline(self.forests[0], blocked=self.blocked, prefix=f"{SIMULATED}. " if self.simulated else "")
 
+    @property
+    def lines(self) -> dict[str, tuple[Line, Forest]]:
+        """Every line by its name, with the plot it is in: "differences.female-male", "kinds.open.authority"."""
+        named: dict[str, tuple[Line, Forest]] = {}
+        for forest in self.forests:
+            several = len({line.group for line in forest.lines}) > 1
+            for line in forest.lines:
+                parts = (forest.name, *([line.group] if several else []), line.label)
+                named[".".join(filter(None, map(_slug, parts)))] = line, forest
+        return named
+
     def table(self, name: str) -> pd.DataFrame:
         """The frame of the table with this name."""
         return next(table.frame for table in self.tables if table.name == name)
@@ -208,6 +220,11 @@ class Report:
             "forests": [json_values(forest.data()) for forest in self.forests],
             **{table.name: json_values(table.frame) for table in self.tables},
         }
+
+
+def _slug(text: str) -> str:
+    """Words for a name that can be typed: "female − male" is female-male."""
+    return re.sub(r"[^\w/.]+", "-", text.lower()).strip("-")
 
 
 MAX_SENTENCES = 10

@@ -95,7 +95,10 @@ class Line:
     def data(self) -> dict[str, Any]:
         """The fields by name, without those that this line has nothing in."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in given.items() if name in PLOTTED or value not in ("", None, {})}
+        empty = ("", None, {})
+        return {
+            name: value for name, value in given.items() if name in PLOTTED or (value not in empty and value == value)
+        }
 
 
 PLOTTED = ("estimate", "low", "high", "p_adjusted", "n", "label", "group", "units", "secondary", "simultaneous")

@@ -14,7 +14,7 @@ from rich.markup import escape
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.cli.shared import AddParser, comma_separated, need_analysis, newest_run
-from parley.cli.tables import plain_table
+from parley.cli.tables import INTERVAL, cell_table, p_value, plain_table
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
 from parley.runs.packing import run_stem
@@ -49,6 +49,7 @@ def add_to(add_parser: AddParser) -> None:
     )
     parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
     parser.add_argument("--all", action="store_true", help="print every sentence and the main tables")
+    parser.add_argument("--lines", action="store_true", help="list every estimate by name; write no files")
     parser.add_argument("--json", action="store_true", help="print JSON; write no files unless --out is given")
     parser.add_argument(
         "--draws", type=int, default=2000, help="number of bootstrap and permutation draws (default: 2000)"
@@ -70,10 +71,12 @@ def handle(parsed: argparse.Namespace) -> int:
     if parsed.example and parsed.run:
         raise ConfigError("give runs or --example, not both")
     paths = [example_runs()["silent"]] if parsed.example else [Path(run) for run in parsed.run] or [newest_run()]
-    files = parsed.files and (not parsed.json or parsed.out is not None)
+    files = parsed.files and (not (parsed.json or parsed.lines) or parsed.out is not None)
     folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{run_stem(paths[0])}-report"
     with explain_damage(*paths):  # even while it is drawn
         report = make_report(paths, draws=parsed.draws, seed=parsed.seed, margin=parsed.margin, study=parsed.study)
+        if parsed.lines:
+            return _print_lines(report, as_json=parsed.json)
         return show(
             report,
             folder if files else None,
@@ -171,6 +174,24 @@ def _print_all(report: Report) -> None:
             console.print(plain_table(table.title, _side_by_side(table.view())))
     for line in report.sentences:
         console.print(f"- {escape(visible(line))}", highlight=False)
+
+
+def _print_lines(report: Report, *, as_json: bool) -> int:
+    """Every estimate of the report, one line each."""
+    from parley.analysis.reporting.forest import number_format
+    from parley.analysis.reporting.report import json_values
+
+    if as_json:
+        lines = [{"name": name, **line.data()} for name, (line, _) in report.lines.items()]
+        print(json.dumps(json_values(lines), indent=2, ensure_ascii=False))
+        return 0
+    rows = []
+    for name, (line, forest) in report.lines.items():
+        written = number_format(forest)
+        ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "–"
+        rows.append((name, written(line.estimate), ends, p_value(line.p_adjusted), f"{line.n:,}"))
+    Console().print(cell_table(("line", "estimate", INTERVAL, "p", "n"), rows, title=report.title))
+    return 0
 
 
 def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:

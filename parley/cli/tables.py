@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from parley.base.text import plural, visible
+from parley.base.text import p_text, plural, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +62,11 @@ def number(value: float | None, digits: int = 2) -> str:
 def interval(low: float, high: float, digits: int = 1) -> str:
     """An interval for a cell; a dash where there is none."""
     return "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def p_value(p: float) -> str:
+    """A p-value for a cell; a dash where there is none."""
+    return "–" if math.isnan(p) else p_text(p).removeprefix("= ")
 
 
 def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Table:

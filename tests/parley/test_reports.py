@@ -482,3 +482,16 @@ def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley
     (line,) = scale_cautions([{("local/small", "Overall"): 0.11, ("local/other", "Overall"): 0.97}])
     assert line.startswith("local/small answers silent ballots (Overall) as asked with a probability of 11%: those ")
     assert frames.ballots(Path("a.sqlite"))["on_scale"].to_numpy() == pytest.approx(1.0)
+
+
+def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
+    printed = parley("report", "--example", "--lines")
+    row = next(line for line in printed.out.splitlines() if "differences.race.black-white" in line)
+    assert row.split()[1:] == ["−0.01", "−0.02", "to", "0.00", "0.39", "120"]
+    listed = {line["name"]: line for line in parley("report", "--example", "--lines", "--json").json}
+    report = parley("report", "--example", "--json").json
+    assert len(listed) == sum(len(forest["lines"]) for forest in report["forests"]), "no two have the same name"
+    line = listed["differences.religion.atheist-christian"]
+    assert line["units"]["identity"] == ["atheist", "christian"]
+    table = {(row["first"], row["second"]): row for row in report["differences"] if row["metric"] == "all"}
+    assert line["estimate"] == table["atheist", "christian"]["difference"]
