@@ -92,7 +92,8 @@ class Question:
         level: How a level is estimated.
         null: What a level is tested against; None: it is described. A contrast is tested against 0.
         scale: How plots show numbers.
-        stored: For columns that show a facet in other words, the facet and the column with its stored values.
+        facets: For columns that are not facets of units with their stored values: the facets that they stand for, each
+            with the column of its stored values; (): none.
         also: Further numbers of a contrast: the measure that each is for, and how it is made from the values of both
             arms: {"p_mcnemar": ("correct", mcnemar_p)}.
         note: What a reader must know about the numbers.
@@ -112,7 +113,7 @@ class Question:
     level: Level = t_mean
     null: float | None = None
     scale: Scale = "points"
-    stored: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
     note: str = ""
     printed: bool = False
@@ -162,15 +163,10 @@ def _compared(question: Question, part: pd.DataFrame) -> Iterator[tuple[dict[str
         yield {}, part
         return
     arms = dict(list(part.groupby(question.arms, sort=False)))
+    kept = [*question.item, *question.measures, *(column for _, column in _facets(question, question.arms))]
     for first, second in question.pairs(list(arms)):
-        columns = [
-            *question.item,
-            *question.measures,
-            question.arms,
-            *(column for _, column in question.stored.values()),
-        ]
-        columns = list(dict.fromkeys(columns))
-        both = arms[first].merge(arms[second][columns], on=list(question.item), suffixes=("", "_second"))
+        others = arms[second][list(dict.fromkeys(kept))]
+        both = arms[first].merge(others, on=list(question.item), suffixes=("", "_second"))
         yield {"first": str(first), "second": str(second)}, both
 
 
@@ -195,12 +191,18 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
 
 def _units(question: Question, rows: pd.DataFrame, several: Sequence[str], *, narrowed: bool) -> dict[str, Any]:
     """The facets of the units behind a line, with their stored values."""
+    names = (*several, *([question.arms] if question.arms else []), *([question.each] if narrowed else []))
     units: dict[str, tuple[str, ...]] = {}
-    for name in (*several, *([question.arms] if question.arms else []), *([question.each] if narrowed else [])):
-        facet, column = question.stored.get(name, (name, name))
-        places = (column, f"{column}_second") if name == question.arms else (column,)
-        units[facet] = tuple(dict.fromkeys(str(value) for place in places for value in rows[place].unique()))
+    for name in names:
+        for facet, column in _facets(question, name):
+            places = (column, f"{column}_second") if name == question.arms else (column,)
+            values = (str(value) for place in places for value in rows[place].unique())
+            units[facet] = tuple(dict.fromkeys([*units.get(facet, ()), *values]))
     return units
+
+
+def _facets(question: Question, name: str) -> tuple[tuple[str, str], ...]:
+    return question.facets.get(name, ((name, name),))
 
 
 def corrected(lines: Sequence[Line], family: Sequence[str] = ("model",)) -> list[Line]:

@@ -21,7 +21,7 @@ from parley.base.text import plural
 
 MEASURES = {"f1": "F1 (points of 100)", "exact": "exact match (points of 100)"}
 UNREAD_WRONG = {f"{name}_unread_wrong": f"{words}, unread counted as wrong" for name, words in MEASURES.items()}
-STORED = {"search": ("search", "arm"), "question": ("answerable", "answerable")}
+FACETS = {"search": (("search", "arm"),), "question": (("answerable", "answerable"),)}
 SEARCH = Question(
     name="between_arms",
     ask="Does search change the score?",
@@ -30,7 +30,7 @@ SEARCH = Question(
     item=("question_id", "repeat"),
     cluster="paragraph",
     each="question",
-    stored=STORED,
+    facets=FACETS,
     also={"p_mcnemar": ("exact", lambda first, second: mcnemar_p(first / 100, second / 100))},
     note="On the questions that both arms answered readably. p_mcnemar: exact match, questions as independent.",
 )
@@ -41,7 +41,7 @@ LEVEL = Question(
     by=("model", "search"),
     cluster="paragraph",
     each="question",
-    stored=STORED,
+    facets=FACETS,
     note="Questions on one paragraph are not independent. Unreadable answers are left out.",
     printed=True,
 )

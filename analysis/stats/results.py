@@ -95,7 +95,7 @@ class Line:
     def data(self) -> dict[str, Any]:
         """The fields by name, without those that this line has nothing in."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
-        empty = ("", None, {})
+        empty: tuple[Any, ...] = ("", None, {})
         return {
             name: value for name, value in given.items() if name in PLOTTED or (value not in empty and value == value)
         }
