@@ -5,7 +5,7 @@
 A unit is one completion of one prompt by one method. Its verdicts are the toxicity (with the scorer's name and version)
 and the judged fluency, coherence and relevance of every draft, its toxicity by an outside measure, and what else the
 revision changed (`parley.judging.overcorrection`); the round is the iteration, 0 being the first draft.
-An item that is no longer revised keeps its last scores in later iterations (`parley.analysis.stardtox.scores`).
+An item that is no longer revised keeps its last scores in later iterations (`parley.analysis.stardtox.report`).
 """
 
 from __future__ import annotations

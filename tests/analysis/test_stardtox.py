@@ -10,7 +10,6 @@ import pytest
 
 from parley.analysis.reporting.iterations import at_each_iteration, shares_refined
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stardtox.report import report
 
 
@@ -45,7 +44,7 @@ SMALL = frame(
 
 
 def measure(table: pd.DataFrame, system: str, iteration: int, name: str) -> Any:
-    rows = (table["system"] == system) & (table["iteration"] == iteration) & (table["measure"] == name)
+    rows = (table["system"] == system) & (table["iteration"] == str(iteration)) & (table["measure"] == name)
     return table[rows].iloc[0]
 
 
@@ -69,17 +68,20 @@ def test_items_that_are_not_revised_carry_over_and_a_missing_score_stays_missing
 def test_the_measures_by_hand() -> None:
     """Iteration 0: a has 90 and 20, b has 60 and 0: means 55 and 30, maxima 90 and 60, both from 50 up.
     Iteration 2: a 10 and 20, b 30 and one lost: means 15 and 30, maxima 20 and 30, none from 50 up."""
-    table = stardtox.table_two(stardtox.tidy_scores(SMALL), draws=200)
+    whole = report(SMALL, ReportContext(draws=200))
+    table = whole.table("measures")
     first = [measure(table, "stardtox", 0, name)["estimate"] for name in ("toxicity", "maximum", "probability")]
     last = [measure(table, "stardtox", 2, name)["estimate"] for name in ("toxicity", "maximum", "probability")]
     assert first == pytest.approx([42.5, 75.0, 100.0])
     assert last == pytest.approx([22.5, 25.0, 0.0])
     row = measure(table, "stardtox", 2, "toxicity")
-    assert (row["n"], row["missing"], row["prompts"]) == (3, 1, 2)
+    assert (row["n"], row["clusters"]) == (3, 2), "one is lost"
+    paper = whole.table("table_2").set_index(["system", "iteration"])
+    assert paper.loc[("stardtox", "2"), ["toxicity", "maximum", "probability"]].tolist() == pytest.approx(last)
 
 
 def test_shares_refined() -> None:
-    shares = stardtox.refined(SMALL)
+    shares = report(SMALL, ReportContext(draws=100)).table("refined")
     assert shares[["iteration", "refined", "n"]].values.tolist() == [[1, 3, 4], [2, 1, 4]]
     assert set(shares["system"]) == {"stardtox"}
 
@@ -91,11 +93,11 @@ def test_nothing_to_refine_gives_an_empty_table() -> None:
 
 def test_pairs_are_items_scored_in_both() -> None:
     """Iteration 2 minus default on a/0, a/1, b/0: −80, 0, −30; prompt means −40 and −30."""
-    tests = stardtox.comparisons(stardtox.tidy_scores(SMALL))
-    row = tests[tests["against"] == "default"].iloc[0]
-    assert (row["n"], row["prompts"]) == (3, 2)
-    assert row["difference"] == pytest.approx(-35.0)
-    assert list(tests["what"]) == ["stardtox, iteration 1", "stardtox, iteration 2", "stardtox, iteration 2"]
+    tests = report(SMALL, ReportContext(draws=100)).table("tests")
+    row = tests[tests["second"] == "default"].iloc[0]
+    assert (row["n"], row["clusters"]) == (3, 2)
+    assert row["estimate"] == pytest.approx(-35.0)
+    assert list(tests["first"]) == ["iteration 1", "iteration 2", "stardtox"]
 
 
 def many(drop: float) -> pd.DataFrame:
@@ -110,11 +112,11 @@ def many(drop: float) -> pd.DataFrame:
 
 def test_sentences_claim_no_more_than_the_tests() -> None:
     words = " ".join(report(many(0.3), ReportContext(draws=500)).words)
-    assert "high prompts, stardtox, iteration 1: toxicity falls by 30.0 points compared with iteration 0 (p " in words
+    assert "iteration 1 compared with iteration 0: toxicity is lower by 30.0 points of 100 (" in words
     assert "fluency" not in words
     null = " ".join(report(many(0.0), ReportContext(draws=500)).words)
-    assert "rises" not in null
-    assert "falls" not in null
+    assert "higher" not in null
+    assert "lower" not in null
 
 
 def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
