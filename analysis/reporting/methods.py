@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
 from parley.base.text import plural
 
@@ -82,9 +83,12 @@ def _plain(value: Any) -> str:
 
 
 def _analysis(report: Report) -> Iterator[str]:
-    for forest in report.forests:
-        over = _clusters(report, forest.table)
-        yield f"{forest.question} {plural(len(forest.lines), 'estimate')}{over}. {forest.note}".strip()
+    asked: dict[tuple[str, str], list[Forest]] = {}
+    for forest in report.forests:  # plots of several measures may answer one question
+        asked.setdefault((forest.table or forest.name, forest.note), []).append(forest)
+    for (table, note), forests in asked.items():
+        count = plural(sum(len(forest.lines) for forest in forests), "estimate")
+        yield f"{forests[0].question} {count}{_clusters(report, table)}. {note}".strip()
     settings = report.settings
     if "draws" in settings:
         yield f"Bootstrap intervals: {settings['draws']:,} draws, seed {settings.get('seed', 0)}."

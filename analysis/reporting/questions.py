@@ -252,7 +252,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     forests = {
         measure: Forest(
             name=f"{question.name}-{measure}",
-            question=question.ask,
+            question=question.ask if not number else f"{question.ask} ({words.partition(' (')[0]})",
             axis=words,
             lines=tuple(line for line in lines if line.measure == measure and math.isfinite(line.estimate)),
             reference=question.reference,
@@ -260,7 +260,7 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
             table=question.name,
             note=note,
         )
-        for measure, words in question.measures.items()
+        for number, (measure, words) in enumerate(question.measures.items())
     }
     said = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
     speak = say or partial(_sentence, question)
