@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from urllib.parse import parse_qs
 
 import pandas as pd
 
@@ -45,6 +46,7 @@ def card_report(card: Card, context: ReportContext) -> Report:
                 high=_known(line.high),
                 p_adjusted=_known(line.p_corrected),
                 n=line.n,
+                units=_facets(line.units or ""),
             )
             for line in card.lines
             if line.id in LABELS and line.estimate is not None
@@ -68,3 +70,8 @@ def card_report(card: Card, context: ReportContext) -> Report:
 
 def _known(number: float | None) -> float:
     return math.nan if number is None else number
+
+
+def _facets(units: str) -> dict[str, tuple[str, ...]]:
+    """The facets of a line's units, as plots have them."""
+    return {name.removeprefix("f."): tuple(values) for name, values in parse_qs(units).items()}

@@ -9,25 +9,26 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
 from parley.base.errors import ParleyError
+from parley.base.redaction import HiddenAddresses
 from parley.base.text import in_words, plural, visible
 from parley.cli.dry_run import estimated_cost
-from parley.cli.flags import as_flags, changed_settings
+from parley.cli.flags import as_flags
 from parley.cli.shared import newest_runs
 from parley.cli.terminal_forest import forest_lines, marks_for
 from parley.runs import RunFile
-from parley.runs.job import Job
+from parley.runs.job import Job, make_study
 from parley.runs.options import Options
+from parley.runs.reading import parse_facets
 from parley.runs.studies import STUDIES, find_study
 
 if TYPE_CHECKING:
@@ -42,11 +43,17 @@ WIDEST = 110
 REAL_MODEL = "openai/gpt-6-luna"
 """What the last command runs on: the cheapest model of the price list that many people have a key for."""
 EVERY_BASE = {"suite": "wide", "model": REAL_MODEL}
+PARTS = ("quick", "tiny")
+"""Suites for trying things out, which are parts of the suite `wide`."""
+SAMPLES = ("limit", "per_base")
+"""Settings that leave out a part of a suite."""
 SMALL = ("sim/", "local/", "hf/")
 """Providers of models that are for trying things out."""
 
 
-def print_first_screen(report: Report, paths: Sequence[Path], page: Path | None, console: Console) -> None:
+def print_first_screen(
+    report: Report, paths: Sequence[Path], page: Path | None, console: Console, typed: Sequence[str] = ()
+) -> None:
     """Print a report's first screen.
 
     Args:
@@ -54,19 +61,23 @@ def print_first_screen(report: Report, paths: Sequence[Path], page: Path | None,
         paths: The run files it was made from.
         page: The page that has the rest; None if none was written.
         console: Where to print.
+        typed: Flags that the report was made with, to be repeated.
     """
     width = min(console.width, WIDEST)
-    said = quotes(paths[0])
+    example = find_example(report, paths)
+    newest = newest_runs()[:1] == list(paths)
+    # The newest run need not be named: the lines are shorter, and easier to type.
+    everything = shlex.join(["parley", "report", *([] if newest else map(str, paths)), *typed, "--all"])
     above = [
         Text(visible(report.title), style="bold"),
-        *_cautions(report.cautions, width),
+        *_cautions(report.cautions, width, everything),
         *_answer(report, width),
     ]
     below = [
         *(Text(line) for words in report.beside for line in _wrapped(words, width)),
-        *(_quoted(quote, width) for quote in said),
+        *(_quoted(quote, width) for quote in (example.quotes if example else ())),
         *_cost(report, page),
-        *_next_commands(report, paths, said, width),
+        *_next_commands(report, paths, example, everything, width),
     ]
     rows = max(LEAST_ROWS, MOST_LINES - len(above) - len(below) - 1)
     plot = forest_lines(report.forests[0], width, marks_for(console), rows) if report.forests else []
@@ -78,46 +89,92 @@ def print_first_screen(report: Report, paths: Sequence[Path], page: Path | None,
 class Quote:
     """What somebody said in a debate."""
 
-    unit: str
     speaker: str
     text: str
 
 
-def quotes(path: Path) -> list[Quote]:
-    """The first statement of the first debate, and the last one by somebody else; none if nobody talks to another.
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A unit behind the answer.
 
     Args:
-        path: The run file.
+        run: Its run file.
+        unit: Its id.
+        quotes: The first statement of its debate, and the last one by somebody else; () if it has no debate.
     """
+
+    run: Path
+    unit: str
+    quotes: tuple[Quote, ...] = ()
+
+
+def find_example(report: Report, paths: Sequence[Path]) -> Example | None:
+    """A unit behind the line that the headline names, or else behind any line of its plot; a debate if there is one.
+
+    None where the units behind the answer are not known.
+
+    Args:
+        report: The report.
+        paths: The run files it was made from.
+    """
+    named = report.headline.line if report.headline else None
+    lines = [named] if named else report.forests[0].lines if report.forests else []
+    behind = [line.units for line in lines if line.units] or ([{}] if len(paths) == 1 else [])
+    # Where several runs have the same model, its name has the run's.
+    own = [path for path, run in zip(paths, report.runs, strict=False) if named and f"({run['file']})" in named.group]
+    examples = [example for path in own or paths if (example := _example(path, behind))]
+    return next((example for example in examples if example.quotes), examples[0] if examples else None)
+
+
+def _example(path: Path, behind: Sequence[Mapping[str, Sequence[str]]]) -> Example | None:
+    """The first debate of a run with such facets, or else the first unit."""
+    first = None
     with RunFile.open(path) as file:
-        lines = file.stream(
-            "SELECT t.unit, t.speaker, t.text, t.parsed FROM transcript t JOIN units u ON u.id = t.unit "
-            "WHERE u.status = 'done' AND t.role = 'debater' AND t.round > 0 ORDER BY u.position, t.seq"
+        hide = HiddenAddresses(file.info()).hide  # as in the report
+        units = file.stream(
+            "SELECT u.id, u.facets, coalesce(m.speakers, 0) FROM units u LEFT JOIN (SELECT unit, count(DISTINCT "
+            "speaker) AS speakers FROM messages WHERE role = 'debater' AND round > 0 GROUP BY unit) m ON m.unit = u.id "
+            "WHERE u.status = 'done' ORDER BY coalesce(m.speakers, 0) < 2, u.position"
         )
-        for unit, turns in groupby(lines, key=lambda line: str(line[0])):
-            said = [
-                Quote(unit, str(speaker), in_words(str(text), json.loads(parsed) if parsed else None))
-                for _, speaker, text, parsed in turns
-            ]
-            said = [quote for quote in said if quote.text]
-            if replies := [quote for quote in said if quote.speaker != said[0].speaker]:
-                return [said[0], replies[-1]]
-    return []
+        for unit, text, speakers in units:
+            facets = hide(parse_facets(text))
+            if not any(all(facets.get(name) in values for name, values in wanted.items()) for wanted in behind):
+                continue
+            if speakers > 1 and (quotes := _quotes(file, unit)):
+                return Example(path, unit, quotes)
+            first = first or Example(path, unit)
+            if speakers < 2:
+                break
+    return first
+
+
+def _quotes(file: RunFile, unit: str) -> tuple[Quote, ...]:
+    _, turns = file.rows(
+        "SELECT speaker, text, parsed FROM transcript WHERE unit = ? AND role = 'debater' AND round > 0 ORDER BY seq",
+        (unit,),
+    )
+    said = [
+        Quote(str(speaker), words)
+        for speaker, text, parsed in turns
+        if (words := in_words(str(text), json.loads(parsed) if parsed else None))
+    ]
+    replies = [quote for quote in said if quote.speaker != said[0].speaker]
+    return (said[0], replies[-1]) if replies else ()
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(visible(text), width, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _cautions(cautions: Sequence[str], width: int) -> Iterator[Text]:
-    """The cautions in order, in at most three lines; the last says how many are left out."""
+def _cautions(cautions: Sequence[str], width: int, everything: str) -> Iterator[Text]:
+    """The cautions in order, in at most three lines; the last says how many are left out, and what prints them."""
     lines: list[str] = []
     for number, caution in enumerate(cautions):
         left = len(cautions) - number - 1
         room = CAUTION_LINES - len(lines) - (1 if left else 0)
         wrapped = _wrapped(f"Caution: {caution}", width, "  ")
         if room < 1:
-            lines.append(f"  and {plural(left + 1, 'more caution')}: parley report --all")
+            lines.append(visible(f"  and {plural(left + 1, 'more caution')}: {everything}"))
             break
         if len(wrapped) > room:
             rest = textwrap.shorten(" ".join(wrapped[room - 1 :]), width - 2, placeholder=" …")
@@ -159,27 +216,37 @@ def _cost(report: Report, page: Path | None) -> Iterator[Text]:
         yield Text(visible(f"page: {page}"), style="dim")
 
 
-def _next_commands(report: Report, paths: Sequence[Path], said: Sequence[Quote], width: int) -> Iterator[Text]:
+def _next_commands(
+    report: Report, paths: Sequence[Path], example: Example | None, everything: str, width: int
+) -> Iterator[Text]:
     """Three commands to continue with: the viewer, a conversation, and a run on a real model with its price."""
-    # The newest run need not be named: the lines are shorter, and easier to type.
-    run = [] if newest_runs()[:1] == [paths[0]] else [str(paths[0])]
-    unit = [said[0].unit] if said else []
+    shown = example.run if example else paths[0]
+    run, unit = [] if newest_runs()[:1] == [shown] else [str(shown)], [example.unit] if example else []
+    about = (
+        "the whole debate"
+        if example and example.quotes
+        else "a unit behind this answer"
+        if example
+        else "a conversation"
+    )
     commands = [
-        (["parley", "view", *run], "read it in the browser"),
-        (["parley", "show", *run, *unit], "the whole debate" if said else "a conversation"),
-        _on_a_real_model(report) or (["parley", "report", *run, "--all"], "every table and sentence"),
+        (shlex.join(["parley", "view", *run]), "read it in the browser"),
+        (shlex.join(["parley", "show", *run, *unit]), about),
+        _on_a_real_model(report) or (everything, "every table and sentence"),
     ]
-    typed = [visible(shlex.join(words)) for words, _ in commands]
+    typed = [visible(command) for command, _ in commands]
     column = min(max(map(len, typed)), width - max(len(about) for _, about in commands) - 4)
     for command, (_, about) in zip(typed, commands, strict=True):
         fits = max(column, len(command)) + len(about) + 4 <= width
         yield Text.assemble("  ", (f"{command:<{column}}", "bold cyan"), f"  {about}" if fits else "")
+        if not fits:
+            yield Text(f"    {about}")
 
 
-def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
+def _on_a_real_model(report: Report) -> tuple[str, str] | None:
     """The command that runs the study on a widely used model, with its estimated price; None after such a run.
 
-    MALIBU is then run on every base. Other studies keep the settings of this run.
+    It has the settings of this run. MALIBU is then run on every base of its suite, a part of `wide` on all of that.
     """
     if not report.runs:
         return None
@@ -187,14 +254,33 @@ def _on_a_real_model(report: Report) -> tuple[list[str], str] | None:
     study = str(run["study"])
     if study not in STUDIES or not all(str(name).startswith(SMALL) for name in run["models"]):
         return None
-    schema = find_study(study).Config
-    config = EVERY_BASE if study == "malibu" else {**changed_settings(schema, run["config"]), "model": REAL_MODEL}
     try:
-        cost = _every_base_cost() if study == "malibu" else estimated_cost(Job.make(study, config, Options()))
-    except (ParleyError, ValueError, OSError):  # the data were moved, or are not what they were
+        chosen = _chosen(study, run["config"])
+        if study == "malibu":
+            suite = run["config"]["suite"]
+            own = {key: value for key, value in chosen.items() if key not in ("suite", *SAMPLES)}
+            chosen = {"suite": "wide" if suite in PARTS else suite, **own}
+        config = {key: value for key, value in chosen.items() if key != "model"} | {"model": REAL_MODEL}
+        cost = _every_base_cost() if config == EVERY_BASE else estimated_cost(Job.make(study, config, Options()))
+    except (ParleyError, ValueError, KeyError, OSError):  # the data were moved, or are not what they were
         return None
     about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a widely used model"
-    return ["parley", "run", study, *as_flags(config)], about
+    return shlex.join(["parley", "run", study, *as_flags(config)]), about
+
+
+def _chosen(study: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run that its study, suite or design would not have chosen.
+
+    Args:
+        study: The study's name.
+        config: All settings, as the run has stored them.
+    """
+    fields = find_study(study).Config.model_fields
+    usual = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
+    leading: dict[str, Any] = {key: config[key] for key in ("suite", "design") if key in config and key in fields}
+    if leading:
+        usual = {**make_study(study, leading).config.model_dump(mode="json"), **{key: usual[key] for key in leading}}
+    return {key: config[key] for key in usual if key in config and config[key] not in (None, usual[key])}
 
 
 @cache  # planning it takes longer than the rest of the screen

@@ -226,19 +226,6 @@ def split_config(
     )
 
 
-def changed_settings(schema: type[BaseModel], config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a stored config that are not the defaults.
-
-    Args:
-        schema: The config's model.
-        config: The settings as JSON values.
-    """
-    usual = {
-        key: info.get_default(call_default_factory=True) for key, info in schema.model_fields.items() if key in config
-    }
-    return {key: config[key] for key, default in usual.items() if config[key] not in (None, default)}
-
-
 def as_flags(config: Mapping[str, Any]) -> list[str]:
     """Settings as one would type them.
 

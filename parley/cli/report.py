@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
+from parley.cli.flags import as_flags
 from parley.cli.shared import AddParser, comma_separated, need_analysis, newest_run
 from parley.cli.tables import INTERVAL, cell_table, p_value, plain_table
 from parley.runs import explain_damage
@@ -81,12 +82,19 @@ def handle(parsed: argparse.Namespace) -> int:
             report,
             folder if files else None,
             paths=paths,
+            typed=_typed(parsed),
             as_json=parsed.json,
             everything=parsed.all,
             figures=parsed.figures,
             formats=_formats(parsed.formats),
             width=parsed.width,
         )
+
+
+def _typed(parsed: argparse.Namespace) -> list[str]:
+    """The flags that change what the report says, as they were typed."""
+    defaults = {"draws": 2000, "seed": 0, "margin": None, "study": None}
+    return as_flags({name: value for name, usual in defaults.items() if (value := getattr(parsed, name)) != usual})
 
 
 def _formats(text: str) -> list[str]:
@@ -102,7 +110,8 @@ def print_report(paths: Sequence[Path], study: str | None = None) -> int:
     from parley.reports import make_report  # loads pandas and matplotlib
 
     folder = paths[0].parent / f"{run_stem(paths[0])}-report"
-    return show(make_report(paths, study=study), folder, paths=paths, as_json=False)
+    typed = as_flags({"study": study} if study and ":" in study else {})  # a shipped study is known from the run
+    return show(make_report(paths, study=study), folder, paths=paths, typed=typed, as_json=False)
 
 
 def show(
@@ -110,6 +119,7 @@ def show(
     folder: Path | None,
     *,
     paths: Sequence[Path] = (),
+    typed: Sequence[str] = (),
     as_json: bool,
     everything: bool = False,
     quiet: bool = False,
@@ -121,6 +131,7 @@ def show(
         report: What to show.
         folder: Where its files go; None: no files.
         paths: The run files, for the quotes and commands of the first screen; without any, everything is printed.
+        typed: Flags that the report was made with, for the commands of the first screen.
         as_json: Print it as JSON.
         everything: Print all sentences and the main tables, not the first screen.
         quiet: Print nothing but where the files are.
@@ -140,7 +151,7 @@ def show(
     if paths and not quiet and not everything:
         from parley.cli.first_screen import print_first_screen
 
-        print_first_screen(report, paths, page, Console())
+        print_first_screen(report, paths, page, Console(), typed)
         return 0
     if not quiet:
         _print_all(report)

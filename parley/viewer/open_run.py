@@ -230,7 +230,7 @@ class OpenRun:
         cached = self._cached("headline")
         # People's labels correct the judges in the report.
         labels = self.notes.label_count()
-        if cached is not None and (cached.get("units"), cached["labels"]) == (units, labels):
+        if cached is not None and (cached["units"], cached["labels"]) == (units, labels):
             return dict(cached["figures"])
         if reporter is None:
             return dict(compute(self.path, self._index)["figures"])
@@ -260,7 +260,7 @@ class OpenRun:
             reporter: computes it in the background.
         """
         cached = self._cached(comparison_key(other))
-        if cached is not None and cached.get("units") == unit_counts(self.path, other):
+        if cached is not None and cached["units"] == unit_counts(self.path, other):
             return dict(cached["found"])
         if (self.path, other) in reporter.failed:
             return {"unavailable": NOT_COMPARED}

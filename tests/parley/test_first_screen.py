@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def test_lines_that_have_no_room_are_counted_and_the_primary_ones_come_first() -
 def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
     width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.cli.first_screen.quotes", lambda path: [])
+    monkeypatch.setattr("parley.cli.first_screen.find_example", lambda report, paths: None)
     many = Forest("f", "Do labels move scores?", "points", tuple(FOREST.lines[0] for _ in range(50)))
     report = Report("a run", cautions=("This invalidates. " * 20, "This too. " * 9, "And this."), forests=(many,))
     told = io.StringIO()
@@ -69,7 +70,7 @@ def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
 
 
 def test_a_terminal_gets_blocks_and_colours_unless_they_are_unwanted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parley.cli.first_screen.quotes", lambda path: [])
+    monkeypatch.setattr("parley.cli.first_screen.find_example", lambda report, paths: None)
     for unwanted in (False, True):
         told = io.StringIO()
         screen = Console(
@@ -79,3 +80,42 @@ def test_a_terminal_gets_blocks_and_colours_unless_they_are_unwanted(monkeypatch
         print_first_screen(Report("a run", forests=(FOREST,)), [Path("a.sqlite")], None, screen)
         assert ("█" in told.getvalue()) is not unwanted
         assert ("\x1b[1;32m" in told.getvalue()) is not unwanted
+
+
+# What was said, and what to type next
+
+LABELS = ("--suite", "wide", "--limit", "9", "--identities", "female,male,black,white")
+TRY = ("run", "malibu", *LABELS, "--phases", "1", "--yardstick", "off", "--quiet", "--out", "a.sqlite")
+
+
+@pytest.mark.parametrize("design", ["talk", "silent"])
+def test_what_is_quoted_and_shown_is_behind_the_finding(parley: Parley, design: str) -> None:
+    """They were the first debate's: of another model, on another label."""
+    models = "sim/judge,sim/judge?black=-2"
+    assert parley(*TRY, "--design", design, "--model", models).status == 0
+    lines = parley("report", "a.sqlite", "--no-files", "--draws", "50").out.splitlines()
+    assert "race · sim/judge?black=-2: black − white −" in " ".join(lines)
+    command = next(line for line in lines if line.startswith("  parley show a.sqlite "))
+    unit = shlex.split(command)[3]
+    assert unit.startswith("t1/" if design == "talk" else "s1/")
+    assert unit.endswith("/@sim/judge?black=-2")
+    shown = parley("show", "a.sqlite", unit, "--json").json
+    assert shown["facets"]["identity"] in ("black", "white")
+    quoted = [line.partition(": “")[::2] for line in lines if "“" in line]
+    assert len(quoted) == (2 if design == "talk" else 0), "a silent ballot says nothing"
+    for speaker, words in quoted:
+        assert any(turn["speaker"] == speaker and words[:40] in turn["text"] for turn in shown["turns"])
+
+
+def test_next_commands_have_the_users_own_suite_and_identities(parley: Parley, place: Path) -> None:
+    """They were always `--suite wide`, whatever had been run."""
+    assert parley("new", "scenarios", "mine.toml").status == 0
+    (place / "own.toml").write_text('[categories]\nhand = ["left-handed", "right-handed"]\n')
+    own = ("--suite", "mine.toml", "--identities", "own.toml", "--design", "silent", "--seed", "5")
+    result = parley("run", "malibu", *own, "--model", "sim/judge", "--quiet", "--report", "--out", "a.sqlite")
+    assert result.status == 0, result.err
+    (command,) = [line for line in result.out.splitlines() if line.startswith("  parley run ")]
+    assert command == (
+        "  parley run malibu --suite mine.toml --design silent --identities own.toml --seed 5 --model openai/gpt-6-luna"
+    )
+    assert parley(*shlex.split(command)[1:], "--dry-run").status == 0
