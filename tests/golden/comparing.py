@@ -6,8 +6,8 @@ that has them all has *moved*, as has a column that the same row has under anoth
 
 from __future__ import annotations
 
-import difflib
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,10 @@ Kind = Literal["equal", "moved", "changed", "gone", "new"]
 KINDS: tuple[Kind, ...] = ("equal", "moved", "changed", "gone", "new")
 TOLERANCE = 1e-9
 """Relative: sums and exponentials differ in their last digits from processor to processor."""
-SIMILAR = 0.6
-"""Sentences as alike as this are one sentence that was changed."""
+SIMILAR = 0.5
+"""Two sentences that share so many of their words are one that was changed."""
+LONGEST = 400
+"""Characters of a difference that are shown, unless all are asked for."""
 Row = Mapping[str, Any]
 
 
@@ -92,6 +94,9 @@ def _compare_rows(comparison: Comparison, part: str, old: Mapping[str, Row], new
     index = _index(new) if gone else {}
     for address in gone:
         target = _find_row(old[address], index, new, prefer=fresh)
+        if target is None:  # a row of zeros says little, but the same row at an address with the same end is that row
+            alike = (other for other in fresh if dict(new[other]) == dict(old[address]))
+            target = next((other for other in alike if _end(other) == _end(address)), None)
         if target is None:
             comparison.differences.append(Difference("gone", part, address, _said(old[address])))
             continue
@@ -100,6 +105,10 @@ def _compare_rows(comparison: Comparison, part: str, old: Mapping[str, Row], new
         without = f", without {_said(lost)}" if lost else ""
         comparison.differences.append(Difference("moved", part, address, f"to {target}{without}"))
     comparison.differences += [Difference("new", part, address, _said(new[address])) for address in fresh]
+
+
+def _end(address: str) -> str:
+    return address.rpartition(" · ")[2]
 
 
 def _index(rows: Mapping[str, Row]) -> dict[Any, list[str]]:
@@ -169,14 +178,19 @@ def _compare_texts(comparison: Comparison, old: Mapping[str, Any], new: Mapping[
             fresh.remove(moved)
             comparison.differences.append(Difference("moved", "sentences", address, f"to {moved[0]}: {text}"))
             continue
-        here = [pair for pair in fresh if pair[0] == address] or fresh
-        near = difflib.get_close_matches(text, [other for _, other in here], n=1, cutoff=SIMILAR)
-        if near:
-            fresh.remove(next(pair for pair in here if pair[1] == near[0]))
-            comparison.differences.append(Difference("changed", "sentences", address, f"{text}\n    → {near[0]}"))
+        near = max(fresh, key=lambda pair: (_likeness(text, pair[1]), pair[0] == address), default=None)
+        if near is not None and _likeness(text, near[1]) >= SIMILAR:
+            fresh.remove(near)
+            comparison.differences.append(Difference("changed", "sentences", address, f"{text} → {near[1]}"))
         else:
             comparison.differences.append(Difference("gone", "sentences", address, text))
     comparison.differences += [Difference("new", "sentences", address, text) for address, text in fresh]
+
+
+def _likeness(text: str, other: str) -> float:
+    """The share of words that two sentences share."""
+    words, others = set(text.split()), set(other.split())
+    return len(words & others) / max(len(words | others), 1)
 
 
 def _compare_order(comparison: Comparison, old: Sequence[str], new: Sequence[str], part: str, address: str) -> None:
@@ -210,6 +224,7 @@ def described(comparison: Comparison, most: int | None) -> Iterator[str]:
     for (part, kind), group in groups.items():
         yield f"  {part}: {len(group):,} {kind}"
         for difference in group[:most]:
-            yield f"    {difference.address}: {difference.text}"
+            text = difference.text if most is None else textwrap.shorten(difference.text, LONGEST, placeholder=" …")
+            yield f"    {difference.address}: {text}"
         if most is not None and len(group) > most:
             yield f"    … and {len(group) - most:,} more: --all"

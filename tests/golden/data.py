@@ -54,7 +54,8 @@ def write_data(place: Path) -> None:
     _lines(place / "predictions.jsonl", predictions)
     answers = {f"{number}{letter}": "a sound plan" if letter == "a" else "" for number in range(7) for letter in "abc"}
     (place / "answers.json").write_text(json.dumps(answers), "utf-8")
-    (place / "rivers.txt").write_text("\n".join(f"Should river {n} be dammed?" for n in range(6)), "utf-8")
+    doubts = {question: (number % 10) / 10 for number, question in enumerate(answers)}
+    (place / "doubts.json").write_text(json.dumps(doubts), "utf-8")
 
 
 def _lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -124,7 +125,7 @@ def _toxic_prompts() -> Iterable[dict[str, Any]]:
 
 
 def _answers() -> Iterable[dict[str, Any]]:
-    for topic in range(8):
+    for topic in range(14):
         for method in ("default", "debated"):
             text = f"{'Older' if method == 'default' else 'All'} people can learn to do task {topic}."
             yield {"id": f"{method}-{topic}", "text": text, "method": method, "topic": f"task {topic}"}

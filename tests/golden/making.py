@@ -29,6 +29,8 @@ from tests.golden.data import write_data
 DIGITS = 12
 LONGEST_LIST = 40
 """A facet with more values than this is described by their number and a hash."""
+WIDEST_ROW = 30
+"""A row of more numbers than this is described by sums."""
 UNRECORDED = {
     *("versions", "version", "parley", "path", "config", "plan", "sources", "latency", "seconds", "saved_seconds"),
     *("date", "started", "made"),
@@ -62,14 +64,14 @@ def make(case: Case) -> dict[str, Any]:
 
 
 def _named(command: str) -> str:
-    """What a command's results stand under: its first words."""
-    return " ".join(word for word in shlex.split(command)[:3] if not word.startswith("-"))
+    """What a command's results stand under: its first words, without the run file that most cases have."""
+    return " ".join(word for word in shlex.split(command)[:3] if not word.startswith("-") and word != "run.sqlite")
 
 
 def _execute(made: dict[str, Any], command: str, name: str, place: Path) -> None:
     """Run one command, and add its status, JSON, lines and pages."""
     out, err = io.StringIO(), io.StringIO()
-    pages, words = set(place.rglob("*.html")), shlex.split(command)
+    before, words = _written(place), shlex.split(command)
     with redirect_stdout(out), redirect_stderr(err):
         try:
             status = _write_card_page(*words[1:]) if words[0] == "card-page" else main(words)
@@ -89,9 +91,26 @@ def _execute(made: dict[str, Any], command: str, name: str, place: Path) -> None
             made["sentences"].setdefault(address, []).extend(texts)
     if lines:
         made["sentences"].setdefault(f"{name} · printed", []).extend(lines)
-    for page in sorted(set(place.rglob("*.html")) - pages):
-        texts = _page_texts(_without_place(page.read_text("utf-8"), place))
-        made["sentences"].setdefault(f"{name} · {page.name}", []).extend(texts)
+    for path in sorted(_written(place) - before):
+        _read_file(made, path, f"{name} · {path.relative_to(place).as_posix()}", place)
+
+
+def _written(place: Path) -> set[Path]:
+    """The pages, datasets and descriptions in a folder. Tables are left out: the printed JSON has their numbers."""
+    paths = (path for pattern in ("*.html", "*.md", "*.jsonl") for path in place.rglob(pattern))
+    return {path for path in paths if path.parent.name != "tables" and "home" not in path.relative_to(place).parts}
+
+
+def _read_file(made: dict[str, Any], path: Path, address: str, place: Path) -> None:
+    """Add what a command has written: the rows of a dataset with hashes of their texts, or sentences."""
+    text = _without_place(path.read_text("utf-8"), place)
+    if path.suffix == ".jsonl":
+        for row_address, row in _rows([json.loads(line) for line in text.splitlines()], address):
+            short = {key: _short(value) for key, value in row.items()}
+            _add_row(made["numbers"], row_address if len(row_address) < 160 else f"{address} · row", short)
+        return
+    texts = _page_texts(text) if path.suffix == ".html" else [line for line in text.splitlines() if line.strip()]
+    made["sentences"].setdefault(address, []).extend(texts)
 
 
 def _write_card_page(source: str) -> int:
@@ -113,7 +132,12 @@ def _without_place(text: str, place: Path) -> str:
 
 
 def short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _short(value: Any) -> Any:
+    """A text as it is if it is short, else its hash; anything else unchanged."""
+    return short_hash(value) if isinstance(value, str) and len(value) > 24 else value
 
 
 def _number(value: Any) -> Any:
@@ -148,7 +172,7 @@ def _rows(value: Any, address: str) -> Iterator[tuple[str, dict[str, Any]]]:
     if isinstance(value, Mapping):
         kept = {str(key): inner for key, inner in value.items() if key not in UNRECORDED and not _is_time(inner)}
         if row := {key: inner for key, inner in kept.items() if _is_leaf(inner)}:
-            yield address, row
+            yield address, _summed(row)
         for key, inner in kept.items():
             if not _is_leaf(inner):
                 yield from _rows(inner, f"{address} · {key}")
@@ -165,10 +189,20 @@ def _rows(value: Any, address: str) -> Iterator[tuple[str, dict[str, Any]]]:
     elif isinstance(value, list):
         numbers = {str(n): inner for n, inner in enumerate(value) if _is_leaf(inner) and not isinstance(inner, str)}
         if numbers:
-            yield address, numbers
+            yield address, _summed(numbers)
         for n, inner in enumerate(value):
             if not _is_leaf(inner):
                 yield from _rows(inner, f"{address} · {n}")
+
+
+def _summed(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of very many numbers, such as a value for each base, by what no change of one of them leaves as it is."""
+    numbers = [value for value in row.values() if isinstance(value, int | float)]
+    if len(numbers) <= WIDEST_ROW or len(numbers) < len(row):
+        return row
+    squares = sum(number * number for number in numbers)
+    ranked = sum(rank * number for rank, number in enumerate(numbers, 1))
+    return {"numbers": len(numbers), "sum": sum(numbers), "squares": squares, "by rank": ranked}
 
 
 def _key_columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -245,9 +279,9 @@ def _read_run(made: dict[str, Any], path: Path) -> None:
             "SELECT unit, judge, round, subject, metric, value, sampled, text, status FROM verdicts ORDER BY unit, nth"
         ).fetchall()
         files = dict(db.execute("SELECT name, hash FROM prompts ORDER BY name"))
-    stem = path.stem
-    made["plan"][f"{stem} · prompt files"] = {name: digest[:12] for name, digest in files.items()}
-    made["plan"][f"{stem} · facets"] = _facets([json.loads(facets) for _, facets, _, _ in units])
+    stem = "" if path.stem == "run" else f"{path.stem} · "
+    made["plan"][f"{stem}prompt files"] = {name: digest[:8] for name, digest in files.items()}
+    made["plan"][f"{stem}facets"] = _facets([json.loads(facets) for _, facets, _, _ in units])
     asked: dict[str, list[str]] = {}
     replied: dict[str, list[str]] = {}
     for unit, model, prompt, reply in calls:
@@ -257,7 +291,7 @@ def _read_run(made: dict[str, Any], path: Path) -> None:
     rows: dict[str, dict[str, Any]] = {}
     for unit, _, status, error in units:
         prompts = asked.get(unit, [])
-        made["plan"][f"{stem} · {unit}"] = {"calls": len(prompts), "prompts": short_hash("\f".join(prompts))}
+        made["plan"][f"{stem}{unit}"] = {"calls": len(prompts), "prompts": short_hash("\f".join(prompts))}
         rows[unit] = {"replies": short_hash("\f".join(replied.get(unit, [])))}
         if status != "done":
             rows[unit] |= {"status": status, "error": error}
@@ -271,8 +305,8 @@ def _read_run(made: dict[str, Any], path: Path) -> None:
         if sampled is not None and sampled != value:
             rows[unit][f"{key} sampled"] = _number(sampled)
         if text:
-            rows[unit][f"{key} text"] = text if len(text) <= 24 else short_hash(text)
-    made["verdicts"] |= {f"{stem} · {unit}": row for unit, row in rows.items()}
+            rows[unit][f"{key} text"] = _short(text)
+    made["verdicts"] |= {f"{stem}{unit}": row for unit, row in rows.items()}
 
 
 def _facets(units: Sequence[Mapping[str, Any]]) -> dict[str, str]:
