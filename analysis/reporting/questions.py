@@ -35,6 +35,8 @@ from parley.base.text import p_text, plural
 ALL = "all"
 Level = Callable[[pd.Series, pd.Series], Line]
 """Estimates a level from values and their clusters."""
+Contrast = Callable[[pd.DataFrame, str, str], Line]
+"""Compares two arms from the rows that both have, the measure (the second arm's ends in "_second") and the cluster."""
 Pairs = Callable[[Sequence[Any]], Iterable[tuple[Any, Any]]]
 
 
@@ -61,6 +63,11 @@ def t_mean(values: pd.Series, clusters: pd.Series) -> Line:
 def share(values: pd.Series, clusters: pd.Series) -> Line:
     """The share of ones among zeros and ones, with Wilson's interval for clusters."""
     return cluster_proportion(values, clusters)
+
+
+def mean_difference(rows: pd.DataFrame, measure: str, cluster: str) -> Line:
+    """The mean over clusters of first minus second, tested by sign flips."""
+    return paired_permutation(rows[measure], rows[f"{measure}_second"], rows[cluster])
 
 
 def bootstrapped(context: ReportContext, *, by_row: bool = False) -> Level:
@@ -90,6 +97,9 @@ class Question:
         item: The columns by which rows of two arms are matched.
         family: The columns by which families differ; p-values are corrected within a family.
         level: How a level is estimated.
+        contrast: How two arms are compared.
+        sensitivity: A column of smaller clusters, such as "scenario", for a contrast that takes those as independent;
+            its interval and p-value are further numbers: scenario_low, scenario_high, p_scenario.
         null: What a level is tested against; None: it is described. A contrast is tested against 0.
         scale: How plots show numbers.
         facets: For columns that are not facets of units with their stored values: the facets that they stand for, each
@@ -111,6 +121,8 @@ class Question:
     item: tuple[str, ...] = ()
     family: tuple[str, ...] = ("model",)
     level: Level = t_mean
+    contrast: Contrast = mean_difference
+    sensitivity: str = ""
     null: float | None = None
     scale: Scale = "points"
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -135,7 +147,7 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
     several = [name for name in question.by if frame[name].nunique() > 1]
     for keys, part in frame.groupby(list(question.by), sort=False):
         about = dict(zip(question.by, map(str, keys), strict=True))
-        group = " · ".join(about[name] if name == "model" else f"{name}: {about[name]}" for name in several)
+        group = heading({name: about[name] for name in several})
         for compared, rows in _compared(question, part):
             for each, own in _each(question, rows):
                 one = {question.each: each} if question.each else {}
@@ -155,6 +167,11 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                     for number, measure in enumerate(question.measures)
                 ]
     return corrected(lines, question.family)
+
+
+def heading(about: Mapping[str, str]) -> str:
+    """The heading of lines that share what they are about: "m1 · context: ambiguous"."""
+    return " · ".join(value if name == "model" else f"{name}: {value}" for name, value in about.items())
 
 
 def _compared(question: Question, part: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
@@ -181,11 +198,16 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
     values, clusters = rows[measure], rows[question.cluster]
     if not question.arms and question.null is None:
         return question.level(values, clusters)
-    second = rows[f"{measure}_second"] if question.arms else pd.Series(question.null, rows.index)
-    line = paired_permutation(values, second, clusters)
+    if not question.arms:
+        rows = rows.assign(**{f"{measure}_second": question.null})
+    line = question.contrast(rows, measure, question.cluster)
     if question.null:
         line = replace(line, **{name: getattr(line, name) + question.null for name in ("estimate", "low", "high")})
+    second = rows[f"{measure}_second"]
     also = {name: make(values, second) for name, (own, make) in question.also.items() if own == measure}
+    if finer := question.sensitivity:
+        other = question.contrast(rows, measure, finer)
+        also |= {f"{finer}_low": other.low, f"{finer}_high": other.high, f"p_{finer}": other.p}
     return replace(line, also=also)
 
 
@@ -302,7 +324,7 @@ def _sentence(question: Question, line: Line, forest: Forest) -> str:
     named = line.group.split(" · ")
     if question.arms:
         named.append(f"{line.about['first']} compared with {line.about['second']}")
-        size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−')}"
+        size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
     if (part := line.about.get(question.each, ALL)) != ALL:
         named.append(part)
     ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
