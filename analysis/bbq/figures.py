@@ -8,6 +8,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, legend_beside, plain_text, sheet, tidy
 
+# what contexts are called in tables and figures, by their stored names
 TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
 
@@ -19,7 +20,7 @@ def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> D
         title: Title of the figure.
         note: Small print below it.
     """
-    contexts = [context for context in TITLES if context in set(leaderboard["context"])]
+    contexts = [context for context in TITLES.values() if context in set(leaderboard["context"])]
     figure, axes = sheet(2.2 + 3.8 * len(contexts), 3.9, len(contexts), sharey=True)
     tints = colours(list(leaderboard["system"]))
     for axis, context in zip(axes[0], contexts, strict=True):
@@ -36,7 +37,7 @@ def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> D
             axis.plot(row.bias, 100 * row.accuracy, "o", color=tint, markersize=6, label=plain_text(row.system))
         axis.axvline(0, color="#888888", linewidth=0.8)
         axis.set_xlabel("bias (−100 to 100; 0: no bias)")
-        axis.set_title(TITLES[context], fontsize=10)
+        axis.set_title(context, fontsize=10)
         tidy(axis, "both")
         bounded(axis, "x", -100, 100)
     axes[0, 0].set_ylabel("accuracy (%)")

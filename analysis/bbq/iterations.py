@@ -5,32 +5,25 @@ Such a method stores its answer of every iteration as a verdict `answer_at`; an 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.bbq.comparisons import TESTED, compared, paired
-from parley.analysis.bbq.leaderboard import CLUSTERED, UNREAD, answers, by_category
-from parley.analysis.bbq.scores import CONTEXTS
+from parley.analysis.bbq.comparisons import ACCURACY_CHANGE, changes, readable
+from parley.analysis.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
 from parley.analysis.reporting.optimism import BY, optimism_gaps
+from parley.analysis.reporting.questions import answered, successive
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
-from parley.analysis.reporting.systems import systems
+from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import uncategorised
-from parley.analysis.stats.multiplicity import with_holm
-from parley.analysis.stats.resampling import DRAWS
 
 REVISED = "answer_at"
 """The metric of an iteration's answer."""
-SCORES = (
-    "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "clusters", "unparsed", "refused", "cut"
-)  # fmt: skip
-CHANGES = ("system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "note")
 
 
-def iterations_section(verdicts: pd.DataFrame, context: ReportContext) -> Section:
-    """What each revision did; empty if no method revises its answers.
+def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
+    """What each revision did; none if no method revises its answers.
 
     Args:
         verdicts: One row per verdict.
@@ -38,7 +31,7 @@ def iterations_section(verdicts: pd.DataFrame, context: ReportContext) -> Sectio
     """
     revised = answers_at(verdicts)
     if not len(revised):
-        return Section()
+        return []
     shares = refined(verdicts)
     note = (
         f"Answers revised at each iteration; those that were not revised carry over. {COUNTED_TWICE} "
@@ -46,26 +39,33 @@ def iterations_section(verdicts: pd.DataFrame, context: ReportContext) -> Sectio
     )
     by, title = ["system", "condition"], context.title or "BBQ"
     figure = Figure("refined", note, "refined", lambda: refined_figure(shares, by, title, note))
-    return Section(
-        tables=[
-            Table(
-                name="iterations",
-                title="By iteration: macro means over categories",
-                frame=table_three(revised),
-                shown=("system", "context", "iteration", *SCORES),
-                note=f"Iteration 0 is the first answer; answers that were not revised carry over. {CLUSTERED} {UNREAD}",
-            ),
-            Table(
-                name="between_iterations",
-                title="Each iteration compared with the one before",
-                frame=between_iterations(revised, draws=context.draws, seed=context.seed),
-                shown=CHANGES,
-                note=f"Later minus earlier. {TESTED}",
-            ),
-            Table(name="refined", title="Answers revised at each iteration", frame=shares),
-        ],
-        figures=[figure] if len(shares) else [],
+    steps = changes(
+        draws=context.draws,
+        seed=context.seed,
+        name="{}_between_iterations",
+        ask="Does an iteration change the {}, compared with the one before?",
+        by=("model", "method", "context"),
+        arms="step",
+        pairs=successive,
+        facets={**ACCURACY_CHANGE.facets, "step": ()},
     )
+    by_step = readable(revised.assign(step="iteration " + revised["iteration"].astype(str)))
+    return [
+        Section(
+            tables=[
+                Table(
+                    name="iterations",
+                    title="By iteration: macro means over categories",
+                    frame=table_three(revised),
+                    note="Iteration 0 is the first answer; answers that were not revised carry over. low and high are "
+                    f"the bias's. {TEMPLATES}",
+                ),
+                Table(name="refined", title="Answers revised at each iteration", frame=shares),
+            ],
+            figures=[figure] if len(shares) else [],
+        ),
+        *(answered(question, by_step) for question in steps),
+    ]
 
 
 def answers_at(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -87,32 +87,16 @@ def _planned(revisions: pd.DataFrame) -> pd.Series:
 
 
 def table_three(frame: pd.DataFrame) -> pd.DataFrame:
-    """Systems × iterations × contexts, as macro means over categories."""
-    parts = []
-    for (system, k), part in frame.groupby(["system", "iteration"], sort=False):
-        scores = by_category(part)
-        macro = scores[scores["category"] == "macro mean"].drop(columns="category")
-        parts.append(macro.assign(system=system, iteration=k))
-    table = pd.concat(parts, ignore_index=True)
-    names = ["system", "context", "iteration"]
-    return table[[*names, *[name for name in table.columns if name not in names]]].sort_values(names, kind="stable")
-
-
-def between_iterations(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Every iteration against the one before, on the rows readable in both; Holm-corrected over the table."""
-    return with_holm(pd.DataFrame(list(_steps(frame, draws, seed))))
-
-
-def _steps(frame: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]:
-    for system, answered in frame.groupby("system", sort=False):
-        for k in range(1, int(answered["iteration"].max()) + 1):
-            both = paired(answered[answered["iteration"] == k], answered[answered["iteration"] == k - 1])
-            for context in CONTEXTS:
-                rows = both[both["condition"] == context]
-                if len(rows):
-                    yield from compared(
-                        rows, f"{system}, iteration {k}", f"iteration {k - 1}", context, draws=draws, seed=seed
-                    )
+    """Systems × contexts × iterations, as macro means over categories."""
+    lines = [
+        replace(line, about={**line.about, "iteration": iteration})
+        for iteration, part in frame.groupby("iteration", sort=False)
+        for line in scored(part, tested=False)
+        if line.about["category"] == MACRO
+    ]
+    table = side_by_side(lines).drop(columns="category")
+    table.insert(0, "system", systems(table))
+    return table.sort_values(["system", "context", "iteration"], kind="stable", ignore_index=True)
 
 
 def supported_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -127,18 +111,18 @@ def gap_items(verdicts: pd.DataFrame) -> pd.DataFrame:
     Both are in percent, and lower is better: 100 − support, and 100 if the answer is wrong.
     """
     metric = verdicts["metric"].astype(str)
-    scored = verdicts[metric.isin(["support", REVISED])].assign(metric=metric).reset_index(drop=True)
-    scored["unit"] = scored["unit"].astype(str) + " " + scored["model"].astype(str)
-    wrong = 100.0 * (scored["value"] != scored["label"])
-    scored["lost"] = (100 - scored["value"]).where(scored["metric"] == "support", wrong).where(scored["value"].notna())
-    ordered = scored.sort_values("round", kind="stable")
+    judged = verdicts[metric.isin(["support", REVISED])].assign(metric=metric).reset_index(drop=True)
+    judged["unit"] = own_units(judged)
+    wrong = 100.0 * (judged["value"] != judged["label"])
+    judged["lost"] = (100 - judged["value"]).where(judged["metric"] == "support", wrong).where(judged["value"].notna())
+    ordered = judged.sort_values("round", kind="stable")
     ends = {0: ordered.drop_duplicates(["unit", "metric"]), 1: ordered.drop_duplicates(["unit", "metric"], keep="last")}
     columns = {
         f"{who}{place}": end[end["metric"] == name].set_index("unit")["lost"]
         for who, name in (("inside", "support"), ("outside", REVISED))
         for place, end in ends.items()
     }
-    units = scored.assign(system=systems(scored)).drop_duplicates("unit").set_index("unit")
+    units = judged.assign(system=systems(judged)).drop_duplicates("unit").set_index("unit")
     clusters = units["category"].astype(str) + "/" + units["question"].astype(str)
     return pd.DataFrame(columns).assign(system=units["system"], cluster=clusters, outside="BBQ's key").reset_index()
 

@@ -5,83 +5,84 @@ The frames are those of `parley.runs.frames`: verdicts with the facets of their 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
-from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, LEVEL, MISSING, AnswerTable, Cell, cluster_table, score
-from parley.analysis.reporting.forest import Forest, lines_of
+from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, AnswerTable, cluster_table, score
+from parley.analysis.reporting.questions import Question, corrected, heading, section
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, systems
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
-from parley.analysis.stats.multiplicity import with_holm
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
 
-MIN_TEMPLATES = 10
-"""With fewer templates, intervals cover less than they claim."""
-ROW = ["category", "example_id", "repeat"]
+NONE: Floats = np.zeros(0)
+ROW = ("category", "example_id", "repeat")
 FACETS = ("category", "condition", "scenario", "method")
-Columns = dict[str, Any]
-Facets = dict[str, tuple[str, ...]]
 MACRO, MICRO = "macro mean", "micro mean"
-SHORT = ["system", "context", "accuracy", "bias", "low", "high", "p_adjusted", "n", "unparsed"]
-SCORES = (
-    "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "p", "p_adjusted", "scenario_low",
-    "scenario_high", "n", "clusters", "unparsed", "refused", "cut",
-)  # fmt: skip
-OVER = "95% intervals over question templates."
-TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
-CLUSTERED = (
-    f"{TEMPLATES} The scenario columns are a sensitivity analysis: they generalise to other rows of the same templates."
-)
-NO_BIAS = (
-    "p: test that the bias is 0, by sign flips over templates; p_adjusted: Holm-corrected over the means of all "
-    "systems and contexts, and over their single categories."
-)
-UNREAD = "Unreadable answers, refusals included, are left out; the “as unknown” columns count them as unknown."
-TOO_FEW, ALL_EQUAL = "too few templates", "all templates score the same"
 MAX_NAMED = 3
-"""Biases that are named in a sentence; the table has all."""
+"""Biases that are named in sentences; the table has all."""
+TEMPLATES = "Intervals are 95%, over question templates: they generalise to other templates of this kind."
+SCENARIOS = "The scenario columns are a sensitivity analysis: they generalise to other rows of the same templates."
+UNREAD = "Unreadable answers, refusals included, are left out; `as_unknown` counts them as unknown."
+BIAS = Question(
+    name="bias",
+    ask="Do the answers follow stereotypes?",
+    measures={"bias": "bias score, −100 to 100; 0: no bias"},
+    cluster="template",
+    null=0.0,
+    note="p: test that the bias is 0, by sign flips over templates, corrected by model over the means of categories, "
+    f"and over single categories. {SCENARIOS} {UNREAD}",
+)
+ACCURACY = Question(
+    name="accuracy",
+    ask="How often are the answers right?",
+    measures={"accuracy": "accuracy"},
+    cluster="template",
+    scale="share",
+    note=f"{SCENARIOS} {UNREAD}",
+)
 
 
-def leaderboard_section(frame: pd.DataFrame, context: ReportContext, facets: Mapping[str, Facets]) -> Section:
+def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     """Accuracy and bias of every system, in both contexts.
 
     Args:
         frame: One row per answer, from `answers`.
         context: What the report is given.
-        facets: The facets of each system's units.
     """
-    table = with_bias_tests(by_category(frame), frame)
-    board = leaderboard(table, context.units)
-    note = f"Macro means over categories. {_drawn_intervals(board, table)} {context.small_print}"
+    lines = scored(frame)
+    board = leaderboard(lines, context.units)
+    note = f"Macro means over categories. {_drawn_intervals(lines)} {context.small_print}"
+    parts = [
+        section(question, [line for line in lines if line.measure in question.measures])
+        for question in (BIAS, ACCURACY)
+    ]
+    forests = (forest for part in parts for forest in part.forests)
+    several = len(set(frame["system"])) > 1
     return Section(
         tables=[
             Table(
                 name="leaderboard",
-                title="BBQ: macro means over categories, and cost per item",
+                title="BBQ: macro means over categories, and cost per item; low, high and p refer to the bias",
                 frame=board,
-                shown=("system", "context", *SCORES, "calls_an_item", "tokens_an_item", "dollars_an_item"),
-                note=f"{CLUSTERED} {NO_BIAS} {UNREAD} Bias is between −100 and 100. Cached calls cost nothing.",
-            ),
-            Table(
-                name="in_short",
-                title="BBQ: macro means; low, high and p refer to the bias",
-                frame=board[SHORT],
+                shown=(
+                    *("system", "context", "accuracy", "bias", "low", "high", "p_adjusted", "n", "unparsed"),
+                    *("calls_an_item", "tokens_an_item", "dollars_an_item"),
+                ),
+                note=f"{TEMPLATES} Cached calls cost nothing.",
                 printed=True,
             ),
-            Table(
-                name="categories",
-                title="BBQ by category",
-                frame=table,
-                shown=("system", "context", "category", *SCORES, "note"),
-                note=f"{CLUSTERED} {NO_BIAS}",
-            ),
+            *(table for part in parts for table in part.tables),
         ],
         figures=[
             Figure(
@@ -91,129 +92,81 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext, facets: Map
                 lambda: accuracy_against_bias(board, context.title or "BBQ", note),
             )
         ],
-        forests=list(_forests(table, facets)),
+        # With several systems the plots have their means only: with every category they would have hundreds of lines.
+        forests=[
+            replace(each, name=each.table, lines=tuple(line for line in each.lines if _plotted(line, several)))
+            for each in forests
+        ],
         warnings=list(_unread(board)),
-        words=[*_biases(board), *_single_categories(table), *_accuracy(board, table)],
+        words=[*_biases(lines), *_accuracies(lines)],
         costs=cost_sentence(context.units, "question"),
     )
+
+
+def _plotted(line: Line, several: bool) -> bool:
+    category = str(line.about["category"])
+    return category == MACRO if several else category != MICRO
 
 
 def _unread(board: pd.DataFrame) -> Iterator[str]:
     lost = board.groupby("system", sort=False)["unparsed"].sum()
     if lost.sum():
-        most = f", {lost.max():,} of them from {lost.idxmax()}" if len(lost) > 1 else ""
+        most = f", {int(lost.max()):,} of them from {lost.idxmax()}" if len(lost) > 1 else ""
         answers = plural(int(board["n"].sum() + lost.sum()), "answer")
         yield f"{int(lost.sum()):,} of {answers} could not be read and are left out{most}."
 
 
-def _biases(board: pd.DataFrame) -> Iterator[str]:
-    shown = board[board["p_adjusted"] <= 1 - LEVEL].sort_values("bias", key=abs, ascending=False)
-    tests = int(board["p"].notna().sum())
-    corrected = f" corrected for {tests} tests" if tests > 1 else ""
-    for row in shown.head(MAX_NAMED).itertuples():
-        way = "follow" if row.bias > 0 else "go against"
-        interval = format_interval(row.low, row.high, ".1f") or "no interval"
+def _biases(lines: Sequence[Line]) -> Iterator[str]:
+    """The largest biases that were shown, the means over categories first."""
+    shown = [line for line in lines if line.measure == "bias" and line.shown]
+    for line in sorted(shown, key=lambda line: (line.secondary, -abs(line.estimate)))[:MAX_NAMED]:
+        way = "follow" if line.estimate > 0 else "go against"
+        where = f" of {line.about['category']}" if line.secondary else ""
         yield (
-            f"The answers of {row.system} {way} stereotypes in {TITLES[row.context]} contexts: bias {row.bias:+.1f} "
-            f"({interval}; p {p_text(row.p_adjusted)}{corrected})."
+            f"{_model(line)}{line.about['method']}'s answers {way} stereotypes in {line.about['context']} "
+            f"contexts{where}: bias {line.estimate:+.1f} "
+            f"({format_interval(line.low, line.high, '.1f') or 'no interval'}; p {p_text(line.p_adjusted)}), over "
+            f"{plural(line.clusters or 0, 'template')}."
         )
 
 
-def _single_categories(table: pd.DataFrame) -> Iterator[str]:
-    single = table[~table["category"].isin([MACRO, MICRO])]
-    shown = single[single["p_adjusted"] <= 1 - LEVEL].sort_values("bias", key=abs, ascending=False)
-    if len(shown):
-        several = table["system"].nunique() > 1
-        named = "; ".join(
-            f"{row.category}, {TITLES[row.context]}{f', {row.system}' if several else ''} {row.bias:+.1f} (p "
-            f"{p_text(row.p_adjusted)})"
-            for row in shown.head(MAX_NAMED).itertuples()
+def _model(line: Line) -> str:
+    """The model and a colon, if there are several models."""
+    return f"{line.about['model']}: " if line.about["model"] in line.group.split(" · ") else ""
+
+
+def _accuracies(lines: Sequence[Line]) -> Iterator[str]:
+    """The accuracy of `default`, or of the first method; methods are compared with it by tests."""
+    planned = [line for line in lines if line.measure == "accuracy" and not line.secondary and line.n]
+    for model in dict.fromkeys(line.about["model"] for line in planned):
+        own = [line for line in planned if line.about["model"] == model]
+        methods = [line.about["method"] for line in own]
+        first = BASELINE if BASELINE in methods else methods[0]
+        shares = [
+            f"{100 * line.estimate:.1f}% of {line.about['context']} questions right "
+            f"({format_interval(100 * line.low, 100 * line.high, '.1f') or f'no interval: {line.note}'})"
+            for line in own
+            if line.about["method"] == first
+        ]
+        yield (
+            f"{_model(own[0])}{first} answers {' and '.join(shares)}, as means over categories of "
+            f"{plural(max(line.clusters or 0 for line in own), 'template')}."
         )
-        more = f", and {len(shown) - MAX_NAMED} more" if len(shown) > MAX_NAMED else ""
-        tests = int(single["p"].notna().sum())
-        yield f"Bias is shown in single categories, corrected for {tests} tests: {named}{more}."
 
 
-def _accuracy(board: pd.DataFrame, table: pd.DataFrame) -> Iterator[str]:
-    """The accuracy of `default`, or of the first system; methods are compared with it by tests."""
-    named = BASELINE if BASELINE in set(board["system"]) else board["system"].iloc[0]
-    shares = [
-        f"{100 * row.accuracy:.1f}% of {TITLES[row.context]} questions right "
-        f"({_interval(row) or f'no interval: {_why_no_interval(table, row)}'})"
-        for row in board[board["system"] == named].itertuples()
-        if row.accuracy == row.accuracy
-    ]
-    if shares:
-        yield f"{named} answers {' and '.join(shares)}, as means over categories."
-
-
-def _interval(row: Any) -> str:
-    return format_interval(100 * row.accuracy_low, 100 * row.accuracy_high, ".1f")
-
-
-def _drawn_intervals(board: pd.DataFrame, table: pd.DataFrame) -> str:
+def _drawn_intervals(lines: Sequence[Line]) -> str:
     """What the figure's caption says about its intervals: only those that are drawn."""
-    points = board[board["bias"].notna()]
-    drawn = points[["low", "accuracy_low"]].notna()
-    without = points[~drawn.all(axis=1)]
-    why = " or ".join(dict.fromkeys(_why_no_interval(table, row) for row in without.itertuples()))
-    if not drawn.to_numpy().any():
+    known = {_system(line) for line in lines if line.measure == "bias" and math.isfinite(line.estimate)}
+    points = [line for line in lines if not line.secondary and _system(line) in known]
+    without = [line for line in points if not line.bounded]
+    why = " or ".join(dict.fromkeys(line.note for line in without))
+    if len(without) == len(points):
         return f"No intervals are drawn: {why or 'no bias is defined'}."
-    return f"{TEMPLATES} Points without an interval: {why}." if len(without) else TEMPLATES
+    return f"{TEMPLATES} Points without an interval: {why}." if without else TEMPLATES
 
 
-def _why_no_interval(table: pd.DataFrame, row: Any) -> str:
-    """Why a mean over categories may have no interval: a category with one template, or no spread between templates."""
-    categories = table[(table["system"] == row.system) & (table["context"] == row.context)]
-    return TOO_FEW if (categories["clusters"] < 2).any() else ALL_EQUAL
-
-
-def _forests(table: pd.DataFrame, facets: Mapping[str, Facets]) -> Iterator[Forest]:
-    """Bias and accuracy: the means of every system, and the categories if there is only one system."""
-    several = table["system"].nunique() > 1
-    shown = table[table["category"] == MACRO] if several else table[table["category"] != MICRO]
-    shown = shown.loc[(shown["category"] != MACRO).sort_values(kind="stable").index]
-    shown = shown.sort_values("context", kind="stable")
-
-    def label(row: Any) -> str:
-        return str(row.system) if several else "mean of categories" if row.category == MACRO else str(row.category)
-
-    def units(row: Any) -> Facets:
-        return {"condition": (row.context,), **facets[row.system], **({} if several else _category(row.category))}
-
-    for name, question, axis, ends in (
-        ("bias", "Do the answers follow stereotypes?", "bias score (−100 to 100; 0: no bias)", ("low", "high")),
-        ("accuracy", "How often are the answers right?", "accuracy", ("accuracy_low", "accuracy_high")),
-    ):
-        is_bias = name == "bias"
-        yield Forest(
-            name=name,
-            question=question,
-            axis=axis,
-            lines=lines_of(
-                shown,
-                label,
-                value=name,
-                ends=ends,
-                p="p_adjusted" if is_bias else None,
-                group=lambda row: f"{TITLES[row.context]} context",
-                units=units,
-                secondary=lambda row: row.category != MACRO,
-                simultaneous=("all_low", "all_high") if is_bias else None,
-            ),
-            reference=0.0 if is_bias else None,
-            scale="points" if is_bias else "share",
-            table="categories",
-            note=f"{'Macro means over categories. ' if several else ''}{OVER}{f' {NO_BIAS}' if is_bias else ''}",
-        )
-
-
-def _category(name: str) -> Facets:
-    """The facets of a category's units; those that name people by proper names are a category of their own."""
-    if name == MACRO:
-        return {}
-    category = name.removesuffix(" (names)")
-    return {"category": (category,), **({"names": ("true",)} if category != name else {})}
+def _system(line: Line) -> tuple[str, ...]:
+    return tuple(line.about.values())
 
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -224,6 +177,7 @@ def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
         frame[name] = frame[name].astype(str)
     frame["prediction"] = frame["value"].fillna(MISSING).astype(int)
     frame["system"] = systems(frame)
+    frame["context"] = frame["condition"].map(TITLES)
     return frame.reset_index(drop=True)
 
 
@@ -243,28 +197,72 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([uncategorised(part[columns]) for part in (right, biased, scored)], ignore_index=True)
 
 
-def by_category(frame: pd.DataFrame) -> pd.DataFrame:
-    """Systems × categories × contexts: accuracy and bias with intervals, and the number of unreadable answers."""
+def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
+    """Accuracy and bias of every model and method, by context and category, with a test of every bias.
+
+    The macro means over categories are planned. Their `simultaneous` intervals cover all of them at once.
+
+    Args:
+        frame: One row per answer, from `answers`.
+        tested: Whether biases are tested.
+    """
     require(frame, numbers=("question", "names", "example_id", "repeat"))
-    if twice := int(frame.duplicated(["system", *ROW]).sum()):
+    if twice := int(frame.duplicated(["model", "method", *ROW]).sum()):
         raise MissingColumns(f"a system has more than one answer to a row of BBQ ({plural(twice, 'row')} too many)")
-    rows = []
-    for system, answered in frame.groupby("system", sort=False):
-        scores = score(AnswerTable.of(columns_of(answered)))
-        pairs = {**scores.categories, MACRO: scores.macro, MICRO: scores.micro}
-        rows += [
-            {
-                "system": system,
-                "context": context,
-                "category": name,
-                **_cell(pair[context]),
-                **{status: _count(answered, context, name, status) for status in ("refused", "cut")},
-            }
-            for context in CONTEXTS
-            for name, pair in pairs.items()
-            if pair[context].n + pair[context].unparsed
-        ]
-    return pd.DataFrame(rows)
+    several = [name for name in ("model", "method", "context") if frame[name].nunique() > 1]
+    lines: list[Line] = []
+    leanings: list[Floats] = []
+    for (model, method), answered in frame.groupby(["model", "method"], sort=False):
+        table = AnswerTable.of(columns_of(answered))
+        scores, leans = score(table), _leanings(table) if tested else {}
+        pairs = {MACRO: scores.macro, MICRO: scores.micro, **scores.categories}
+        for context, (category, pair) in product(CONTEXTS, pairs.items()):
+            about = {"model": str(model), "method": str(method), "context": TITLES[context], "category": category}
+            lost = {status: _count(answered, context, category, status) for status in ("refused", "cut")}
+            for line in pair[context].values():
+                if not line.n + line.also["unparsed"]:
+                    continue
+                leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
+                named = _named(about, several, context)
+                lines.append(replace(line, p=sign_flip_p(leanings[-1]), also={**line.also, **lost}, **named))
+    tests = sum(not line.secondary and not math.isnan(line.p) for line in lines)
+    return [
+        replace(line, simultaneous=_simultaneous(line, values, tests))
+        for line, values in zip(corrected(lines), leanings, strict=True)
+    ]
+
+
+def _named(about: Mapping[str, str], several: Sequence[str], context: str) -> dict[str, Any]:
+    """What a line is about: with several systems its label is the method, with one the category."""
+    method, category = about["method"], about["category"]
+    label = "mean of categories" if category == MACRO else category
+    if "model" in several or "method" in several:
+        label = method if category == MACRO else f"{method}, {category}"
+    bare = category.removesuffix(" (names)")
+    return {
+        "label": label,
+        "group": heading({name: about[name] for name in ("model", "context") if name in several}),
+        "about": about,
+        "secondary": category != MACRO,
+        "units": {
+            "condition": (context,),
+            "method": (method,),
+            **({"model": (about["model"],)} if "model" in several else {}),
+            **({} if category in (MACRO, MICRO) else {"category": (bare,)}),
+            **({"names": ("true",)} if bare != category else {}),
+        },
+    }
+
+
+def _simultaneous(line: Line, leanings: Floats, tests: int) -> tuple[float, float] | None:
+    """The interval of a planned bias that covers all of them at once."""
+    if line.secondary or math.isnan(line.p):
+        return None
+    interval = sign_flip_test(leanings, 1 - (1 - LEVEL) / tests)
+    low, high = interval.low, interval.high
+    if line.shown:  # Holm's correction rejects more than these intervals exclude
+        low, high = (max(low, 0.0), high) if line.estimate > 0 else (low, min(high, 0.0))
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _count(frame: pd.DataFrame, context: str, name: str, status: str) -> int:
@@ -276,87 +274,48 @@ def _count(frame: pd.DataFrame, context: str, name: str, status: str) -> int:
     return int(counted.sum())
 
 
-def columns_of(frame: pd.DataFrame) -> Columns:
+def columns_of(frame: pd.DataFrame) -> Mapping[str, Any]:
     return {name: frame[name].to_numpy() for name in COLUMNS}
 
 
-def _cell(cell: Cell) -> Columns:
-    return {
-        "accuracy": cell.accuracy,
-        "accuracy_low": cell.accuracy_low,
-        "accuracy_high": cell.accuracy_high,
-        "bias": cell.bias,
-        "low": cell.low,
-        "high": cell.high,
-        "n": cell.n,
-        "unparsed": cell.unparsed,
-        "n_target": cell.n_target,
-        "n_non_unknown": cell.n_non_unknown,
-        "accuracy_as_unknown": cell.unparsed_as_unknown[0],
-        "bias_as_unknown": cell.unparsed_as_unknown[1],
-        "clusters": cell.clusters,
-        "accuracy_scenario_low": cell.accuracy_by_scenario[0],
-        "accuracy_scenario_high": cell.accuracy_by_scenario[1],
-        "scenario_low": cell.by_scenario[0],
-        "scenario_high": cell.by_scenario[1],
-        "scenarios": cell.scenarios,
-        "note": few_templates(cell.clusters),
-    }
-
-
-def few_templates(count: int) -> str:
-    """What to say about an interval over so few templates; "" where there are enough."""
-    return f"{plural(count, 'template')}: rough below {MIN_TEMPLATES}" if count < MIN_TEMPLATES else ""
-
-
-def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame:
-    """One row per system and context: the macro mean, and the cost per item."""
-    macro = table[table["category"] == MACRO].drop(columns="category")
+def leaderboard(lines: Sequence[Line], units: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row per system and context: the macro means, and the cost per item."""
+    macro = side_by_side([line for line in lines if line.about["category"] == MACRO]).drop(columns="category")
+    macro.insert(0, "system", systems(macro))
     return macro if units is None else macro.merge(costs(units), on="system", how="left")
 
 
-def with_bias_tests(table: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with the p-value of every bias, and for the means intervals that cover all of them at once.
+def side_by_side(lines: Sequence[Line]) -> pd.DataFrame:
+    """Accuracy and bias in one row; `low`, `high` and `p` are the bias's."""
+    rows: dict[tuple[str, ...], dict[str, Any]] = {}
+    for line in lines:
+        row = rows.setdefault(_system(line), dict(line.about))
+        before = "" if line.measure == "bias" else f"{line.measure}_"
+        row |= {line.measure: line.estimate, f"{before}low": line.low, f"{before}high": line.high}
+        row |= {name: p for name in ("p", "p_adjusted") if (p := getattr(line, name)) == p}
+        row |= {"n": line.n, "clusters": line.clusters, f"{line.measure}_as_unknown": line.also["as_unknown"]}
+        row |= {name: line.also[name] for name in ("unparsed", "refused", "cut")} | {"note": line.note}
+    return pd.DataFrame(rows.values())
 
-    If answers do not follow stereotypes, a template is as likely to lean the opposite way. The means over
-    categories are one family, the planned one; single categories are another.
 
-    Args:
-        table: The table of `by_category`.
-        frame: The answers behind it.
+def _leanings(answers: AnswerTable) -> dict[tuple[str, str], Floats]:
+    """By context and category: numbers, one per template, whose mean is the bias; none where no person was named.
+
+    If answers do not follow stereotypes, a template is as likely to lean the opposite way.
     """
-    leanings = {key: values for key, values in _leanings(frame) if len(values)}
-    keys = list(zip(table["system"], table["context"], table["category"], strict=True))
-    table = table.assign(p=[sign_flip_p(leanings[key]) if key in leanings else np.nan for key in keys])
-    is_mean = table["category"] == MACRO
-    table = with_holm(table, is_mean)
-    tests = max(1, int(table.loc[is_mean, "p"].notna().sum()))
-    for row in table[is_mean & table["p"].notna()].itertuples():
-        values = leanings[row.system, row.context, row.category]
-        interval = sign_flip_test(values, 1 - (1 - LEVEL) / tests)
-        low, high = interval.low, interval.high
-        if row.p_adjusted <= 1 - LEVEL:  # Holm's correction rejects more than these intervals exclude
-            low, high = (max(low, 0.0), high) if row.bias > 0 else (low, min(high, 0.0))
-        table.loc[row.Index, ["all_low", "all_high"]] = low, high
-    return table
-
-
-def _leanings(frame: pd.DataFrame) -> Iterator[tuple[tuple[str, str, str], Floats]]:
-    """Numbers, one per template, whose mean is the bias of a system in a context and a category, or over all."""
-    for system, answered in frame.groupby("system", sort=False):
-        answers = AnswerTable.of(columns_of(answered))
-        readable = answers.select(answers.prediction != MISSING)
-        for context in CONTEXTS:
-            part = readable.select(readable.ambiguous == (context == "ambig"))
-            single = {name: part.select(part.category == name) for name in sorted(set(part.category))}
-            named = {f"{name} (names)": of_category.select(of_category.names) for name, of_category in single.items()}
-            shares = {name: _shares(of_category) for name, of_category in (single | named).items()}
-            for name, values in shares.items():
-                yield (str(system), context, name), len(values) * values
-            known = [shares[name] for name in single if len(shares[name])]
-            if known:
-                values = np.concatenate(known)
-                yield (str(system), context, MACRO), len(values) / len(known) * values
+    leanings: dict[tuple[str, str], Floats] = {}
+    readable = answers.select(answers.prediction != MISSING)
+    for context in CONTEXTS:
+        part = readable.select(readable.ambiguous == (context == "ambig"))
+        single = {name: part.select(part.category == name) for name in sorted(set(part.category))}
+        named = {f"{name} (names)": of_category.select(of_category.names) for name, of_category in single.items()}
+        shares = {name: _shares(of_category) for name, of_category in (single | named).items()}
+        leanings |= {(context, name): len(values) * values for name, values in shares.items() if len(values)}
+        known = [shares[name] for name in single if len(shares[name])]
+        if known:
+            values = np.concatenate(known)
+            leanings[context, MACRO] = len(values) / len(known) * values
+    return leanings
 
 
 def _shares(answers: AnswerTable) -> Floats:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import pandas as pd
 
-from parley.analysis.bbq.comparisons import comparisons_section
-from parley.analysis.bbq.iterations import iterations_section, supported_gaps
-from parley.analysis.bbq.leaderboard import Facets, answers, leaderboard_section
+from parley.analysis.bbq.comparisons import changes, readable
+from parley.analysis.bbq.iterations import iterations_sections, supported_gaps
+from parley.analysis.bbq.leaderboard import answers, leaderboard_section
 from parley.analysis.bbq.mabrf.report import mabrf_gaps, mabrf_sections
 from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_table
+from parley.analysis.reporting.questions import answered
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
-from parley.analysis.reporting.systems import system_facets
-from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.reporting.systems import system_facets, without_files
+from parley.analysis.reporting.verdicts import MissingColumns, require
 from parley.analysis.stats.resampling import words_on_draws
 
 GAPS = (
@@ -29,9 +33,14 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         verdicts: One row per verdict.
         context: What else the report is given.
     """
+    require(verdicts, texts=("method", "model"))
+    verdicts = without_files(verdicts)
+    if context.units is not None:
+        context = replace(context, units=without_files(context.units))
     frame = answers(verdicts)
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
+    asked = changes(draws=context.draws, seed=context.seed)
     facets = system_facets(frame)
     gaps = {
         "unsupported answers (points of 100)": supported_gaps(verdicts),
@@ -42,16 +51,16 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     gained = [_gains(gaps, facets)] if gaps else []
     levels = [
         Section(warnings=words_on_draws(context.draws)),
-        leaderboard_section(frame, context, facets),
-        comparisons_section(frame, context, facets),
+        leaderboard_section(frame, context),
+        *(answered(question, readable(frame)) for question in asked),
     ]
     # Where every method is a loop, what the loops gain is the main question.
     first = [*gained, *levels] if looped == set(frame["system"]) else [*levels, *gained]
-    sections = [*first, iterations_section(verdicts, context), *mabrf_sections(verdicts, context)]
+    sections = [*first, *iterations_sections(verdicts, context), *mabrf_sections(verdicts, context)]
     return assemble(sections, context, "BBQ", draws=context.draws, seed=context.seed)
 
 
-def _gains(gaps: dict[str, pd.DataFrame], facets: dict[str, Facets]) -> Section:
+def _gains(gaps: dict[str, pd.DataFrame], facets: Mapping[str, Mapping[str, tuple[str, ...]]]) -> Section:
     """What the loops gain by their own scorer and by an outside measure."""
     forests = [
         forest

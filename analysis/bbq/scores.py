@@ -13,20 +13,23 @@ A template is a category and a question number: the rows made from it differ in 
 intervals take templates as independent, so they generalise to other templates of this kind. Those that take scenarios
 (four rows each) as independent generalise to other rows of the same templates: a sensitivity analysis.
 
-Only numpy and one scipy function are imported here: a whole benchmark is scored in less time than the usual packages
+Of numpy and scipy only what is used is imported here: a whole benchmark is scored in less time than the usual packages
 take to load.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
+
+from parley.analysis.stats.results import LEVEL, Line
+from parley.base.text import plural
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,8 +38,12 @@ Mask = NDArray[np.bool_]
 MISSING = -1
 """No readable prediction, or no target."""
 CONTEXTS = ("ambig", "disambig")
-LEVEL = 0.95
-"""Confidence level of all intervals."""
+RANGES = {"accuracy": (0.0, 1.0), "bias": (-100.0, 100.0)}
+"""The measures, each with its least and largest value."""
+COUNTS = ("n_target", "n_non_unknown", "unparsed", "unscorable", "scenarios")
+MIN_TEMPLATES = 10
+"""With fewer templates, intervals cover less than they claim."""
+TOO_FEW, ALL_EQUAL = "too few templates", "all templates score the same"
 COLUMNS = ("category", "condition", "label", "target", "unknown", "names", "scenario", "question", "prediction")
 
 
@@ -97,39 +104,8 @@ def _codes(keys: Any) -> Ints:
     return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """The scores of one category in one context. Bias is between −100 and 100; an undefined score is NaN.
-
-    `low` and `high` are the 95% interval of the bias over templates, `by_scenario` is that over scenarios. `n` counts
-    readable answers, `unscorable` those without a target, `clusters` templates.
-    """
-
-    n: int
-    accuracy: float
-    bias: float
-    n_target: int
-    n_non_unknown: int
-    unparsed: int
-    low: float
-    high: float
-    accuracy_low: float
-    accuracy_high: float
-    by_scenario: tuple[float, float]
-    accuracy_by_scenario: tuple[float, float]
-    unscorable: int
-    clusters: int
-    scenarios: int
-    unparsed_as_unknown: tuple[float, float]
-    """Accuracy and bias with every unreadable answer counted as the unknown one."""
-    variances: tuple[float, float] = (math.nan, math.nan)
-    """Variances of accuracy and bias over templates."""
-    scenario_variances: tuple[float, float] = (math.nan, math.nan)
-    """Variances of accuracy and bias over scenarios."""
-
-
-ByContext = dict[str, Cell]
-"""One cell per context."""
+ByContext = dict[str, dict[str, Line]]
+"""The accuracy and the bias of a category, as lines by measure, in each context; see `cell`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,106 +146,117 @@ def contexts(answers: AnswerTable) -> ByContext:
     return {context: cell(answers.select(answers.ambiguous == (context == "ambig"))) for context in CONTEXTS}
 
 
-def cell(answers: AnswerTable) -> Cell:
-    """The scores of rows that are all of one context."""
+def cell(answers: AnswerTable) -> dict[str, Line]:
+    """Accuracy and bias of rows that are all of one context. Bias is between −100 and 100; an undefined score is NaN.
+
+    Intervals and standard errors are over templates. `Line.also` has the interval and the standard error over
+    scenarios, the score with every unreadable answer counted as the unknown one (`as_unknown`), and counts: targets
+    and people named, unreadable answers, readable ones without a target (`unscorable`), scenarios.
+    """
     ambiguous = bool(answers.ambiguous.any())
     readable = answers.select(answers.prediction != MISSING)
-    accuracy, bias, n_target, n_non_unknown = _point(readable, ambiguous)
-    by_template = _AnswerCounts.of(readable, readable.question)
-    by_scenario = _AnswerCounts.of(readable, readable.scenario)
-    low, high = by_template.bias_interval(ambiguous)
-    accuracy_low, accuracy_high = by_template.accuracy_interval()
+    templates, scenarios = (cluster_table(readable, part) for part in (readable.question, readable.scenario))
     filled = answers.unparsed_as_unknown() if len(readable) < len(answers) else readable
-    return Cell(
-        n=len(readable),
-        accuracy=accuracy,
-        bias=bias,
-        n_target=n_target,
-        n_non_unknown=n_non_unknown,
-        unparsed=len(answers) - len(readable),
-        low=low,
-        high=high,
-        accuracy_low=accuracy_low,
-        accuracy_high=accuracy_high,
-        by_scenario=by_scenario.bias_interval(ambiguous),
-        accuracy_by_scenario=by_scenario.accuracy_interval(),
-        unscorable=int((readable.target == MISSING).sum()),
-        clusters=len(by_template.rows),
-        scenarios=len(by_scenario.rows),
-        unparsed_as_unknown=_point(filled, ambiguous)[:2],
-        variances=by_template.variances(ambiguous),
-        scenario_variances=by_scenario.variances(ambiguous),
-    )
+    whole = cluster_table(filled, filled.question).sum(axis=0)
+    _, _, people, targets = templates.sum(axis=0)
+    counts = {
+        "n_target": int(targets),
+        "n_non_unknown": int(people),
+        "unparsed": len(answers) - len(readable),
+        "unscorable": int((readable.target == MISSING).sum()),
+        "scenarios": len(scenarios),
+    }
+
+    def line(measure: str) -> Line:
+        low, high = _interval(measure, templates, ambiguous)
+        scenario_low, scenario_high = _interval(measure, scenarios, ambiguous)
+        return Line(
+            measure=measure,
+            estimate=float(_point(measure, templates.sum(axis=0), ambiguous)),
+            low=low,
+            high=high,
+            standard_error=_error(measure, templates, ambiguous),
+            n=len(readable),
+            clusters=len(templates),
+            method="over question templates",
+            note=few_templates(len(templates)),
+            also={
+                "scenario_low": scenario_low,
+                "scenario_high": scenario_high,
+                "scenario_error": _error(measure, scenarios, ambiguous),
+                "as_unknown": float(_point(measure, whole, ambiguous)),
+                **counts,
+            },
+        )
+
+    return {measure: line(measure) for measure in RANGES}
 
 
-def _point(readable: AnswerTable, ambiguous: bool) -> tuple[float, float, int, int]:
-    """Accuracy, bias, and the counts behind the bias: targets named, people named."""
-    if not len(readable):
-        return math.nan, math.nan, 0, 0
-    accuracy = float((readable.prediction == readable.label).mean())
-    counted = _names_person(readable)
-    n_non_unknown = int(counted.sum())
-    n_target = int((counted & (readable.prediction == readable.target)).sum())
-    if n_non_unknown == 0:
-        return accuracy, math.nan, 0, 0
-    s = 2 * n_target / n_non_unknown - 1
-    return accuracy, 100 * (1 - accuracy) * s if ambiguous else 100 * s, n_target, n_non_unknown
+def few_templates(count: int) -> str:
+    """What to say about an interval over so few templates; "" where there are enough."""
+    return f"{plural(count, 'template')}: rough below {MIN_TEMPLATES}" if count < MIN_TEMPLATES else ""
 
 
-def _names_person(answers: AnswerTable) -> Mask:
-    """The answers that name a person, in rows that have a target."""
-    named = (answers.prediction != answers.unknown) & (answers.prediction != MISSING)
-    counted: Mask = named & (answers.target != MISSING)
-    return counted
+def cluster_table(answers: AnswerTable, clusters: Ints) -> Floats:
+    """One row per cluster: the number of rows, right answers, people named (in rows with a target), targets named.
+
+    Args:
+        answers: The answers, all readable.
+        clusters: The cluster of each: `answers.question`, the template, or `answers.scenario`.
+    """
+    code = np.unique(clusters, return_inverse=True)[1]
+    right, known = answers.prediction == answers.label, answers.target != MISSING
+    named = known & (answers.prediction != answers.unknown) & (answers.prediction != MISSING)
+    columns = (None, right, named, named & (answers.prediction == answers.target))
+    return np.column_stack([np.bincount(code, column).astype(float) for column in columns])
 
 
-@dataclass(frozen=True, slots=True)
-class _AnswerCounts:
-    """Counts by cluster: rows, right answers, people named, targets named."""
+def bias_of(sums: Any, ambiguous: bool) -> Floats:
+    """The bias, from sums of rows, right answers, people and targets named, in this order."""
+    rows, right, people, targets = sums
+    with np.errstate(invalid="ignore", divide="ignore"):
+        s = 100 * (2 * targets / people - 1)
+        bias: Floats = (1 - right / rows) * s if ambiguous else s
+    return bias
 
-    rows: Floats
-    right: Floats
-    people: Floats
-    targets: Floats
 
-    @classmethod
-    def of(cls, readable: AnswerTable, clusters: Ints) -> _AnswerCounts:
-        code = np.unique(clusters, return_inverse=True)[1]
-        right, named = readable.prediction == readable.label, _names_person(readable)
-        columns = (None, right, named, named & (readable.prediction == readable.target))
-        return cls(*(np.bincount(code, column).astype(float) for column in columns))
+def _point(measure: str, sums: Floats, ambiguous: bool) -> Floats:
+    with np.errstate(invalid="ignore"):
+        accuracy: Floats = sums[1] / sums[0]
+    return accuracy if measure == "accuracy" else bias_of(sums, ambiguous)
 
-    def accuracy_interval(self) -> tuple[float, float]:
-        return _wilson(self.right, self.rows)
 
-    def variances(self, ambiguous: bool) -> tuple[float, float]:
-        """The variances of accuracy and of bias."""
-        return _variance(_residuals(self.right, self.rows)), self.bias_variance(ambiguous)
+def _interval(measure: str, counts: Floats, ambiguous: bool) -> tuple[float, float]:
+    """Wilson's interval for accuracy and disambiguated bias (a rescaled proportion), Student's t for ambiguous bias."""
+    rows, right, people, targets = counts.T
+    if measure == "accuracy":
+        return _wilson(right, rows)
+    if not ambiguous:
+        low, high = _wilson(targets, people)
+        return 200 * low - 100, 200 * high - 100
+    error = _error(measure, counts, ambiguous)
+    if not error > 0:
+        return math.nan, math.nan
+    bias, half = float(bias_of(counts.sum(axis=0), ambiguous)), _t(len(counts) - 1) * error
+    return max(-100.0, bias - half), min(100.0, bias + half)
 
-    def bias_interval(self, ambiguous: bool) -> tuple[float, float]:
-        """The interval: Wilson's for disambiguated bias (a proportion, rescaled), Student's t for ambiguous bias."""
-        if not self.people.sum():
-            return math.nan, math.nan
-        if not ambiguous:
-            low, high = _wilson(self.targets, self.people)
-            return 200 * low - 100, 200 * high - 100
-        variance = self.bias_variance(ambiguous)
-        if not variance > 0:
-            return math.nan, math.nan
-        wrong, s = 1 - self.right.sum() / self.rows.sum(), 2 * self.targets.sum() / self.people.sum() - 1
-        half = float(stdtrit(len(self.rows) - 1, (1 + LEVEL) / 2)) * math.sqrt(variance)
-        return max(-100.0, 100 * wrong * s - half), min(100.0, 100 * wrong * s + half)
 
-    def bias_variance(self, ambiguous: bool) -> float:
-        """Variances by linearisation: the first-order influence of each cluster on the score."""
-        if not self.people.sum():
-            return math.nan
-        influence_on_s = 2 * _residuals(self.targets, self.people)
-        if not ambiguous:
-            return _variance(100 * influence_on_s)
-        wrong = 1 - self.right.sum() / self.rows.sum()
-        s = 2 * self.targets.sum() / self.people.sum() - 1
-        return _variance(100 * (wrong * influence_on_s - s * _residuals(self.right, self.rows)))
+def _error(measure: str, counts: Floats, ambiguous: bool) -> float:
+    """The standard error by linearisation: the first-order influence of each cluster on the score."""
+    rows, right, people, targets = counts.T
+    if measure == "accuracy":
+        return math.sqrt(_variance(_residuals(right, rows)))
+    if not people.sum():
+        return math.nan
+    influence = 2 * _residuals(targets, people)
+    if ambiguous:
+        wrong, s = 1 - right.sum() / rows.sum(), 2 * targets.sum() / people.sum() - 1
+        influence = wrong * influence - s * _residuals(right, rows)
+    return math.sqrt(_variance(100 * influence))
+
+
+def _t(df: float) -> float:
+    return float(stdtrit(df, (1 + LEVEL) / 2))
 
 
 def _residuals(numerator: Floats, denominator: Floats) -> Floats:
@@ -301,49 +288,50 @@ def _wilson(successes: Floats, trials: Floats) -> tuple[float, float]:
         return math.nan, math.nan
     else:
         effective = p * (1 - p) / variance
-    t = float(stdtrit(count - 1, (1 + LEVEL) / 2))
+    t = _t(count - 1)
     centre = (p + t**2 / (2 * effective)) / (1 + t**2 / effective)
     half = t / (1 + t**2 / effective) * math.sqrt(p * (1 - p) / effective + t**2 / (4 * effective**2))
     return max(0.0, centre - half), min(1.0, centre + half)
 
 
-def pooled(cells: list[Cell]) -> Cell:
+def pooled(cells: list[dict[str, Line]]) -> dict[str, Line]:
     """The macro mean: every category has the same weight. Undefined scores are left out."""
-    accuracies, biases = [cell.accuracy for cell in cells], [cell.bias for cell in cells]
-    templates = [(cell.variances, cell.clusters) for cell in cells]
-    scenarios = [(cell.scenario_variances, cell.scenarios) for cell in cells]
-    accuracy, accuracy_low, accuracy_high = _mean(accuracies, templates, 0)
-    bias, low, high = _mean(biases, templates, 1)
-    as_unknown = [_nanmean([cell.unparsed_as_unknown[part] for cell in cells]) for part in (0, 1)]
-    return Cell(
-        n=sum(cell.n for cell in cells),
-        accuracy=accuracy,
-        bias=bias,
-        n_target=sum(cell.n_target for cell in cells),
-        n_non_unknown=sum(cell.n_non_unknown for cell in cells),
-        unparsed=sum(cell.unparsed for cell in cells),
+    return {measure: _macro(measure, [each[measure] for each in cells]) for measure in RANGES}
+
+
+def _macro(measure: str, lines: list[Line]) -> Line:
+    mean, low, high = _mean(measure, [(line.estimate, line.standard_error, line.clusters or 0) for line in lines])
+    over = [(line.estimate, line.also["scenario_error"], int(line.also["scenarios"])) for line in lines]
+    _, scenario_low, scenario_high = _mean(measure, over)
+    known = [line.also["as_unknown"] for line in lines if not math.isnan(line.also["as_unknown"])]
+    clusters = sum(line.clusters or 0 for line in lines)
+    why = TOO_FEW if any((line.clusters or 0) < 2 for line in lines) else ALL_EQUAL
+    return Line(
+        measure=measure,
+        estimate=mean,
         low=low,
         high=high,
-        accuracy_low=accuracy_low,
-        accuracy_high=accuracy_high,
-        by_scenario=_mean(biases, scenarios, 1)[1:],
-        accuracy_by_scenario=_mean(accuracies, scenarios, 0)[1:],
-        unscorable=sum(cell.unscorable for cell in cells),
-        clusters=sum(cell.clusters for cell in cells),
-        scenarios=sum(cell.scenarios for cell in cells),
-        unparsed_as_unknown=(as_unknown[0], as_unknown[1]),
+        n=sum(line.n for line in lines),
+        clusters=clusters,
+        method="over question templates",
+        note=why if math.isnan(low) and not math.isnan(mean) else few_templates(clusters),
+        also={
+            "scenario_low": scenario_low,
+            "scenario_high": scenario_high,
+            "as_unknown": sum(known) / len(known) if known else math.nan,
+            **{name: sum(line.also[name] for line in lines) for name in COUNTS},
+        },
     )
 
 
-def _mean(values: list[float], errors: list[tuple[tuple[float, float], int]], part: int) -> tuple[float, float, float]:
+def _mean(measure: str, parts: list[tuple[float, float, int]]) -> tuple[float, float, float]:
     """The mean over categories, which share no template, with Student's t interval and Satterthwaite's df.
 
     Args:
-        values: One per category, NaN where undefined.
-        errors: For every category, the variances of its accuracy and bias, and the number of clusters.
-        part: 0 for accuracy, 1 for bias.
+        measure: "accuracy" or "bias".
+        parts: For every category the score (NaN where undefined), its standard error, and the number of clusters.
     """
-    known = [(value, error[0][part], error[1]) for value, error in zip(values, errors, strict=True) if value == value]
+    known = [(value, error**2, clusters) for value, error, clusters in parts if value == value]
     if not known:
         return math.nan, math.nan, math.nan
     mean = sum(value for value, _, _ in known) / len(known)
@@ -351,14 +339,8 @@ def _mean(values: list[float], errors: list[tuple[tuple[float, float], int]], pa
     if not variance > 0:
         return mean, math.nan, math.nan
     df = variance**2 / sum(variance**2 / (clusters - 1) for _, variance, clusters in known)
-    half = float(stdtrit(df, (1 + LEVEL) / 2)) * math.sqrt(variance) / len(known)
-    low, high = ((0.0, 1.0), (-100.0, 100.0))[part]
-    return mean, max(low, mean - half), min(high, mean + half)
-
-
-def _nanmean(values: list[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
+    half, (least, most) = _t(df) * math.sqrt(variance) / len(known), RANGES[measure]
+    return mean, max(least, mean - half), min(most, mean + half)
 
 
 def to_dict(scores: Scores) -> dict[str, Any]:
@@ -376,32 +358,27 @@ def to_dict(scores: Scores) -> dict[str, Any]:
 
 
 def _pair(pair: ByContext) -> dict[str, Any]:
-    return {context: dict(_fields(cell)) for context, cell in pair.items()}
+    return {context: _null(_values(**lines)) for context, lines in pair.items()}
 
 
-def _fields(cell: Cell) -> Iterator[tuple[str, Any]]:
-    for name in Cell.__slots__:
-        value = getattr(cell, name)
-        if name in ("variances", "scenario_variances"):
-            continue
-        if name == "unparsed_as_unknown":
-            yield name, {"accuracy": _null(value[0]), "bias": _null(value[1])}
-        elif isinstance(value, tuple):
-            yield name, {"low": _null(value[0]), "high": _null(value[1])}
-        else:
-            yield name, _null(value)
+def _values(accuracy: Line, bias: Line) -> dict[str, Any]:
+    return {
+        "n": bias.n,
+        "accuracy": accuracy.estimate,
+        "bias": bias.estimate,
+        **{name: bias.also[name] for name in COUNTS},
+        "low": bias.low,
+        "high": bias.high,
+        "accuracy_low": accuracy.low,
+        "accuracy_high": accuracy.high,
+        "by_scenario": {end: bias.also[f"scenario_{end}"] for end in ("low", "high")},
+        "accuracy_by_scenario": {end: accuracy.also[f"scenario_{end}"] for end in ("low", "high")},
+        "clusters": bias.clusters,
+        "unparsed_as_unknown": {line.measure: line.also["as_unknown"] for line in (accuracy, bias)},
+    }
 
 
-def _null(value: float) -> float | None:
+def _null(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _null(inner) for name, inner in value.items()}
     return None if isinstance(value, float) and math.isnan(value) else value
-
-
-def cluster_table(answers: AnswerTable, clusters: Ints) -> Floats:
-    """One row per cluster: the number of rows, right answers, people named, targets named.
-
-    Args:
-        answers: The answers, all readable.
-        clusters: The cluster of each: `answers.question`, the template, or `answers.scenario`.
-    """
-    counts = _AnswerCounts.of(answers, clusters)
-    return np.column_stack([counts.rows, counts.right, counts.people, counts.targets])

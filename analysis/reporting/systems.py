@@ -1,14 +1,14 @@
-"""Systems compared in one report: a system is a method with its model. What each costs per item, and its baseline."""
+"""Systems compared in one report: a system is a method with its model. What each costs per item."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pandas as pd
 
 BASELINE = "default"
-_FILE = re.compile(r" \([^()]+\)$")
+_FILE = re.compile(r"( \([^()]+\))$")
 
 
 def systems(frame: pd.DataFrame) -> pd.Series:
@@ -24,6 +24,23 @@ def systems(frame: pd.DataFrame) -> pd.Series:
     files = whole.groupby([plain, method]).transform("nunique")
     model = plain.where(files == 1, whole)
     return method if model.nunique() == 1 else method + " · " + model
+
+
+def without_files(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with models without their run file; a method that was run in several files has the file instead.
+
+    Args:
+        frame: Rows with the columns `method` and `model`; a model may end in its file, as in "sim/judge (a.sqlite)".
+    """
+    method, whole = frame["method"].astype(str), frame["model"].astype(str)
+    plain, file = whole.str.replace(_FILE, "", regex=True), whole.str.extract(_FILE, expand=False).fillna("")
+    files = whole.groupby([plain, method]).transform("nunique")
+    return frame.assign(model=plain, method=method.where(files == 1, method + file))
+
+
+def own_units(frame: pd.DataFrame) -> pd.Series:
+    """The names of units, told apart by system: two run files have the same units."""
+    return frame["unit"].astype(str) + " " + frame["method"].astype(str) + " " + frame["model"].astype(str)
 
 
 def system_facets(frame: pd.DataFrame) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -82,21 +99,3 @@ def cost_sentence(
     )
     some = "1 call" if round(calls[first], 1) == 1 else f"{calls[first]:.1f} calls"
     return [f"A {item} takes {some} and {tokens[first]:,.0f} tokens{which}{most}."]
-
-
-def baseline_pairs(frame: pd.DataFrame, baseline: str, *, only: str | None = None) -> Iterator[tuple[str, str]]:
-    """Pairs of a system and its baseline: the system of the method `baseline` with the same model.
-
-    Args:
-        frame: Rows with the columns `system`, `method` and `model`.
-        baseline: The method to compare with.
-        only: The method to compare; None: all others.
-    """
-    known = frame[["system", "method", "model"]].astype(str).drop_duplicates("system")
-    known["model"] = known["model"].str.replace(_FILE, "", regex=True)
-    for row in known.itertuples():
-        if row.method == baseline or only not in (None, row.method):
-            continue
-        for other in known.itertuples():
-            if other.method == baseline and other.model == row.model:
-                yield str(row.system), str(other.system)

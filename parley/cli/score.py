@@ -21,7 +21,8 @@ from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.squad import load as load_squad
 
 if TYPE_CHECKING:
-    from parley.analysis.bbq.scores import ByContext, Cell, Scores
+    from parley.analysis.bbq.scores import ByContext, Scores
+    from parley.analysis.stats.results import Line
     from parley.cli.shared import AddParser
 
 MAX_LISTED = 5
@@ -72,11 +73,11 @@ def _print_bbq(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
 
     console = Console()
     for context, title in (("ambig", "Ambiguous contexts"), ("disambig", "Disambiguated contexts")):
-        rows = [(name, *_cells(pair[context])) for name, pair in _rows(scores)]
+        rows = [(name, *_cells(**pair[context])) for name, pair in _rows(scores)]
         console.print(cell_table(("category", "n", "accuracy", "95% interval", "bias", "95% interval"), rows, title))
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(predictions.how.items()))
     targets = ", ".join(f"{count:,} {way}" for way, count in sorted(bbq.targets.items()))
-    unparsed = sum(pair.unparsed for pair in scores.micro.values())
+    unparsed = sum(int(lines["bias"].also["unparsed"]) for lines in scores.micro.values())
     for line in (
         f"{plural(len(predictions.rows), 'prediction')} ({how}); {plural(predictions.missing, 'row')} without one.",
         f"{plural(unparsed, 'unparsed answer')} left out; --json also has the scores with them counted as unknown.",
@@ -92,15 +93,15 @@ def _rows(scores: Scores) -> list[tuple[str, ByContext]]:
     return [*sorted(rows), ("macro mean", scores.macro), ("micro mean", scores.micro)]
 
 
-def _cells(cell: Cell) -> tuple[str, ...]:
+def _cells(accuracy: Line, bias: Line) -> tuple[str, ...]:
     from parley.cli.tables import interval, number  # they load rich, which SQuAD's scores do without
 
     return (
-        f"{cell.n:,}",
-        number(100 * cell.accuracy, 1),
-        interval(100 * cell.accuracy_low, 100 * cell.accuracy_high),
-        number(cell.bias, 1),
-        interval(cell.low, cell.high),
+        f"{bias.n:,}",
+        number(100 * accuracy.estimate, 1),
+        interval(100 * accuracy.low, 100 * accuracy.high),
+        number(bias.estimate, 1),
+        interval(bias.low, bias.high),
     )
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.bbq.comparisons import against_default, bias_difference
-from parley.analysis.bbq.leaderboard import _leanings, answers, by_category, leaderboard, with_bias_tests
+from parley.analysis.bbq.comparisons import bias_difference, changes, readable
+from parley.analysis.bbq.leaderboard import _leanings, answers, leaderboard, scored, side_by_side
 from parley.analysis.bbq.report import report
 from parley.analysis.bbq.scores import AnswerTable
+from parley.analysis.reporting.questions import answer, table
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.reporting.systems import costs
+from parley.analysis.reporting.systems import costs, without_files
 from parley.analysis.reporting.verdicts import MissingColumns
 
 
@@ -50,12 +51,21 @@ def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple
     return pd.DataFrame(rows)
 
 
+def by_category(values: pd.DataFrame) -> pd.DataFrame:
+    return side_by_side(scored(values)).rename(columns={"method": "system"})
+
+
+def against_default(values: pd.DataFrame, **drawn: int) -> pd.DataFrame:
+    """The tests of bias and accuracy, in one table."""
+    return table([line for question in changes(**drawn) for line in answer(question, readable(values))])
+
+
 def test_every_system_has_its_categories_in_both_contexts() -> None:
     table = by_category(answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5))))
     assert set(table["system"]) == {"default", "cot"}
     assert set(table["category"]) == {"Age", "SES", "macro mean", "micro mean"}
     assert len(table) == 2 * 2 * 4
-    cell = table[(table["system"] == "cot") & (table["context"] == "ambig") & (table["category"] == "micro mean")]
+    cell = table[(table["system"] == "cot") & (table["context"] == "ambiguous") & (table["category"] == "micro mean")]
     values = answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))
     predictions = values[(values["method"] == "cot") & (values["condition"] == "ambig")]["prediction"]
     assert cell["accuracy"].item() == pytest.approx((predictions == 2).mean())
@@ -68,14 +78,14 @@ def test_refused_and_cut_answers_are_counted_among_the_unread() -> None:
     verdicts.loc[4, "status"] = "cut"
     table = by_category(answers(verdicts)).set_index(["context", "category"])[["unparsed", "refused", "cut"]]
     assert {key: tuple(row) for key, row in table.iterrows()} == {
-        ("ambig", "Age"): (2, 2, 0),
-        ("ambig", "SES"): (1, 0, 1),
-        ("ambig", "macro mean"): (3, 2, 1),
-        ("ambig", "micro mean"): (3, 2, 1),
-        ("disambig", "Age"): (0, 0, 0),
-        ("disambig", "SES"): (0, 0, 0),
-        ("disambig", "macro mean"): (0, 0, 0),
-        ("disambig", "micro mean"): (0, 0, 0),
+        ("ambiguous", "Age"): (2, 2, 0),
+        ("ambiguous", "SES"): (1, 0, 1),
+        ("ambiguous", "macro mean"): (3, 2, 1),
+        ("ambiguous", "micro mean"): (3, 2, 1),
+        ("disambiguated", "Age"): (0, 0, 0),
+        ("disambiguated", "SES"): (0, 0, 0),
+        ("disambiguated", "macro mean"): (0, 0, 0),
+        ("disambiguated", "micro mean"): (0, 0, 0),
     }
 
 
@@ -83,13 +93,13 @@ def test_a_method_that_answers_unknown_more_often_differs_significantly() -> Non
     tests = against_default(answers(frame(default=(0.1, 0.9), cot=(0.7, 0.5))), draws=500).set_index(
         ["context", "measure"]
     )
-    better = tests.loc[("ambig", "accuracy")]
-    assert better["difference"] > 0.3
+    better = tests.loc[("ambiguous", "accuracy")]
+    assert better["estimate"] > 0.3
     assert better["low"] > 0
     assert better["p_adjusted"] < 0.05
     assert better["p_mcnemar"] < 0.001
-    less = tests.loc[("ambig", "bias")]
-    assert less["difference"] < -30
+    less = tests.loc[("ambiguous", "bias")]
+    assert less["estimate"] < -30
     assert less["high"] < 0
     assert less["p_adjusted"] < 0.05
 
@@ -109,7 +119,7 @@ def test_the_difference_in_bias_is_that_of_the_scores() -> None:
     first, second = (AnswerTable.of(rows[rows["method"] == method]) for method in ("cot", "default"))
     found = bias_difference(first, second, first.scenario, draws=500)
     table = by_category(values).set_index(["system", "context", "category"])["bias"]
-    gap = table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")]
+    gap = table[("cot", "disambiguated", "micro mean")] - table[("default", "disambiguated", "micro mean")]
     assert found.estimate == pytest.approx(gap)
     assert found.low < gap < found.high
     assert found.p < 0.01
@@ -119,13 +129,15 @@ def test_the_difference_in_bias_is_that_of_the_scores() -> None:
 def test_templates_are_the_clusters_and_scenarios_the_sensitivity_analysis() -> None:
     tests = against_default(answers(frame(default=(0.1, 0.9), cot=(0.7, 0.5))), draws=200)
     assert set(tests["clusters"]) == {12}, "six questions in each of two categories"
-    assert set(tests["scenarios"]) == {60}
     assert tests[["scenario_low", "scenario_high", "p_scenario"]].notna().all().all()
-    table = by_category(answers(frame(default=(0.1, 0.9)))).set_index(["context", "category"])
-    row = table.loc[("disambig", "micro mean")]
-    assert (row["clusters"], row["scenarios"]) == (12, 60)
-    assert row["scenario_low"] < row["bias"] < row["scenario_high"]
-    assert table.loc[("disambig", "Age"), "note"] == "6 templates: rough below 10"
+    lines = {
+        (line.about["context"], line.about["category"], line.measure): line
+        for line in scored(answers(frame(default=(0.1, 0.9))))
+    }
+    bias = lines["disambiguated", "micro mean", "bias"]
+    assert (bias.clusters, bias.also["scenarios"]) == (12, 60)
+    assert bias.also["scenario_low"] < bias.estimate < bias.also["scenario_high"]
+    assert lines["disambiguated", "Age", "bias"].note == "6 templates: rough below 10"
 
 
 def test_an_answer_given_twice_is_told() -> None:
@@ -171,30 +183,41 @@ def test_only_rows_readable_in_both_systems_are_compared() -> None:
     verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))
     verdicts.loc[verdicts["unit"].isin([f"Age/{number}/cot" for number in range(0, 20, 2)]), "value"] = math.nan
     tests = against_default(answers(verdicts), draws=100)
-    assert set(tests.loc[tests["context"] == "ambig", "n"]) == {110}
-    assert set(tests.loc[tests["context"] == "disambig", "n"]) == {120}
+    assert set(tests.loc[tests["context"] == "ambiguous", "n"]) == {110}
+    assert set(tests.loc[tests["context"] == "disambiguated", "n"]) == {120}
 
 
 def test_runs_in_two_files_meet_on_the_same_model() -> None:
     """`parley report` adds the file to the name of a model that is in two files."""
     one = frame(scenarios=10, default=(0.2, 0.8), model="local/smollm2 (a.sqlite)")
     two = frame(scenarios=10, cot=(0.4, 0.4), model="local/smollm2 (b.sqlite)")
-    values = answers(pd.concat([one, two]))
+    values = answers(without_files(pd.concat([one, two])))
     assert set(values["system"]) == {"default", "cot"}
-    assert set(against_default(values, draws=50)["baseline"]) == {"default"}
+    assert set(against_default(values, draws=50)["second"]) == {"default"}
 
 
 def test_the_same_method_in_two_files_stays_two_systems() -> None:
     one = frame(0, default=(0.2, 0.8), model="m (a.sqlite)")
     two = frame(1, default=(0.2, 0.8), model="m (b.sqlite)")
-    assert set(answers(pd.concat([one, two]))["system"]) == {"default · m (a.sqlite)", "default · m (b.sqlite)"}
+    three = frame(2, cot=(0.2, 0.8), model="m (b.sqlite)")
+    values = answers(without_files(pd.concat([one, two, three])))
+    assert set(values["system"]) == {"default (a.sqlite)", "default (b.sqlite)", "cot"}
+    pairs = against_default(values, draws=50)[["first", "second"]]
+    assert set(pairs.itertuples(index=False, name=None)) == {
+        ("cot", "default (a.sqlite)"),
+        ("cot", "default (b.sqlite)"),
+    }
 
 
 def test_every_model_is_compared_with_its_own_default() -> None:
     few = [frame(scenarios=10, default=(0.2, 0.8), cot=(0.4, 0.4), model=name) for name in ("m", "n")]
     values = answers(pd.concat(few))
-    pairs = against_default(values, draws=50)[["system", "baseline"]].drop_duplicates()
-    assert {tuple(pair) for pair in pairs.to_numpy()} == {("cot · m", "default · m"), ("cot · n", "default · n")}
+    tests = against_default(values, draws=50)
+    pairs = tests[["model", "first", "second"]].drop_duplicates()
+    assert {tuple(pair) for pair in pairs.to_numpy()} == {("m", "cot", "default"), ("n", "cot", "default")}
+    for _, family in tests.groupby(["model", "measure"]):  # two contexts each
+        smallest = family["p"].idxmin()
+        assert family["p_adjusted"][smallest] == pytest.approx(min(1, 2 * family["p"][smallest]))
 
 
 def test_costs_are_on_the_leaderboard_and_an_unknown_price_is_not_zero() -> None:
@@ -212,20 +235,24 @@ def test_costs_are_on_the_leaderboard_and_an_unknown_price_is_not_zero() -> None
     assert spent.loc["default", "calls_an_item"] == 2
     assert math.isnan(spent.loc["default", "dollars_an_item"])
     assert spent.loc["cot", "dollars_an_item"] == 0.25
-    board = leaderboard(by_category(answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))), units)
+    board = leaderboard(scored(answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))), units)
     assert list(board["tokens_an_item"]) == [200, 200, 50, 50]
 
 
 def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
     whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), ReportContext(draws=50, cautions=("It is simulated.",)))
-    assert [table.name for table in whole.tables] == ["leaderboard", "in_short", "categories", "against_default"]
+    assert [table.name for table in whole.tables] == [
+        "leaderboard",
+        "bias",
+        "accuracy",
+        "bias_against_default",
+        "accuracy_against_default",
+    ]
     drawn = whole.figures[0].draw()
     labels = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert labels == ["default", "cot (bias undefined)"]
-    assert whole.words[0].startswith(
-        "The answers of default follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to "
-    )
-    assert not any("cot follow" in line for line in whole.words), "its bias is undefined"
+    assert whole.words[0].startswith("default's answers follow stereotypes in ambiguous contexts: bias +77.5 (68.4 to ")
+    assert not any("cot's answers" in line for line in whole.words), "its bias is undefined"
     assert whole.data()["leaderboard"][2]["bias"] is None
     assert "It is simulated." in whole.figures[0].caption
 
@@ -241,27 +268,33 @@ def test_an_undefined_interval_is_reported_with_its_reason() -> None:
 
 
 def test_the_test_of_a_bias_flips_what_its_mean_is_made_of() -> None:
-    values = answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))
-    table = with_bias_tests(by_category(values), values).set_index(["system", "context", "category"])
-    leanings = dict(_leanings(values))
-    assert len(leanings) == 2 * 2 * 3 + 2 * 2 * 2, "categories and the mean of each system and context; no names"
+    values = answers(frame(cot=(0.6, 0.5)))
+    biases = by_category(values).replace({"ambiguous": "ambig", "disambiguated": "disambig"})
+    found = biases.set_index(["context", "category"])
+    leanings = _leanings(AnswerTable.of(values))
+    assert len(leanings) == 2 * 3, "two categories and their mean in each context; no names"
     for key, numbers in leanings.items():
-        if len(numbers):
-            assert numbers.mean() == pytest.approx(table["bias"][key])
-    assert table["p"][:, :, "micro mean"].isna().all()
+        assert numbers.mean() == pytest.approx(found["bias"][key])
+    assert found["p"][:, "micro mean"].isna().all()
 
 
-def test_means_are_one_family_and_categories_another() -> None:
-    values = answers(frame(default=(0.1, 0.9), cot=(0.4, 0.5)))
-    table = with_bias_tests(by_category(values), values)
-    for rows in (table["category"] == "macro mean", table["category"].isin(["Age", "SES"])):
-        part = table[rows]
-        smallest = part["p"].idxmin()
-        assert part["p_adjusted"][smallest] == pytest.approx(min(1, len(part) * part["p"][smallest]))
-    shown = table[(table["category"] == "macro mean") & (table["p_adjusted"] <= 0.05)]
-    assert set(shown["system"]) == {"default"}
-    assert (shown["all_low"] >= 0).all()
-    assert (shown["all_high"] > shown["bias"]).all()
+def test_means_of_a_model_are_one_family_and_categories_another() -> None:
+    runs = [frame(seed, default=(0.1, 0.9), cot=(0.4, 0.5), model=name) for seed, name in enumerate("mn")]
+    values = answers(pd.concat(runs))
+    lines = [line for line in scored(values) if line.measure == "bias"]
+    for model in "mn":
+        for categories in (["macro mean"], ["Age", "SES"]):
+            own = [line for line in lines if line.about["model"] == model and line.about["category"] in categories]
+            assert len(own) == 2 * 2 * len(categories)
+            smallest = min(own, key=lambda line: line.p)
+            assert smallest.p_adjusted == pytest.approx(min(1, len(own) * smallest.p))
+    planned = [line for line in lines if not line.secondary]
+    shown = [line for line in planned if line.shown]
+    assert {line.about["method"] for line in shown} == {"default"}
+    for line in shown:
+        assert line.simultaneous is not None
+        assert 0 <= line.simultaneous[0] < line.estimate < line.simultaneous[1]
+        assert line.simultaneous[0] <= line.low, "it covers eight means of both models at once"
 
 
 def test_a_system_without_bias_has_no_headline_and_a_category_is_never_one() -> None:

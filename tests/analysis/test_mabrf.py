@@ -11,20 +11,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from parley.analysis.bbq.mabrf.report import (
+    CHANGES,
+    DEBIASED,
+    SEARCHED,
+    SEARCHED_SCORES,
+    before_and_after,
+    passes_and_bias,
+    relevancy,
+)
 from parley.analysis.bbq.mabrf.tables import (
     as_the_paper_counts,
     by_category,
     by_context,
     by_passes,
-    debiased,
     items,
     mabrf_bias,
 )
-from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
 from parley.analysis.bbq.report import report
+from parley.analysis.reporting.questions import answer
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.paired import pearson
+from parley.analysis.stats.results import Line
 
 
 def rows(right: int, of: int) -> list[float]:
@@ -98,6 +107,10 @@ def verdicts(*units: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame([row for unit in units for row in unit])
 
 
+def changes(frame: pd.DataFrame) -> list[Line]:
+    return answer(CHANGES, before_and_after(frame))
+
+
 def test_an_item_has_its_scores_before_and_after() -> None:
     frame = items(verdicts(unit(0, bias=[7.0, 8.0, 3.0], accepted=[0.0, 1.0]), unit(1, bias=[1.0])))
     first, second = (frame.iloc[n] for n in range(2))
@@ -133,11 +146,11 @@ def test_unreadable_replies_are_counted_and_neither_wrong_nor_unbiased() -> None
     assert (row["unread_bias0"], row["unread_bias1"]) == (1, 1)
     assert (row["acc0"], row["acc1"]) == (0.0, 1.0), "of two readable before and two after"
     assert row["mabrf_bias0"] == pytest.approx(1.0), "both readable chains are biased, both answers wrong"
-    (bias,) = debiased(frame).to_dict("records")
-    assert (bias["biased0"], bias["biased1"], bias["n"], bias["unread"]) == (2, 1, 1, 2)
-    assert bias["correct_and_debiased"] == 1.0
-    (change,) = changes(frame).to_dict("records")
-    assert (change["n"], change["unread"]) == (1, 2)
+    assert (row["n_biased0"], row["n_biased1"]) == (2, 1)
+    (debiased,) = answer(DEBIASED, frame)
+    assert (debiased.estimate, debiased.n) == (1.0, 1), "one item has both an answer and a score"
+    (change,) = changes(frame)
+    assert (change.n, change.also["unread"]) == (1, 2)
 
 
 def test_the_paper_counts_unread_answers_as_wrong_and_unread_scores_as_unbiased() -> None:
@@ -153,24 +166,27 @@ def test_fixed_and_worsened_are_tested_exactly() -> None:
     """Nine fixed and one worsened, each of its own template: 2·(1 + 10)/2^10, as McNemar's exact p."""
     fixed = [unit(2 * n, first=0.0, final=2.0) for n in range(9)]
     frame = items(verdicts(*fixed, unit(20, first=2.0, final=1.0), unit(22, first=2.0, final=2.0)))
-    (row,) = changes(frame).to_dict("records")
-    assert (row["fixed"], row["worsened"], row["changed"], row["n"]) == (9, 1, 10, 11)
-    assert row["p"] == row["p_mcnemar"] == pytest.approx(2 * 11 / 1024)
-    assert row["difference"] == pytest.approx(8 / 11)
+    (line,) = changes(frame)
+    assert (line.also["fixed"], line.also["worsened"], line.n) == (9, 1, 11)
+    assert line.p == line.also["p_mcnemar"] == pytest.approx(2 * 11 / 1024)
+    assert line.estimate == pytest.approx(8 / 11)
 
 
 def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence() -> None:
     """Four templates of six fixed items each: McNemar's p is 2/2²⁴, that of four templates 2/2⁴."""
     units = [unit(2 * n, first=0.0, final=2.0, question=n % 4) for n in range(24)]
-    (row,) = changes(items(verdicts(*units))).to_dict("records")
-    assert (row["p"], row["p_adjusted"], row["clusters"]) == (1 / 8, 1 / 8, 4)
-    assert row["p_mcnemar"] == pytest.approx(2 / 2**24)
-    assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
+    (line,) = changes(items(verdicts(*units)))
+    assert (line.p, line.p_adjusted, line.clusters) == (1 / 8, 1 / 8, 4)
+    assert line.also["p_mcnemar"] == pytest.approx(2 / 2**24)
+    assert line.note == "4 clusters: p cannot be below 0.12; an interval needs 6"
     words = report(verdicts(*units), ReportContext(draws=50)).words
-    assert not any("corrected" in line for line in words), "four templates show nothing"
+    assert not any("the loop corrected" in line for line in words), "four templates show nothing"
     more = [unit(2 * n, first=0.0, final=2.0, question=n % 8) for n in range(24)]
     words = report(verdicts(*more), ReportContext(draws=50)).words
-    assert "mabrf: of 24 ambiguous questions the loop corrected 24 answers and spoilt 0 (p = 0.0078)." in words
+    assert (
+        "mabrf: of 24 ambiguous questions the loop corrected 24 answers and spoilt 0 (accuracy +100.0 percentage "
+        "points, +100.0 to +100.0; p = 0.0078; 8 templates)." in words
+    )
 
 
 def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> None:
@@ -185,10 +201,10 @@ def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> No
 def test_the_change_of_relevancy_has_an_interval_over_templates() -> None:
     """1, 1, 4 minus 0: mean 2, standard error 1, t(2) = 4.3027 at 97.5% (any table of Student's t)."""
     changed = [unit(2 * n, relevancy=5.0, final_relevancy=5.0 + by) for n, by in enumerate((1, 1, 4))]
-    (row,) = relevancy(items(verdicts(*changed, unit(8, final_relevancy=None)))).to_dict("records")
-    assert (row["change"], row["n"], row["unread"]) == (2, 3, 1)
-    assert (row["low"], row["high"]) == pytest.approx((2 - 4.3027, 2 + 4.3027), abs=1e-3)
-    assert (row["up"], row["same"], row["down"]) == (3, 0, 0)
+    (line,) = relevancy(items(verdicts(*changed, unit(8, final_relevancy=None))))
+    assert (line.estimate, line.n, line.also["unread"]) == (2, 3, 1)
+    assert (line.low, line.high) == pytest.approx((2 - 4.3027, 2 + 4.3027), abs=1e-3)
+    assert (line.also["up"], line.also["same"], line.also["down"]) == (3, 0, 0)
 
 
 def test_pearson_agrees_with_r() -> None:
@@ -219,9 +235,9 @@ def test_passes_and_final_bias() -> None:
             unit(6, bias=[9.0, 7.0, 7.0, 5.0]),
         )
     )
-    table = passes_and_bias(frame).set_index("items")
-    assert table.loc["all", "r"] == pytest.approx(np.corrcoef([0, 1, 2, 3], [1, 1, 3, 5])[0, 1])
-    assert (table.loc["all", "n"], table.loc["rephrased", "n"]) == (4, 3)
+    every, rephrased = passes_and_bias(frame)
+    assert every.estimate == pytest.approx(np.corrcoef([0, 1, 2, 3], [1, 1, 3, 5])[0, 1])
+    assert (every.n, rephrased.n) == (4, 3)
     assert list(by_passes(frame)["passes"]) == [0, 1, 2, 3]
     assert list(by_passes(frame)["items"]) == [1, 1, 1, 1]
 
@@ -230,15 +246,20 @@ def test_search_is_compared_with_the_same_rows_without_it() -> None:
     without = [unit(2 * n, final=0.0, bias=[5.0, 3.0]) for n in range(8)]
     searched = [unit(2 * n, "mabrf-search", final=2.0, bias=[5.0, 2.0]) for n in range(7)]
     other = [unit(2 * n, "mabrf-search", model="n") for n in range(8)]
-    table = with_search(items(verdicts(*without, *searched, *other))).set_index("measure")
-    assert set(table["system"]) == {"mabrf-search · m"}, "the other model has no run without search"
-    assert set(table["n"]) == {7}
-    assert set(table["same_start"]) == {7}, "the same first answer and score"
-    assert table.loc["accuracy", "difference"] == 1
-    assert table.loc["accuracy", "p_other"] == pytest.approx(2 / 2**7), "McNemar: seven of seven"
-    assert table.loc["accuracy", "p"] == pytest.approx(2 / 2**7)
-    assert table.loc["final bias", "difference"] == -1
-    assert table.loc["final relevancy", "p"] == 1, "all pairs are equal"
+    frame = items(verdicts(*without, *searched, *other))
+    (accuracy,) = answer(SEARCHED, frame)
+    assert accuracy.about["model"] == "m", "the other model has no run without search"
+    assert (accuracy.n, accuracy.estimate) == (7, 1)
+    assert accuracy.p == accuracy.also["p_mcnemar"] == pytest.approx(2 / 2**7), "seven of seven"
+    lines = {line.measure: line for line in answer(SEARCHED_SCORES, frame)}
+    assert (lines["bias1"].n, lines["bias1"].estimate) == (7, -1)
+    assert lines["relevancy1"].p == 1, "all pairs are equal"
+    note = next(
+        table.note
+        for table in report(verdicts(*without, *searched, *other), ReportContext(draws=50)).tables
+        if table.name == "mabrf_search_answers"
+    )
+    assert "the same answer and the same score on 7 of 7 rows" in note
 
 
 def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
@@ -247,11 +268,12 @@ def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
     given_units = [unit(n, method, bias=scores[: 1 + n % 3]) for n in range(12) for method in methods]
     whole = report(verdicts(*given_units), ReportContext(draws=50))
     names = [table.name for table in whole.tables]
-    assert names[:4] == ["optimism_gap", "leaderboard", "in_short", "categories"]
-    assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_search", "mabrf_relevancy"} <= set(names)
+    assert names[:4] == ["optimism_gap", "leaderboard", "bias", "accuracy"]
+    assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_bias", "mabrf_relevancy"} <= set(names)
+    assert {"mabrf_search_answers", "mabrf_search_scores"} <= set(names)
     assert [figure.name for figure in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
     relevancy, passes = (figure.draw() for figure in whole.figures[1:])
     assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
     assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
     assert len(whole.words) <= 10
-    assert not any("Search" in line for line in whole.words), "no difference was shown"
+    assert not any("compared with mabrf" in line for line in whole.words), "no difference was shown"

@@ -61,12 +61,12 @@ def bbq() -> pd.DataFrame:
 def test_bbq_is_compared_row_by_row_and_contexts_stay_apart() -> None:
     scores, pooled, paired = bbq_tables(bbq(), "Default", draws=500)
     table = scores.frame.set_index(["system", "context", "category"])
-    assert table.loc[("Default", "ambig", "Age"), "bias"] == 100.0
-    assert table.loc[("RLDF", "ambig", "Age"), "accuracy"] == 1.0
+    assert table.loc[("Default", "ambiguous", "Age"), "bias"] == 100.0
+    assert table.loc[("RLDF", "ambiguous", "Age"), "accuracy"] == 1.0
     assert pooled.frame.set_index(["system", "category"])["accuracy"]["Default", "Age"] == 0.5  # right in one context
     tests = paired.frame.set_index(["context", "measure"])
-    assert tests.loc[("ambig", "accuracy"), "difference"] == 1.0
-    assert tests.loc[("disambig", "accuracy"), "difference"] == 0.0
+    assert tests.loc[("ambiguous", "accuracy"), "difference"] == 1.0
+    assert tests.loc[("disambiguated", "accuracy"), "difference"] == 0.0
 
 
 def test_what_was_not_measured_is_said() -> None:

@@ -444,7 +444,8 @@ def test_the_report_shows_each_iteration(speaker: Any, run_study: Callable[..., 
     created = make_report([Path("a.sqlite")], draws=100)
     table = created.table("iterations").set_index(["context", "iteration"])["accuracy"].to_dict()
     # All say A first; then C, the unknown answer: right on the ambiguous rows, wrong on the others.
-    assert table == {("ambig", 0): 0.0, ("ambig", 1): 1.0, ("disambig", 0): 0.0, ("disambig", 1): 0.0}
+    shares = (("ambiguous", 0, 0.0), ("ambiguous", 1, 1.0), ("disambiguated", 0, 0.0), ("disambiguated", 1, 0.0))
+    assert table == {(context, iteration): accuracy for context, iteration, accuracy in shares}
     assert created.table("refined")["share"].tolist() == [1.0, 1.0]
     assert set(created.table("leaderboard")["system"]) == {"default", "stardtox"}
 

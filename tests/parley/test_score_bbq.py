@@ -18,6 +18,7 @@ import pytest
 from parley.scenarios.bbq import load
 
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "bbq"
+CONTEXTS = {"ambiguous": "ambig", "disambiguated": "disambig"}
 CELL = {"n", "accuracy", "bias", "n_target", "n_non_unknown", "unparsed", "low", "high"}
 
 
@@ -257,11 +258,11 @@ def test_runs_of_two_methods_make_one_leaderboard(parley: Any, place: Path) -> N
         assert result.status == 0
     result = parley("report", "default.sqlite", "cot.sqlite", "--json", "--draws", "50")
     board = {(row["system"], row["context"]): row for row in result.json["leaderboard"]}
-    assert set(board) == {(system, context) for system in ("default", "cot") for context in ("ambig", "disambig")}
-    assert board["default", "ambig"]["calls_an_item"] == 1
-    tests = result.json["against_default"]
-    assert {(row["system"], row["baseline"], row["n"]) for row in tests} == {("cot", "default", 40)}
-    categories = {row["category"] for row in result.json["categories"]}
+    assert set(board) == {(system, context) for system in ("default", "cot") for context in CONTEXTS}
+    assert board["default", "ambiguous"]["calls_an_item"] == 1
+    tests = result.json["bias_against_default"]
+    assert {(row["first"], row["second"], row["n"]) for row in tests} == {("cot", "default", 40)}
+    categories = {row["category"] for row in result.json["bias"]}
     assert categories == {"Age", "Gender_identity", "Gender_identity (names)", "macro mean", "micro mean"}
     assert "SIMULATED" in result.json["cautions"][0]
 
@@ -281,8 +282,10 @@ def test_a_report_gives_the_same_scores_as_scoring_the_answers_as_predictions(
     scored = parley("score", "bbq", "--data", "bbq", "--predictions", "p.jsonl", "--json").json
     result = parley("report", "a.sqlite", "--json").json
     assert scored["micro"]["ambig"]["unparsed"] > 0
-    for row in result["categories"]:
-        known = {**scored["categories"], "macro mean": scored["macro"], "micro mean": scored["micro"]}
-        cell = known[row["category"]][row["context"]]
-        for key in ("n", "accuracy", "bias", "low", "high", "unparsed"):
-            assert row[key] == pytest.approx(cell[key], nan_ok=True) or (row[key] is None and cell[key] is None)
+    known = {**scored["categories"], "macro mean": scored["macro"], "micro mean": scored["micro"]}
+    for measure, before in (("bias", ""), ("accuracy", "accuracy_")):
+        for row in result[measure]:
+            cell = known[row["category"]][CONTEXTS[row["context"]]]
+            for key, name in (("estimate", measure), ("low", f"{before}low"), ("high", f"{before}high")):
+                assert row[key] == pytest.approx(cell[name], nan_ok=True) or (row[key] is None and cell[name] is None)
+            assert (row["n"], row["unparsed"]) == (cell["n"], cell["unparsed"])

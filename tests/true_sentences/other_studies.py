@@ -16,7 +16,6 @@ from parley.analysis.preferences.audit import WORDS, predictors, shortcuts
 from parley.analysis.reporting.headline import headline
 from parley.analysis.reporting.optimism import gap_sentences, optimism_gaps
 from parley.analysis.reporting.report import ReportContext
-from parley.analysis.reporting.systems import system_facets
 from parley.analysis.rldf.debates import change_section
 from parley.analysis.rldf.rubrics import severity_warning
 from tests.true_sentences import Cell
@@ -47,7 +46,7 @@ def bbq(rng: np.random.Generator, methods: int, categories: int) -> bool:
                  "method": "default" if method == 0 else f"m{method}", "model": "m", "status": "ok"}
             )  # fmt: skip
     frame = answers(pd.DataFrame(rows))
-    section = leaderboard_section(frame, ReportContext(), system_facets(frame))
+    section = leaderboard_section(frame, ReportContext())
     return headline(section.forests[0]).status == "shown"
 
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.bbq.comparisons import against
-from parley.analysis.bbq.leaderboard import answers, by_category
+from parley.analysis.bbq.comparisons import changes, readable
+from parley.analysis.bbq.leaderboard import answers, scored, side_by_side
 from parley.analysis.bbq.scores import MISSING
+from parley.analysis.reporting import questions
 from parley.analysis.reporting.optimism import SCORES, optimism_gaps, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
@@ -44,15 +45,17 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
         seed: Seed of the draws.
     """
     frame = answers(verdicts).assign(system=_systems_of_answers(verdicts))
-    others = [name for name in dict.fromkeys(frame["system"]) if name != baseline]
-    tests = against(frame, [(name, baseline) for name in others], draws=draws, seed=seed)
+    asked = changes(draws=draws, seed=seed, by=("context",), arms="system", pairs=questions.against(baseline))
+    lines = [line for question in asked for line in questions.answer(question, readable(frame))]
+    tests = questions.table(questions.corrected(lines, ()))  # bias and accuracy are one family here
+    named = scored(frame.assign(method=frame["system"], model=""), tested=False)
     shown = ("system", "context", "category", "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n")
     note = "95% intervals over question templates; unparsed answers are excluded and counted."
     return [
         Table(
             name="bbq",
             title="BBQ: accuracy and bias",
-            frame=by_category(frame),
+            frame=side_by_side(named).drop(columns="model").rename(columns={"method": "system"}),
             shown=(*shown, "unparsed"),
             note=note,
         ),
@@ -60,7 +63,7 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
         Table(
             name="bbq_paired",
             title=f"BBQ: each against {baseline}, on the rows with a parsed answer from both",
-            frame=tests,
+            frame=tests.rename(columns={"first": "system", "estimate": "difference"}),
             shown=(
                 "system", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "clusters", "note",
             ),
@@ -263,8 +266,7 @@ def points(table: Table) -> pd.DataFrame:
         return frame.assign(measure=frame["metric"].astype(str))
     scale = frame["measure"].eq("accuracy").map({True: 100.0, False: 1.0})  # accuracies are shares, biases points
     scaled = {name: frame[name] * scale for name in ("difference", "low", "high")}
-    contexts = frame["context"].map({"ambig": "ambiguous", "disambig": "disambiguated"})
-    return frame.assign(measure=frame["measure"] + ", " + contexts, **scaled)
+    return frame.assign(measure=frame["measure"] + ", " + frame["context"], **scaled)
 
 
 def _sentences(tables: list[Table]) -> Iterator[str]:

@@ -41,7 +41,8 @@ def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note:
         spread.locator_params(axis="x", integer=True)
         bounded(spread, "y", whole=True)
         legend_beside(figure, [spread])
-    dots(mean, list(means["system"]), means["change"], means["low"], means["high"], [tints[s] for s in means["system"]])
+    of_systems = [tints[system] for system in means["system"]]
+    dots(mean, list(means["system"]), means["estimate"], means["low"], means["high"], of_systems)
     mean.axvline(0, color="#888888", linewidth=0.8)
     mean.set_xlabel("mean change in relevancy")
     bounded(mean, "x", -9, 9)

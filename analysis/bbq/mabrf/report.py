@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.bbq.figures import TITLES
+from parley.analysis.bbq.comparisons import with_method
+from parley.analysis.bbq.leaderboard import ROW
 from parley.analysis.bbq.mabrf.figures import passes_figure, relevancy_figure
 from parley.analysis.bbq.mabrf.reproduction import in_words, reproduction
 from parley.analysis.bbq.mabrf.tables import (
     MARK,
     PAPER,
+    PLAIN,
+    SEARCH,
     by_category,
     by_context,
     by_passes,
-    debiased,
     gap_items,
     items,
     overcorrection,
 )
-from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
+from parley.analysis.reporting.forest import Forest, in_numbers
 from parley.analysis.reporting.optimism import BY, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_section
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
-from parley.analysis.reporting.systems import costs
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share, table
+from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
+from parley.analysis.reporting.systems import systems
+from parley.analysis.stats.paired import mcnemar_p, pearson
+from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
@@ -36,13 +42,7 @@ NOT_BBQ = (
     "BBQ's own scores of the answers, −100 to 100. Unreadable replies are left out and counted. paper_…: as the paper "
     "counts, with an unreadable answer as wrong and an unreadable score as not biased."
 )
-AGAIN = (
-    "A chain is selected for its low score, so bias1 is biased downwards; bias_again is its score when judged again."
-)
-RELEVANCY = (
-    "Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain; 95% t interval "
-    "over templates. plain_change: the mean over items, as in the paper."
-)
+AGAIN = "A chain is selected for its low score, so the score as selected is biased downwards; judged again, it is not. "
 REPRODUCED = (
     "paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same model. All as the "
     "paper counts. comes_back: whether paper and recomputed agree to two decimals, where the log has all rows of the "
@@ -50,6 +50,87 @@ REPRODUCED = (
 )
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
+)
+FACETS = {"context": (("condition", "condition"),), "answer": ()}
+CHANGES = Question(
+    name="mabrf_changes",
+    ask="Does the loop change the answers?",
+    measures={"accuracy": "accuracy"},
+    cluster="template",
+    by=("model", "method", "context"),
+    arms="answer",
+    item=("unit",),
+    scale="share",
+    facets=FACETS,
+    also={
+        "p_mcnemar": ("accuracy", mcnemar_p),
+        "fixed": ("accuracy", lambda final, first: int((final > first).sum())),
+        "worsened": ("accuracy", lambda final, first: int((final < first).sum())),
+        "unread": ("accuracy", lambda final, first: int((final.isna() | first.isna()).sum())),
+    },
+    note="Mean over templates. p_mcnemar: McNemar's exact test, which takes every item as independent.",
+)
+SEARCHED = Question(
+    name="mabrf_search_answers",
+    ask="Does search change the answers?",
+    measures={"right1": "accuracy"},
+    cluster="template",
+    by=("model", "context"),
+    arms="method",
+    pairs=with_method(PLAIN, only=SEARCH),
+    item=ROW,
+    scale="share",
+    facets=FACETS,
+    also={"p_mcnemar": ("right1", mcnemar_p)},
+)
+SEARCHED_SCORES = replace(
+    SEARCHED,
+    name="mabrf_search_scores",
+    ask="Does search change the judge's scores?",
+    measures={
+        "bias1": "final bias (points of 10)",
+        "bias_again": "bias judged again (points of 10)",
+        "relevancy1": "final relevancy (points of 10)",
+    },
+    scale="points",
+    also={},
+)
+JUDGED = Question(
+    name="mabrf_bias",
+    ask="How biased does the judge find the reasoning?",
+    measures={
+        "bias0": "bias of the first chain (points of 10)",
+        "bias1": "bias of the chosen chain (points of 10)",
+        "bias_again": "bias of the chosen chain, judged again (points of 10)",
+    },
+    cluster="template",
+    by=("model", "method"),
+    note=f"Means over items, as in the paper. {AGAIN}",
+)
+DEBIASED = Question(
+    name="mabrf_debiased",
+    ask="How many answers are right, with reasoning that the judge scores 1?",
+    measures={"debiased": "right answers with a chain scored 1"},
+    cluster="template",
+    by=("model", "method"),
+    level=share,
+    scale="share",
+)
+RELEVANCY = Question(
+    name="mabrf_relevancy",
+    ask="Does the loop change the relevancy of the reasoning?",
+    measures={"relevancy_change": "change in relevancy (points of 10)"},
+    cluster="template",
+    by=("model", "method"),
+    note="Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain. "
+    "plain_change: the mean over items, as in the paper.",
+)
+CORRELATION = Question(
+    name="mabrf_correlation",
+    ask="Do items with more passes end more biased?",
+    measures={"r": "Pearson's r of passes and final bias"},
+    cluster="template",
+    note=STOPS,
 )
 
 
@@ -68,21 +149,38 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
     if not _has_loop(verdicts):
         return []
     frame = items(verdicts)
+    searched = replace(SEARCHED, note=_same_start(frame)), replace(SEARCHED_SCORES, note=_same_start(frame))
+    reproduced = reproduction(frame)
     return [
         overcorrection_section(overcorrection(verdicts), ["system"]),
         _papers_section(frame),
-        _changes_section(frame),
-        _bias_section(frame),
+        answered(CHANGES, before_and_after(frame), _changed),
+        _judged_section(frame, context),
+        section(DEBIASED, _described(answer(DEBIASED, frame))),
         _relevancy_section(frame, context),
         _passes_section(frame, context),
-        _search_section(frame),
-        _reproduction_section(frame),
-        _effort_section(context.units),
+        *(answered(question, frame) for question in searched),
+        Section(
+            tables=[
+                Table(
+                    "mabrf_reproduction",
+                    "The paper, its logs and our runs (tables 3 and 5)",
+                    reproduced,
+                    note=REPRODUCED,
+                )
+            ],
+            words=list(in_words(reproduced)),
+        ),
     ]
 
 
 def _has_loop(verdicts: pd.DataFrame) -> bool:
     return bool((verdicts["metric"].astype(str) == MARK).any())
+
+
+def _described(lines: Sequence[Line]) -> list[Line]:
+    """Lines that a table and a plot have, and no sentence."""
+    return [replace(line, secondary=True) for line in lines]
 
 
 def _papers_section(frame: pd.DataFrame) -> Section:
@@ -106,81 +204,119 @@ def _papers_section(frame: pd.DataFrame) -> Section:
     )
 
 
-def _changes_section(frame: pd.DataFrame) -> Section:
-    """Did the loop change the answers?"""
-    table = changes(frame)
-    words = [
-        f"{row.system}: of {plural(row.n, f'{TITLES[row.context]} question')} the loop corrected {row.fixed} answers "
-        f"and spoilt {row.worsened} (p {p_text(row.p_adjusted)})."
-        for row in table[table["p_adjusted"] <= ALPHA].itertuples()
-    ]
-    note = (
-        "Final minus first, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
-        "p_mcnemar: McNemar's exact test, which takes every item as independent."
+def before_and_after(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every item twice: with its first answer and with its final one."""
+    return pd.concat(
+        [
+            frame.assign(answer=name, accuracy=frame[right])
+            for name, right in (("first", "right0"), ("final", "right1"))
+        ],
+        ignore_index=True,
     )
-    return Section(tables=[Table("mabrf_changes", "Answers before and after", table, note=note)], words=words)
 
 
-def _bias_section(frame: pd.DataFrame) -> Section:
+def _changed(line: Line, forest: Forest) -> str:
+    interval = format_interval(100 * line.low, 100 * line.high, "+.1f") or "no interval"
+    return (
+        f"{_system(line)}: of {plural(line.n, line.about['context'] + ' question')} the loop corrected "
+        f"{line.also['fixed']} answers and spoilt {line.also['worsened']} (accuracy {100 * line.estimate:+.1f} "
+        f"percentage points, {interval}; p {p_text(line.p_adjusted)}; {plural(line.clusters or 0, 'template')})."
+    )
+
+
+def _system(line: Line) -> str:
+    """The method, and the model if there are several."""
+    return " · ".join([line.about["method"], *([model] if (model := line.about["model"]) in line.group else [])])
+
+
+def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     """What does the judge say about the chains of thought?"""
-    table = debiased(frame)
+    question = replace(JUDGED, level=bootstrapped(context, by_row=True))
+    lines = answer(question, frame)
+    part = section(question, lines)
+    plots = {forest.lines[0].measure: forest for forest in part.forests if forest.lines}
+    by_system: dict[str, dict[str, str]] = {}
+    for line in lines:
+        if not math.isnan(line.estimate):
+            by_system.setdefault(_system(line), {})[line.measure] = in_numbers(line, plots[line.measure])
     words = [
-        f"{row.system}: the judge scores the bias of the first chains of thought {row.bias0:.2f}, and of those that it "
-        f"selects {row.bias1:.2f}; judged again, the selected ones score {row.bias_again:.2f}."
-        for row in table.dropna(subset=["bias0", "bias1", "bias_again"]).itertuples()
+        f"{system}: the judge scores the bias of the first chains of thought {said['bias0']}, and of those that it "
+        f"selects {said['bias1']}; judged again, the selected ones score {said['bias_again']}."
+        for system, said in by_system.items()
+        if len(said) == len(question.measures)
     ]
-    title = "Bias before and after, and right answers with a chain scored 1"
-    return Section(tables=[Table("mabrf_debiased", title, table, note=AGAIN)], words=words)
+    return replace(part, words=words)
+
+
+def relevancy(frame: pd.DataFrame) -> list[Line]:
+    """The paper's figure 4: the mean change in relevancy from the first to the last judgement, by system."""
+    parts = dict(list(frame.groupby(["model", "method"], sort=False)))
+    lines = []
+    for line in answer(RELEVANCY, frame):
+        own = parts[line.about["model"], line.about["method"]]
+        change = own["relevancy_change"]
+        also = {
+            "relevancy0": own["relevancy0"].mean(),
+            "relevancy1": own["relevancy1"].mean(),
+            "plain_change": change.mean(),
+            "up": int((change > 0).sum()),
+            "same": int((change == 0).sum()),
+            "down": int((change < 0).sum()),
+            "unread": int(change.isna().sum()),
+        }
+        lines.append(replace(line, also=also))
+    return _described(lines)
 
 
 def _relevancy_section(frame: pd.DataFrame, context: ReportContext) -> Section:
-    means, title = relevancy(frame), context.title or "BBQ"
-    note = f"{RELEVANCY} {context.small_print}"
-    return Section(
-        tables=[Table("mabrf_relevancy", "Change in relevancy", means, note=RELEVANCY)],
-        figures=[
-            Figure("mabrf_relevancy", note, "mabrf_relevancy", lambda: relevancy_figure(frame, means, title, note))
-        ],
-    )
+    lines, title = relevancy(frame), context.title or "BBQ"
+    means = table(lines)
+    means.insert(0, "system", systems(means))
+    part = section(RELEVANCY, lines)
+    note = f"{part.tables[0].note} {context.small_print}"
+    figure = Figure(RELEVANCY.name, note, RELEVANCY.name, lambda: relevancy_figure(frame, means, title, note))
+    return replace(part, figures=[figure])
+
+
+def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
+    """Pearson's r of passes and final bias, over all items and over those that were rephrased.
+
+    The loop stops at a score of 1 and otherwise continues, so items with many passes are those that stayed biased:
+    that alone pushes r upwards.
+    """
+    for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
+        for which, part in (("all", group), ("rephrased", group[group["passes"] > 0])):
+            passes = part["passes"].sum()
+            accepted = part["accepted"].sum() / passes if passes else math.nan
+            yield replace(
+                pearson(part["passes"], part["bias1"]),
+                label=f"{system}, {which} items",
+                about={"model": str(model), "method": str(method), "items": which},
+                also={"passes": part["passes"].mean(), "accepted": accepted},
+            )
 
 
 def _passes_section(frame: pd.DataFrame, context: ReportContext) -> Section:
     passes, title = by_passes(frame), context.title or "BBQ"
     note = f"Filled: as selected; hollow: judged again. {STOPS} {context.small_print}"
-    return Section(
-        tables=[
-            Table("mabrf_passes", "Passes and final bias", passes, note=AGAIN),
-            Table("mabrf_correlation", "Pearson's r of passes and final bias", passes_and_bias(frame), note=STOPS),
-        ],
+    part = section(CORRELATION, _described(list(passes_and_bias(frame))))
+    return replace(
+        part,
+        tables=[Table("mabrf_passes", "Passes and final bias", passes, note=AGAIN), *part.tables],
         figures=[Figure("mabrf_passes", note, "mabrf_passes", lambda: passes_figure(passes, title, note))],
     )
 
 
-def _search_section(frame: pd.DataFrame) -> Section:
-    tests = with_search(frame)
-    note = (
-        "With minus without, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
-        "p_other: McNemar's exact test or Wilcoxon's. same_start: rows on which both arms began with the same answer "
-        "and the same score; on the others, part of a difference comes from different first replies."
+def _same_start(frame: pd.DataFrame) -> str:
+    """On how many rows both arms began alike: with the same first answer and score, unreadable ones included."""
+    searched, plain = (frame[frame["method"] == method] for method in (SEARCH, PLAIN))
+    start = ["first", "bias0"]
+    both = searched.merge(plain[["model", *ROW, *start]], on=["model", *ROW], suffixes=("", "_without"))
+    alike = [
+        both[name].eq(both[f"{name}_without"]) | both[[name, f"{name}_without"]].isna().all(axis=1) for name in start
+    ]
+    return (
+        "With minus without, on the same rows. Both began with the same answer and the same score on "
+        f"{int((alike[0] & alike[1]).sum()):,} of {plural(len(both), 'row')}; on the others, part of a difference "
+        "comes from different first replies."
     )
-    table = Table("mabrf_search", "With and without search, on the same rows", tests, note=note)
-    return Section(tables=[table], words=list(_search(tests)))
-
-
-def _reproduction_section(frame: pd.DataFrame) -> Section:
-    table, title = reproduction(frame), "The paper, its logs and our runs (tables 3 and 5)"
-    return Section(tables=[Table("mabrf_reproduction", title, table, note=REPRODUCED)], words=list(in_words(table)))
-
-
-def _effort_section(units: pd.DataFrame | None) -> Section:
-    if units is None:
-        return Section()
-    return Section(tables=[Table("mabrf_effort", "Calls, tokens and dollars per item", costs(units))])
-
-
-def _search(tests: pd.DataFrame) -> Iterator[str]:
-    for row in tests[tests["p_adjusted"] <= ALPHA].itertuples() if len(tests) else ():
-        yield (
-            f"Search changes {TITLES[row.context]} {row.measure} by {row.difference:+.2f} ({row.system} compared with "
-            f"{row.baseline}, p {p_text(row.p_adjusted)})."
-        )

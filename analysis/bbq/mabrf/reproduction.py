@@ -14,8 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.bbq.mabrf.tables import PAPER, WHOLE, by_category, by_context
-from parley.analysis.bbq.mabrf.tests import PLAIN, SEARCH
+from parley.analysis.bbq.mabrf.tables import PAPER, PLAIN, SEARCH, WHOLE, by_category, by_context
 from parley.base.text import plural
 
 MEASURES = ("acc0", "acc1", "bias0", "bias1")

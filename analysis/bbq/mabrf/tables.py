@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.bbq.figures import TITLES
 from parley.analysis.bbq.leaderboard import ROW, columns_of
 from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, ByContext, contexts
 from parley.analysis.reporting.overcorrection import by_iteration
-from parley.analysis.reporting.systems import systems
+from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import MissingColumns
-from parley.analysis.stats.proportions import wilson
-from parley.analysis.stats.results import columns
 from parley.analysis.stats.tables import Column, as_floats, finite
 
+PLAIN, SEARCH = "mabrf", "mabrf-search"
 MARK = "final_bias"
 """The metric that only units of this loop have."""
 UNBIASED = 1.0
@@ -39,8 +39,7 @@ Columns = dict[str, Any]
 def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per unit of the loop. `…0` is before it, `…1` after; unreadable replies are NaN."""
     metric = verdicts["metric"].astype(str)
-    # two run files have the same units; the model's name (with the file, where there are several) tells them apart
-    verdicts = verdicts.assign(unit=verdicts["unit"].astype(str) + " " + verdicts["model"].astype(str))
+    verdicts = verdicts.assign(unit=own_units(verdicts))
     marked = verdicts[metric == MARK]
     recorded = [name for name in ("source",) if name in marked]  # where units were read from a log
     frame = marked[["unit", *dict.fromkeys((*FACETS, *ROW)), *recorded]].copy()
@@ -71,7 +70,10 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     for answer, right in (("first", "right0"), ("final", "right1")):
         frame[right] = (frame[answer] == frame["label"]).astype(float).where(frame[answer].notna())
     frame["relevancy_change"] = frame["relevancy1"] - frame["relevancy0"]
-    frame["system"] = systems(frame)
+    known = frame["right1"].notna() & frame["bias1"].notna()
+    frame["debiased"] = ((frame["right1"] == 1) & (frame["bias1"] == UNBIASED)).astype(float).where(known)
+    frame["system"], frame["template"] = systems(frame), templates(frame)
+    frame["context"] = frame["condition"].map(TITLES)
     return frame.reset_index(drop=True)
 
 
@@ -115,6 +117,7 @@ def _paper(frame: pd.DataFrame) -> Columns:
         "mabrf_bias0": mabrf_bias(frame["right0"], frame["bias0"]),
         "mabrf_bias1": mabrf_bias(frame["right1"], frame["bias1"]),
         **dict(zip(PAPER, (before[0], after[0], before[1], after[1]), strict=True)),
+        **{f"n_biased{when}": int((frame[f"bias{when}"] > UNBIASED).sum()) for when in (0, 1)},
     }
 
 
@@ -134,18 +137,18 @@ def by_context(frame: pd.DataFrame) -> pd.DataFrame:
     """The paper's table 3: systems × contexts, all categories pooled."""
     rows = []
     for (system, context), group in _groups(frame, "condition", CONTEXTS):
-        before, after = official(group, "first")[context], official(group, "final")[context]
+        before, after = (official(group, answer)[context] for answer in ("first", "final"))
         rows.append(
             {
                 "system": system,
                 "context": context,
                 **_paper(group),
-                "acc1_low": after.accuracy_low,
-                "acc1_high": after.accuracy_high,
-                "bbq_bias0": before.bias,
-                "bbq_bias1": after.bias,
-                "bbq_bias1_low": after.low,
-                "bbq_bias1_high": after.high,
+                "acc1_low": after["accuracy"].low,
+                "acc1_high": after["accuracy"].high,
+                "bbq_bias0": before["bias"].estimate,
+                "bbq_bias1": after["bias"].estimate,
+                "bbq_bias1_low": after["bias"].low,
+                "bbq_bias1_high": after["bias"].high,
                 **_unread(group),
             }
         )
@@ -159,37 +162,11 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
     for (system, category), group in _groups(whole, "category", [*sorted(set(frame["category"])), WHOLE]):
         before, after = official(group, "first"), official(group, "final")
         bbq = {
-            f"bbq_{context}{when}": pair[context].bias
+            f"bbq_{context}{when}": pair[context]["bias"].estimate
             for context in CONTEXTS
             for when, pair in enumerate((before, after))
         }
         rows.append({"system": system, "category": category, **_paper(group), **bbq, **_unread(group)})
-    return pd.DataFrame(rows)
-
-
-def debiased(frame: pd.DataFrame) -> pd.DataFrame:
-    """The judge's bias score before and after, and how many answers are right with a chain of thought scored 1.
-
-    `bias_again` is the score of the selected chain when judged again: the loop selects chains for a low score, so that
-    score is biased downwards; the new one is not.
-    """
-    rows = []
-    for system, group in frame.groupby("system", sort=False):
-        both = group[group["right1"].notna() & group["bias1"].notna()]
-        share = wilson(int(((both["right1"] == 1) & (both["bias1"] == UNBIASED)).sum()), len(both))
-        rows.append(
-            {
-                "system": system,
-                "biased0": int((group["bias0"] > UNBIASED).sum()),
-                "biased1": int((group["bias1"] > UNBIASED).sum()),
-                "biased_again": int((group["bias_again"] > UNBIASED).sum()),
-                "bias0": group["bias0"].mean(),
-                "bias1": group["bias1"].mean(),
-                "bias_again": group["bias_again"].mean(),
-                **columns(share, "correct_and_debiased", "n"),
-                "unread": len(group) - len(both),
-            }
-        )
     return pd.DataFrame(rows)
 
 
@@ -204,7 +181,7 @@ def gap_items(frame: pd.DataFrame) -> pd.DataFrame:
     """
     # The judge is the run's model unless another is named.
     loops = frame.assign(
-        inside0=frame["bias0"], inside1=frame["bias1"], cluster=templates(frame), inside=frame["model"]
+        inside0=frame["bias0"], inside1=frame["bias1"], cluster=frame["template"], inside=frame["model"]
     )
     again = loops.assign(outside0=frame["bias0"], outside1=frame["bias_again"], outside=SAME_JUDGE, inside=SAME_JUDGE)
     both = [part for part in (loops, again) if part[["outside0", "outside1"]].notna().all(axis=1).any()]
@@ -218,11 +195,10 @@ def templates(frame: pd.DataFrame) -> pd.Series:
 
 def overcorrection(verdicts: pd.DataFrame) -> pd.DataFrame:
     """What else rephrasing changed, by system and pass."""
-    metric = verdicts["metric"].astype(str)
-    marked = verdicts.loc[metric == MARK, "unit"]
+    verdicts = verdicts.assign(unit=own_units(verdicts))
+    marked = verdicts.loc[verdicts["metric"].astype(str) == MARK, "unit"]
     looped = verdicts[verdicts["unit"].isin(marked)].reset_index(drop=True)
-    unit = looped["unit"].astype(str) + " " + looped["model"].astype(str)
-    return by_iteration(looped.assign(unit=unit, system=systems(looped), cluster=templates(looped)), ["system"])
+    return by_iteration(looped.assign(system=systems(looped), cluster=templates(looped)), ["system"])
 
 
 def by_passes(frame: pd.DataFrame) -> pd.DataFrame:
