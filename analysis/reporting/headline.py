@@ -98,7 +98,8 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
 
 def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:
     numbers = in_numbers(line, forest, simultaneous=tests > 1)
-    corrected = f" corrected for {tests} tests" if tests > 1 else ""
+    family = line.tests or tests  # where families are by model, it is smaller than all that were tested
+    corrected = f" corrected for {family} tests" if family > 1 else ""
     largest = f"; {shown} are significant, and this is the largest" if shown > 1 else ""
     return f"{_place(line)} {numbers}, p {p_text(line.p_adjusted)}{corrected}{largest}."
 

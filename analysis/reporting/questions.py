@@ -239,8 +239,9 @@ def corrected(lines: Sequence[Line], family: Sequence[str] = ("model",)) -> list
         families.setdefault((line.secondary, *(line.about.get(name) for name in family)), []).append(place)
     found = list(lines)
     for places in families.values():
+        tests = sum(not math.isnan(lines[place].p) for place in places)
         for place, p in zip(places, holm([lines[place].p for place in places]), strict=True):
-            found[place] = replace(lines[place], p_adjusted=p)
+            found[place] = replace(lines[place], p_adjusted=p, tests=None if math.isnan(p) else tests)
     return found
 
 

@@ -32,6 +32,7 @@ class Line:
         p: The p-value, two-sided where the test has sides.
         p_adjusted: The p-value corrected in the line's family. Where a plot has a reference value, a line without one
             is never the headline.
+        tests: How many tests are in that family; None where it is not known.
         n: Number of observations.
         clusters: Number of clusters; None where observations are taken as independent.
         level: Confidence level of the interval.
@@ -59,6 +60,7 @@ class Line:
     high: float = math.nan
     p: float = math.nan
     p_adjusted: float = math.nan
+    tests: int | None = None
     n: int = 0
     clusters: int | None = None
     level: float = LEVEL
