@@ -38,19 +38,6 @@ def mcnemar_p(first: Column, second: Column) -> float:
     return float(stats.binomtest(only_first, discordant).pvalue) if discordant else math.nan
 
 
-def wilcoxon_p(first: Column, second: Column, clusters: Column) -> float:
-    """The p-value of Wilcoxon's signed-rank test, for ordinal scores; NaN where no cluster has a difference.
-
-    Args:
-        first: The first system's values.
-        second: The second system's values on the same items.
-        clusters: The cluster of each pair. Clusters are taken as independent.
-    """
-    gaps, _ = _differences(first, second, clusters)
-    nonzero = gaps[gaps != 0]
-    return float(stats.wilcoxon(nonzero).pvalue) if len(nonzero) else math.nan
-
-
 def paired_permutation(first: Column, second: Column, clusters: Column) -> Line:
     """The sign-flip test of the mean difference, first minus second, with the interval that agrees with it.
 
