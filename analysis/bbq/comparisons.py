@@ -85,7 +85,7 @@ BIAS_CHANGE = replace(
     contrast=bias_change,
     scale="points",
     also={},
-    note=f"p: swaps of the two within templates. {SENSITIVITY}.",
+    note=f"{SENSITIVITY}.",
 )
 
 
@@ -140,7 +140,7 @@ def bias_difference(
     counts, others = (cluster_table(answers, clusters) for answers in (first, second))
     gap = float(bias_of(counts.sum(axis=0), ambiguous) - bias_of(others.sum(axis=0), ambiguous))
     unknown = Line(
-        method="swaps within clusters",
+        method="bootstrap over clusters, p by swaps of the two within clusters",
         estimate=gap,
         measure="difference in bias",
         n=len(first),

@@ -93,19 +93,20 @@ def leaderboard_section(frame: pd.DataFrame, context: ReportContext) -> Section:
             )
         ],
         # With several systems the plots have their means only: with every category they would have hundreds of lines.
-        forests=[
-            replace(each, name=each.table, lines=tuple(line for line in each.lines if _plotted(line, several)))
-            for each in forests
-        ],
+        forests=[replace(each, name=each.table, lines=_plotted(each.lines, several)) for each in forests],
         warnings=list(_unread(board)),
         words=[*_biases(lines), *_accuracies(lines)],
         costs=cost_sentence(context.units, "question"),
     )
 
 
-def _plotted(line: Line, several: bool) -> bool:
-    category = str(line.about["category"])
-    return category == MACRO if several else category != MICRO
+def _plotted(lines: Sequence[Line], several: bool) -> tuple[Line, ...]:
+    """The lines of a plot, those of one heading together."""
+    groups = list(dict.fromkeys(line.group for line in lines))
+    shown = [
+        line for line in lines if (line.about["category"] == MACRO if several else line.about["category"] != MICRO)
+    ]
+    return tuple(sorted(shown, key=lambda line: groups.index(line.group)))
 
 
 def _unread(board: pd.DataFrame) -> Iterator[str]:

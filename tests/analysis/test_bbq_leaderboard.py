@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -295,6 +296,15 @@ def test_means_of_a_model_are_one_family_and_categories_another() -> None:
         assert line.simultaneous is not None
         assert 0 <= line.simultaneous[0] < line.estimate < line.simultaneous[1]
         assert line.simultaneous[0] <= line.low, "it covers eight means of both models at once"
+
+
+def test_a_plot_has_every_heading_once() -> None:
+    runs = [frame(scenarios=20, default=(0.2, 0.8), cot=(0.4, 0.4), model=name) for name in ("m", "n")]
+    bias = report(pd.concat(runs), ReportContext(draws=50)).forests[0]
+    assert [group for group, _ in groupby(line.group for line in bias.lines)] == [
+        f"{model} · context: {context}" for model in ("m", "n") for context in ("ambiguous", "disambiguated")
+    ]
+    assert [line.label for line in bias.lines] == ["default", "cot"] * 4
 
 
 def test_a_system_without_bias_has_no_headline_and_a_category_is_never_one() -> None:

@@ -44,9 +44,9 @@ NOT_BBQ = (
 )
 AGAIN = "A chain is selected for its low score, so the score as selected is biased downwards; judged again, it is not. "
 REPRODUCED = (
-    "paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same model. All as the "
-    "paper counts. comes_back: whether paper and recomputed agree to two decimals, where the log has all rows of the "
-    "cell (rows_recomputed)."
+    "Tables 3 and 5. paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same "
+    "model. All as the paper counts. comes_back: whether paper and recomputed agree to two decimals, where the log has "
+    "all rows of the cell (rows_recomputed)."
 )
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
@@ -73,7 +73,7 @@ CHANGES = Question(
 SEARCHED = Question(
     name="mabrf_search_answers",
     ask="Does search change the answers?",
-    measures={"right1": "accuracy"},
+    measures={"accuracy": "accuracy"},
     cluster="template",
     by=("model", "context"),
     arms="method",
@@ -81,7 +81,7 @@ SEARCHED = Question(
     item=ROW,
     scale="share",
     facets=FACETS,
-    also={"p_mcnemar": ("right1", mcnemar_p)},
+    also={"p_mcnemar": ("accuracy", mcnemar_p)},
 )
 SEARCHED_SCORES = replace(
     SEARCHED,
@@ -149,7 +149,7 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
     if not _has_loop(verdicts):
         return []
     frame = items(verdicts)
-    searched = replace(SEARCHED, note=_same_start(frame)), replace(SEARCHED_SCORES, note=_same_start(frame))
+    searched = (replace(question, note=_same_start(frame)) for question in (SEARCHED, SEARCHED_SCORES))
     reproduced = reproduction(frame)
     return [
         overcorrection_section(overcorrection(verdicts), ["system"]),
@@ -161,14 +161,7 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         _passes_section(frame, context),
         *(answered(question, frame) for question in searched),
         Section(
-            tables=[
-                Table(
-                    "mabrf_reproduction",
-                    "The paper, its logs and our runs (tables 3 and 5)",
-                    reproduced,
-                    note=REPRODUCED,
-                )
-            ],
+            tables=[Table("mabrf_reproduction", "The paper, its logs and our runs", reproduced, note=REPRODUCED)],
             words=list(in_words(reproduced)),
         ),
     ]
@@ -251,21 +244,15 @@ def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
 def relevancy(frame: pd.DataFrame) -> list[Line]:
     """The paper's figure 4: the mean change in relevancy from the first to the last judgement, by system."""
     parts = dict(list(frame.groupby(["model", "method"], sort=False)))
-    lines = []
-    for line in answer(RELEVANCY, frame):
-        own = parts[line.about["model"], line.about["method"]]
-        change = own["relevancy_change"]
-        also = {
-            "relevancy0": own["relevancy0"].mean(),
-            "relevancy1": own["relevancy1"].mean(),
-            "plain_change": change.mean(),
-            "up": int((change > 0).sum()),
-            "same": int((change == 0).sum()),
-            "down": int((change < 0).sum()),
-            "unread": int(change.isna().sum()),
-        }
-        lines.append(replace(line, also=also))
-    return _described(lines)
+
+    def beside(rows: pd.DataFrame) -> dict[str, float]:
+        change = rows["relevancy_change"]
+        means = {name: rows[name].mean() for name in ("relevancy0", "relevancy1")} | {"plain_change": change.mean()}
+        moved = {"up": change > 0, "same": change == 0, "down": change < 0, "unread": change.isna()}
+        return means | {name: int(rows.sum()) for name, rows in moved.items()}
+
+    lines = _described(answer(RELEVANCY, frame))
+    return [replace(line, also=beside(parts[line.about["model"], line.about["method"]])) for line in lines]
 
 
 def _relevancy_section(frame: pd.DataFrame, context: ReportContext) -> Section:

@@ -73,7 +73,7 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     known = frame["right1"].notna() & frame["bias1"].notna()
     frame["debiased"] = ((frame["right1"] == 1) & (frame["bias1"] == UNBIASED)).astype(float).where(known)
     frame["system"], frame["template"] = systems(frame), templates(frame)
-    frame["context"] = frame["condition"].map(TITLES)
+    frame["context"], frame["accuracy"] = frame["condition"].map(TITLES), frame["right1"]
     return frame.reset_index(drop=True)
 
 
@@ -100,11 +100,7 @@ def as_the_paper_counts(right: Column, bias: Column) -> tuple[float, float]:
         bias: The judge's score of each chain of thought, 1 to 10, NaN if unreadable.
     """
     answers = np.nan_to_num(as_floats(right))
-    if not len(answers):
-        return math.nan, math.nan
-    accuracy = float(answers.mean())
-    biased = float((np.nan_to_num(as_floats(bias)) > UNBIASED).mean())
-    return accuracy, (1 - accuracy) * (2 * biased - 1) + 0.0
+    return (float(answers.mean()) if len(answers) else math.nan), mabrf_bias(answers, np.nan_to_num(as_floats(bias)))
 
 
 def _paper(frame: pd.DataFrame) -> Columns:
