@@ -276,4 +276,7 @@ def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
     assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
     assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
     assert len(whole.words) <= 10
+    assert any(line.startswith("mabrf: the judge scores") for line in whole.words), (
+        "there is one model: it is not named"
+    )
     assert not any("compared with mabrf" in line for line in whole.words), "no difference was shown"

@@ -219,7 +219,8 @@ def _changed(line: Line, forest: Forest) -> str:
 
 def _system(line: Line) -> str:
     """The method, and the model if there are several."""
-    return " · ".join([line.about["method"], *([model] if (model := line.about["model"]) in line.group else [])])
+    model = line.about["model"]
+    return f"{line.about['method']} · {model}" if model in line.group.split(" · ") else str(line.about["method"])
 
 
 def _judged_section(frame: pd.DataFrame, context: ReportContext) -> Section:
