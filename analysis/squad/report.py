@@ -21,7 +21,7 @@ from parley.base.text import plural
 
 MEASURES = {"f1": "F1 (points of 100)", "exact": "exact match (points of 100)"}
 UNREAD_WRONG = {f"{name}_unread_wrong": f"{words}, unread counted as wrong" for name, words in MEASURES.items()}
-FACETS = {"search": (("search", "arm"),), "question": (("answerable", "answerable"),)}
+FACETS = {"search": (("search", "arm"),), "question": (("answerable", "answerable_facet"),)}
 SEARCH = Question(
     name="between_arms",
     ask="Does search change the score?",
@@ -101,7 +101,7 @@ def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
         arm=frame["search"].astype(str),
         search=_arms(frame),
         question=np.where(is_answerable, "answerable", "unanswerable"),
-        answerable=is_answerable.map({True: "true", False: "false"}),
+        answerable_facet=is_answerable.map({True: "true", False: "false"}),
         **{f"{name}_unread_wrong": frame[name].fillna(0.0) for name in MEASURES},
     )
 
