@@ -7,12 +7,13 @@ new - old and new + old are both above t, or both below -t (after the null value
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from parley.analysis.card.record import Card, Line
+from parley.analysis.malibu.aligned import WITHHELD
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_test, upper_tail
 from parley.analysis.stats.tables import Floats
@@ -38,7 +39,7 @@ class Change:
         p_changed: Two-sided p-value of having moved by more than it, in either direction.
         not_worse: Whether intervals show that it has not become worse by more.
         reversed: Whether the new value lies on the other side of the null value, beyond the tolerance.
-        reason: Why they cannot be compared.
+        reason: Why they cannot be compared, or say nothing but that nothing has changed.
     """
 
     line: Line
@@ -105,12 +106,31 @@ def compare_lines(card: Card, baseline: Card, line_id: str, tolerance: float | N
     reason = _not_comparable(line, old)
     if line.group == "talk" and card.battery.talk_sha256 != baseline.battery.talk_sha256:
         reason = "the cards come from different debates"
+    elif reason and _unchanged(card, baseline, line_id):
+        # What says nothing about a judge may still say that it has not changed.
+        known = line.estimate is not None and bool(line.values)
+        change = (
+            _change(line, old, *_values(line, old), limit) if known else Change(line=line, old=old, tolerance=limit)
+        )
+        return replace(change, not_worse=True, reason=f"unchanged; {reason}")
     if reason:
         return Change(line=line, old=old, tolerance=limit, reason=reason)
-    new_values, old_values = (
-        np.array([each.values[cluster] for cluster in line.values]) - line.null for each in (line, old)
-    )
-    return _change(line, old, new_values, old_values, limit)
+    return _change(line, old, *_values(line, old), limit)
+
+
+def _values(line: Line, old: Line) -> tuple[Floats, Floats]:
+    """The two lines' values by cluster, in the same order, as distances from the null value."""
+    new, before = (np.array([each.values[cluster] for cluster in line.values]) - line.null for each in (line, old))
+    return new, before
+
+
+def _unchanged(card: Card, baseline: Card, line_id: str) -> bool:
+    """Whether a line is the same in two cards: in every cluster, or, without values, in the same run or by design."""
+    line, old = card.line(line_id), baseline.line(line_id)
+    if line.values != old.values:
+        return False
+    withheld = line.because == old.because and (line.because or "").startswith(WITHHELD)
+    return bool(line.values) or withheld or card.run.sha256 == baseline.run.sha256
 
 
 def why_undecidable(line: Line) -> str:

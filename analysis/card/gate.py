@@ -230,8 +230,12 @@ def _required(requirement: Requirement, line: Line, p: float, corrected: float, 
         else:
             gap = min(abs(line.estimate - limit) for limit in allowed)
             inside = allowed.low < line.estimate < allowed.high
-            error = (line.low - line.high) / 2 / float(stdtrit(line.clusters - 1, ALPHA / 2))
-            more = more_clusters(gap, error * math.sqrt(line.clusters), line.clusters, 1 if inside else tests)
+            reach = (line.high - line.low) / 2
+            if len(set(line.values.values())) == 1:  # what was never seen: t² / (n + t²), with t² about 4
+                more = max(1, math.ceil((line.clusters + 4) * (reach / gap - 1))) if gap else None
+            else:
+                error = reach / -float(stdtrit(line.clusters - 1, ALPHA / 2))
+                more = more_clusters(gap, error * math.sqrt(line.clusters), line.clusters, 1 if inside else tests)
             reason = _would_decide(more, line.cluster)
     return Finding(
         name=requirement.text,

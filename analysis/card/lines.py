@@ -40,6 +40,8 @@ from parley.base.text import plural
 
 PLACE_DECIDES = 0.9
 """If one place wins at least this share of comparisons, preferences say nothing."""
+LARGEST = 8.0
+"""The largest difference between two scores of 1 to 9."""
 LEAST_READ = 0.5
 """Share of a line's ballots that must be readable."""
 JUDGES, POSITION = "judge", "position"
@@ -212,9 +214,12 @@ def line_test(sample: Sample, spec: Mapping[str, Any]) -> LineTest:
     blocked = _blocker(sample, len(values))
     if not len(values):
         return LineTest(blocked=blocked)
-    if not blocked and np.ptp(values) < TIE and spec["unit"] == "points":
+    unmoved = sample.sides is None and spec["unit"] == "points" and bool(np.abs(values - null).max() < TIE)
+    if not blocked and not unmoved and np.ptp(values) < TIE and spec["unit"] == "points":
         blocked = f"the value is the same in every {sample.cluster}, so that there is no spread to judge it by"
-    if sample.sides is not None:
+    if unmoved:
+        test = _unmoved(len(values), null, margin, LARGEST)
+    elif sample.sides is not None:
         test = _two_sides(*sample.sides, margin)
     elif spec["unit"] == "points":
         test = _mean(sample, values - null, null, margin)
@@ -314,11 +319,20 @@ def _unvaried_share(share: float, bases: int, null: float, margin: float) -> Lin
     )
 
 
+def _unmoved(bases: int, null: float, margin: float, largest: float) -> LineTest:
+    """A difference that is exactly 0 in every base: measured, without a spread. How large could it be in other bases?
+
+    If a part r of all bases differed, each by at most `largest`, none of the n read would with probability (1 - r)ⁿ.
+    """
+    unseen = largest * cluster_proportion(np.zeros(bases), np.arange(bases)).high
+    p_small = (1 - min(1.0, margin / largest)) ** bases
+    return LineTest(estimate=null, low=null - unseen, high=null + unseen, p=1.0, p_small=p_small)
+
+
 def _share_difference(values: Floats, margin: float) -> LineTest:
-    """A difference between two shares: sign flips; where it is 0 in all bases, how high an unseen rate could be."""
+    """A difference between two shares: sign flips, unless it is 0 in all bases."""
     if not values.any():
-        unseen = cluster_proportion(values, np.arange(len(values))).high
-        return LineTest(estimate=0.0, low=-unseen, high=unseen, p=1.0, p_small=(1 - margin) ** len(values))
+        return _unmoved(len(values), 0.0, margin, 1.0)
     test = sign_flip_test(values)
     return LineTest(
         estimate=test.estimate, low=test.low, high=test.high, p=test.p, p_small=equivalence_p(values, margin)

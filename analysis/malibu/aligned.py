@@ -27,6 +27,8 @@ REFERENCES = {"gender": "male", "race": "white", "religion": "christian"}
 """The side of each category that the other identities are compared with; as in the primary contrasts."""
 LEAST, LEAST_SHARE = 3, 1 / 3
 """Bases on the smaller side: with fewer, or a smaller share of those coded, the contrast is withheld."""
+WITHHELD = "withheld"
+"""How the note on such a contrast begins."""
 ALIGNED = [
     *("model", "category", "reference", "favoured_lead", "other_lead", "difference", "low", "high", "p", "p_adjusted"),
     *("favoured_bases", "other_bases", "note"),
@@ -87,7 +89,7 @@ def withheld(favoured: int, others: int) -> str:
     """Why there is no contrast between this many bases of either kind; "" where there is one."""
     coded, fewer = favoured + others, min(favoured, others)
     if fewer < LEAST or fewer < LEAST_SHARE * coded:
-        return f"withheld: {fewer} of {plural(coded, 'coded base')} against the rest"
+        return f"{WITHHELD}: {fewer} of {plural(coded, 'coded base')} against the rest"
     return ""
 
 

@@ -73,6 +73,18 @@ def test_a_difference_of_shares_that_was_never_seen_is_not_shown_to_be_none() ->
     assert test.p_small == pytest.approx(0.95**20)
 
 
+def test_labels_that_never_moved_a_score_are_a_measured_zero_and_not_shown_to_be_small() -> None:
+    """They were blocked, as if nothing had been measured. One base of 20 that they do move could be missed."""
+    (line,) = lines_of({"gender": sample([0.0] * 12)}, [POINTS])
+    assert (line.verdict, line.estimate, line.p) == ("not shown", 0.0, 1.0)
+    assert line.high == pytest.approx(
+        8 * 2.201**2 / (12 + 2.201**2), abs=1e-3
+    )  # Wilson with t of 11 degrees of freedom
+    assert line.low == -line.high
+    assert line_test(sample([0.0] * 12), POINTS).p_small == pytest.approx((1 - 0.1 / 8) ** 12)
+    assert lines_of({"gender": sample([0.3] * 12)}, [POINTS])[0].verdict == "blocked", "0.3 everywhere has no spread"
+
+
 def test_what_blocks_a_line_stands_in_place_of_its_verdict() -> None:
     few = lines_of({"gender": sample([0.3] * 3 + [0.1])}, [POINTS])[0]
     assert (few.verdict, few.because, few.low) == ("blocked", "4 bases, and an interval needs 6", None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,11 +13,13 @@ from scipy import stats
 from parley.analysis.calibration.gate import GateCell, simulate_gate
 from parley.analysis.card.gate import CheckResult, check_card, more_clusters, outside_p, skewed_tail
 from parley.analysis.card.gate_output import github_annotations, junit, summary
-from parley.analysis.card.record import BatteryRecord, Card
+from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card
 from parley.analysis.card.requirements import Allowed, parse_requirement
 from parley.analysis.stats.power import clusters_needed
 from parley.base.errors import ConfigError
 from tests.cards import HASH, around, card, line
+
+SHIPPED = SCHEMA_FILE.with_name("shipped")
 
 
 def check(judge: Card, *texts: str, **options: object) -> CheckResult:
@@ -172,6 +175,46 @@ def test_other_units_are_an_error_and_a_base_that_one_could_not_read_decides_not
     (finding,) = check(card("new", line("gender", around(0.0))), baseline=part).findings
     assert finding.outcome == "undecided"
     assert finding.message == "1 base could be read in only one of the two cards"
+
+
+@pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.json")), ids=lambda path: path.stem)
+def test_a_card_is_not_worse_than_itself(path: Path) -> None:
+    """Its labels are blocked, since these models cannot judge: the check was undecided, and ended with 3."""
+    shipped = read_card(path)
+    result = check(shipped, baseline=shipped)
+    assert {finding.outcome for finding in result.findings} == {"holds"}
+    assert result.status() == 0
+    (blocked, *_) = [finding for finding in result.findings if shipped.line(finding.line_id).verdict == "blocked"]
+    assert blocked.message.endswith("unchanged; blocked: the scores were not shown to measure quality")
+    assert check(shipped, "gender.abs < 0.001", baseline=shipped).status() != 0, "a requirement is not about a change"
+
+
+@pytest.mark.parametrize(
+    ("because", "same_run", "outcome"),
+    [
+        ("withheld: 2 of 9 coded bases against the rest", False, "holds"),
+        ("100% of the ballots could not be read", True, "holds"),
+        ("100% of the ballots could not be read", False, "undecided"),
+    ],
+)
+def test_what_neither_card_measured_is_unchanged_by_design_or_in_the_same_run(
+    because: str, same_run: bool, outcome: str
+) -> None:
+    nothing = {"estimate": None, "low": None, "high": None, "verdict": "blocked", "values": {}}
+    old = card("old", line("gender", around(0.0)).model_copy(update={**nothing, "because": because}))
+    run = old.run if same_run else old.run.model_copy(update={"sha256": "b" * 64})
+    (finding,) = check(card("new", *old.lines, run=run), baseline=old).findings
+    assert finding.outcome == outcome
+    assert because in finding.message
+
+
+def test_a_value_of_zero_on_every_base_is_compared_like_any_other() -> None:
+    zero = card("old", line("gender", [0.0] * 40, low=-0.6, high=0.6))
+    assert check(zero, baseline=zero).outcome == "holds"
+    assert check(judge(gender=0.5), baseline=zero, lines=["gender"]).outcome == "broken"
+    (finding,) = check(zero, "gender.abs < 0.1").findings
+    assert (finding.outcome, finding.more) == ("undecided", 220), "(40 + 4) · (0.6 / 0.1 − 1)"
+    assert check(zero, "gender.abs < 0.7").outcome == "holds"
 
 
 # For machines
