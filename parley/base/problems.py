@@ -16,7 +16,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from parley.base.errors import ScenarioError
-from parley.base.toml import Lines, Location, read_toml
+from parley.base.toml import Lines, Location, read_toml, toml_key
 
 MAX_PROBLEMS = 20
 """Further problems are only counted: a file of another kind has one in every line."""
@@ -123,11 +123,16 @@ class UserFile:
             except (KeyError, IndexError, TypeError):
                 row = None
             if isinstance(part, str):
-                words.append(part)
+                words.append(toml_key(part))
                 continue
             named = isinstance(row, dict) and (row.get("id") or row.get("name"))
             words.append(f"'{named}'" if isinstance(named, str) and named else str(part + 1))
         return " ".join(words)
+
+    @property
+    def has_problems(self) -> bool:
+        """True if a problem was found."""
+        return bool(self._lacking or self._problems)
 
     def refuse(self, error: type[Exception] = ScenarioError) -> None:
         """Raise an error with all problems, in one line; do nothing if there are none.

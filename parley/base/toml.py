@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -34,13 +35,24 @@ def read_toml(path: Path, kind: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     except ValueError as error:
-        raise ScenarioError(f"{path}: {error}") from None
+        hint = '; a key with spaces needs quotes, as in "first name" = …' if "after a key" in str(error) else ""
+        raise ScenarioError(f"{path}: {error}{hint}") from None
     except RecursionError:
         raise ScenarioError(f"{path}: nested too deeply for a {kind}") from None
 
 
+_KEY = r"""[\w-]+|"[^"\n]*"|'[^'\n]*'"""
 Location = tuple[int | str, ...]
 """A table and a key, as pydantic names them: ("label", 3, "text")."""
+
+
+def toml_key(name: str) -> str:
+    """A key as TOML wants it: in quotes if it has spaces or signs.
+
+    Args:
+        name: The key.
+    """
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 class Lines:
@@ -64,8 +76,8 @@ class Lines:
                 if header := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
                     table = _location(header[2], counts, is_row=header[1] == "[[")
                     self._first.setdefault(table, f"{file}line {number}")
-                elif key := re.match(r"""\s*["']?([\w-]+)["']?\s*=""", line):
-                    self._first.setdefault((*table, key[1]), f"{file}line {number}")
+                elif key := re.match(rf"\s*({_KEY})\s*=", line):
+                    self._first.setdefault((*table, key[1].strip("\"'")), f"{file}line {number}")
                 for quotes in ('"""', "'''"):
                     inside = quotes if line.count(quotes) == 1 else inside
 
