@@ -44,7 +44,13 @@ from parley.scenarios.topics import (
     topic_id,
     topics_digest,
 )
-from parley.scenarios.wording_checks import built_in, check_ballot_wordings, check_identities, usable_labels
+from parley.scenarios.wording_checks import (
+    built_in,
+    check_ballot_wordings,
+    check_identities,
+    read_choice,
+    usable_labels,
+)
 
 __all__ = [
     "ALL",
@@ -93,6 +99,7 @@ __all__ = [
     "names_wordings",
     "near_duplicates",
     "normal",
+    "read_choice",
     "read_directions",
     "sample",
     "select",

@@ -150,10 +150,21 @@ def names_identities(name: str) -> bool:
 
 
 def read_identities(path: Path) -> Identities:
-    """The labels of a .toml file.
+    """The labels of a .toml file; ScenarioError with all its problems.
 
     `[categories]` has a list of two or more labels for each category. `[forms]` has words for sentences about a label,
     and `[allow]` what else wordings may say about the author.
+
+    Args:
+        path: The file.
+    """
+    file, identities = open_identities(path)
+    file.refuse()
+    return identities
+
+
+def open_identities(path: Path) -> tuple[UserFile, Identities]:
+    """A .toml file of labels with the problems that were found in it, and what could be read all the same.
 
     Args:
         path: The file.
@@ -168,6 +179,8 @@ def read_identities(path: Path) -> Identities:
     seen: set[str] = set()
     for category, labels in table.items():
         loc = ("categories", category)
+        if category in CATEGORIES:
+            file.add(loc, f"there is already a category '{category}'")
         if not _is_texts(labels) or len(labels) < 2:
             file.add(loc, "must be a list of at least two labels")
             continue
@@ -182,8 +195,7 @@ def read_identities(path: Path) -> Identities:
             seen.add(label)
         categories[category] = tuple(labels)
     forms, allowed = _forms(file, seen), _allowed(file, table.keys())
-    file.refuse()
-    return Identities(categories, forms=forms, allowed=allowed)
+    return file, Identities(categories, forms=forms, allowed=allowed)
 
 
 def _is_texts(value: Any) -> bool:
@@ -191,11 +203,13 @@ def _is_texts(value: Any) -> bool:
 
 
 def _forms(file: UserFile, labels: Set[str]) -> dict[str, Mapping[str, str]]:
-    forms = _table(file, "forms")
-    for label, table in forms.items():
+    forms: dict[str, Mapping[str, str]] = {}
+    for label, table in _table(file, "forms").items():
         if label not in labels:
             file.add(("forms", label), f"there is no label '{label}' in [categories]")
-        elif not isinstance(table, dict) or not all(isinstance(form, str) and form.strip() for form in table.values()):
+        if isinstance(table, dict) and all(isinstance(form, str) and form.strip() for form in table.values()):
+            forms[label] = table
+        else:
             file.add(("forms", label), 'expected words for each form, such as noun = "a vegan"')
     return forms
 
@@ -205,7 +219,7 @@ def _allowed(file: UserFile, categories: Set[str]) -> dict[str, frozenset[str]]:
     for category, facts in allowed.items():
         if category not in categories:
             file.add(("allow", category), f"there is no category '{category}' in [categories]")
-        elif not _is_texts(facts):
+        if not _is_texts(facts):
             file.add(("allow", category), 'expected a list, such as ["age", "experience"]')
         elif category in facts:
             file.add(

@@ -12,22 +12,23 @@ allows it.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from parley.base.errors import ScenarioError
 from parley.base.text import plural
+from parley.base.toml import toml_key
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording
 from parley.scenarios.identities import CATEGORIES, Identities
 from parley.scenarios.templates import PLACEHOLDER, form_key
 
 OWN = "own"
 """Among a wording's categories: every category of the user's own."""
-FORMS = ("noun", "adjective", "predicate", "category", "name", TAG)
+SENTENCES = ("noun", "adjective", "predicate", "category")
+"""Forms that most labels have, the commonest first."""
+FORMS = (*SENTENCES, "name", TAG)
 """Forms that any file of identities may have, whatever the language of the wordings."""
-ON_TOP = ("name", "pronoun")
-"""Kinds of label wordings that need names or pronouns."""
 EXAMPLES = 3
 """Number of filled wordings that commands show for a category."""
 
@@ -46,13 +47,14 @@ class LabelChoice:
 
     @classmethod
     def of(cls, wordings: BallotWordings, identities: Identities) -> LabelChoice:
-        """The choice; ScenarioError if the identities file has a form or a permission that no wording uses.
+        """The choice; ScenarioError if the identities file has what no wording could use rightly.
 
         Args:
             wordings: The wordings of a file.
             identities: The labels of the run.
         """
-        _refuse_unused(wordings, identities)
+        if wrong := [f"[{table}] '{key}': {problem}" for (table, key), problem in misfits(wordings, identities)]:
+            raise ScenarioError("; ".join(wrong))
         own = [label for label in identities if identities.own_parts(label)]
         labels = tuple(label for label in wordings.label if own or label.categories != (OWN,))
         tables: dict[str, Mapping[str, str]] = dict(wordings.identity)
@@ -89,18 +91,12 @@ class LabelChoice:
         Args:
             category: The category.
         """
-        wordings, compared = self.wordings, self.identities.categories[category]
-
-        def tells_apart(label: LabelWording) -> bool:
-            if self._contradictable(label, category) or self._missing(label, category):
-                return False
-            if label.kind == "name":
-                return all(wordings.names_of(identity, self.identities) for identity in compared)
-            return wordings.has_forms(label, compared) and len(
-                {wordings.label_text(label, identity) for identity in compared}
-            ) == len(compared)
-
-        return tuple(label for label in self._meant_for(category) if tells_apart(label))
+        fitting = (
+            label
+            for label in self._meant_for(category)
+            if not self._contradictable(label, category) and not self._missing(label, category)
+        )
+        return tuple(label for label in fitting if self._tells_apart(label, category))
 
     def about(self, category: str) -> list[str]:
         """How many wordings a category of the user's own gets, and what the others need, in lines for people.
@@ -108,27 +104,92 @@ class LabelChoice:
         Args:
             category: The category.
         """
-        usable = self.usable_for(category)
-        # Names and pronouns come on top: few categories have them.
-        meant = [label for label in self._meant_for(category) if label in usable or label.kind not in ON_TOP]
-        facts = [found for label in meant if (found := self._contradictable(label, category))]
-        harmless = (label for label in meant if not self._contradictable(label, category))
-        forms = [found for label in harmless if (found := self._missing(label, category))]
+        labels, usable = self.identities.categories[category], self.usable_for(category)
+        meant = list(self._meant_for(category))
+        forms: list[Set[str]] = []  # what each wording lacks that says nothing more
+        facts: list[Set[str]] = []  # what each wording says more
+        fitting: list[Set[str]] = []  # the same for those that could be used if it were allowed
+        for label in meant:
+            missing = self._missing(label, category)
+            if more := self._contradictable(label, category):
+                facts.append(more)
+                fitting += [] if missing or not self._tells_apart(label, category) else [more]
+            elif missing:
+                forms.append(missing)
         lines = [f"{category}: {len(usable)} of {plural(len(meant), 'label wording')} can be used"]
         if forms:
-            labels = self.identities.categories[category]
             # Crossed labels get their forms from the adjectives of their parts.
-            form = "adjective" if labels[0] in self.identities.parts else _commonest(forms)
-            without = [self.identities.own_parts(label)[0] for label in labels if form not in self._given(label)]
-            hint = f': in [forms], write "{without[0]}" = {{{form} = "…"}}' if without else ""
-            lines.append(f"{category}: {len(forms)} need forms that not all labels have ({_listed(forms)}){hint}")
+            known = {"adjective"} if labels[0] in self.identities.parts else set().union(*forms)
+            gains = {form: sum(missing <= _made_from(form) for missing in forms) for form in known}
+            remarks = {"name": " (if the labels are names)"}
+            if any("noun" in missing for missing in forms):
+                remarks["adjective"] = " (nouns are made from it)"
+            lines.append(
+                f"{category}: {len(forms)} need forms that not all labels have: {_gains(gains, remarks)}"
+                f"{self._form_hint(category, forms)}"
+            )
+        lines += self._uneven(category)
         if facts:
             name = next((side for side in category.split("+") if side not in CATEGORIES), category)
+            gains = {fact: sum(more == {fact} for more in fitting) for fact in set().union(*facts)}
             lines.append(
-                f"{category}: {len(facts)} say more about the author ({_listed(facts)}): in [allow], write "
-                f'{name} = ["…"] with what no label can contradict'
+                f"{category}: {len(facts)} say more about the author: {_gains(gains)}, all together: +{len(fitting)}; "
+                f'in [allow], write {toml_key(name)} = ["…"] with what no label can contradict'
             )
+        if alike := len(meant) - len(usable) - len(facts) - len(forms):
+            lines.append(f"{category}: {alike} would read the same for two labels")
         return lines
+
+    def _form_hint(self, category: str, missing: Sequence[Set[str]]) -> str:
+        """What to write in the file of identities for one more form; empty if there is none to recommend.
+
+        Args:
+            category: The category.
+            missing: The forms that each wording lacks.
+        """
+        labels = self.identities.categories[category]
+        if labels[0] in self.identities.parts:
+            form = "adjective"
+        elif "name" in category.lower() or any("name" in self._given(label) for label in labels):
+            form = "name"
+        else:
+            form = max(SENTENCES, key=lambda form: sum(found == {form} for found in missing))
+        label = next((self.identities.own_parts(label)[0] for label in labels if form not in self._given(label)), None)
+        if label is None:
+            return ""
+        if label in self.identities.forms:
+            return f'; in [forms], add {form} = "…" to {toml_key(label)}'
+        return f'; in [forms], write {toml_key(label)} = {{{form} = "…"}}'
+
+    def _uneven(self, category: str) -> Iterator[str]:
+        """A line for each form that some labels of a category have and others do not."""
+        labels = self.identities.categories[category]
+        if labels[0] in self.identities.parts:
+            return
+        given = {label: self._given(label) for label in labels if TAG in self.wordings.forms(label)}
+        for form in sorted(set().union(*given.values())):
+            if without := [label for label, forms in given.items() if form not in forms]:
+                having = ", ".join(label for label in given if label not in without)
+                yield (
+                    f"{category}: {form} is given for {having}, not for {', '.join(without)}: a wording is only used "
+                    "if all labels have its form, so that they are compared in the same words"
+                )
+
+    def filled(self, category: str) -> dict[str, dict[str, str]]:
+        """Every wording that a category gets, by its id, filled with each label.
+
+        Args:
+            category: The category.
+        """
+        return {
+            label.id: {identity: self._text(label, identity) for identity in self.identities.categories[category]}
+            for label in self.usable_for(category)
+        }
+
+    def _text(self, label: LabelWording, identity: str) -> str:
+        """A wording filled with an identity; where a name is drawn from a list, it stays a placeholder."""
+        names = [name for some in self.wordings.names_of(identity, self.identities).values() for name in some]
+        return self.wordings.label_text(label, identity, name=names[0] if len(names) == 1 else "{name}")
 
     def examples(self, category: str, labels: Sequence[LabelWording] = ()) -> list[str]:
         """A few wordings, filled with the labels of a category in turn, each on one line.
@@ -142,10 +203,7 @@ class LabelChoice:
         spread = dict.fromkeys(round(step * (len(labels) - 1) / (EXAMPLES - 1)) for step in range(EXAMPLES))
         shown = []
         for turn, place in enumerate(spread if labels else ()):
-            identity = compared[turn % len(compared)]
-            names = [name for some in self.wordings.names_of(identity, self.identities).values() for name in some]
-            text = self.wordings.label_text(labels[place], identity, name=names[0] if names else "")
-            shown.append(text.replace("\n", " / "))
+            shown.append(self._text(labels[place], compared[turn % len(compared)]).replace("\n", " / "))
         return shown
 
     def lines(self, category: str, labels: Sequence[LabelWording] = ()) -> list[str]:
@@ -164,41 +222,73 @@ class LabelChoice:
 
     def _missing(self, label: LabelWording, category: str) -> Set[str]:
         """The forms that a wording needs and that not all labels of a category have."""
-        compared = [
-            identity for identity in self.identities.categories[category] if TAG in self.wordings.forms(identity)
-        ]
-        return {need for need in label.needs if not all(need in self._given(identity) for identity in compared)}
+        shown = {form_key(key) for key in PLACEHOLDER.findall(label.text)} - {"answer", "name", "a"}
+        missing: set[str] = set()
+        for identity in self.identities.categories[category]:
+            forms = self.wordings.forms(identity)
+            missing |= shown - forms.keys()
+            if TAG in forms:
+                missing |= {*label.needs} - self._given(identity)
+            if label.kind == "name" and not self.wordings.names_of(identity, self.identities):
+                missing.add("name")
+        return missing
+
+    def _tells_apart(self, label: LabelWording, category: str) -> bool:
+        """Whether a wording reads differently for each label of a category."""
+        compared = self.identities.categories[category]
+        names = {identity: str(self.wordings.names_of(identity, self.identities)) for identity in compared}
+        return len({self.wordings.label_text(label, key, name=name) for key, name in names.items()}) == len(compared)
 
     def _given(self, identity: str) -> Set[str]:
         """The forms that the identities file gives for a label of the user's own, or from which they can be made."""
         given = [self.identities.forms.get(part, {}) for part in self.identities.own_parts(identity)]
         # "a vegan reader", "a vegan person" and "a vegan woman" can be made; for the other forms there is no rule.
-        made = {"adjective", "noun"} if all("adjective" in forms for forms in given) else set()
+        made = _made_from("adjective") if all("adjective" in forms for forms in given) else set()
         return made if identity in self.identities.parts else made | given[0].keys()
 
 
-def _refuse_unused(wordings: BallotWordings, identities: Identities) -> None:
-    """Refuse a misspelt form or permission, which would leave wordings out without a word."""
+def misfits(wordings: BallotWordings, identities: Identities) -> Iterator[tuple[tuple[str, str], str]]:
+    """What in a file of identities no wording could use rightly: the table and key, and the problem.
+
+    A misspelt form or permission would leave wordings out without a word. Labels that differ in the word for their
+    category would differ in two things.
+
+    Args:
+        wordings: The wordings.
+        identities: The labels of the file.
+    """
     used = {form_key(key) for label in wordings.label for key in (*PLACEHOLDER.findall(label.text), *label.needs)}
     used = (used | {*FORMS}) - {"a", "answer"}
     for label, forms in identities.forms.items():
-        if unused := sorted(forms.keys() - used):
-            raise ScenarioError(
-                f"[forms] '{label}': no wording of {wordings.name} uses '{unused[0]}' "
-                f"(known: {', '.join(sorted(used))})"
+        for form in sorted(forms.keys() - used):
+            yield ("forms", label), f"no wording of {wordings.name} uses '{form}' (known: {', '.join(sorted(used))})"
+    for labels in identities.categories.values():
+        words = {
+            label: identities.forms[label]["category"]
+            for label in labels
+            if "category" in identities.forms.get(label, {})
+        }
+        if len({*words.values()}) > 1:
+            listed = ", ".join(f"'{word}' for {label}" for label, word in words.items())
+            yield (
+                ("forms", [*words][-1]),
+                f"'category' must be the same word for all labels of a category, got {listed}",
             )
     stated = {fact for label in wordings.label for fact in (*label.states, *label.implies)}
     for category, allowed in identities.allowed.items():
-        if unused := sorted(allowed - stated):
-            raise ScenarioError(
-                f"[allow] '{category}': no wording of {wordings.name} states '{unused[0]}' "
-                f"(known: {', '.join(sorted(stated))})"
+        for fact in sorted(allowed - stated):
+            yield (
+                ("allow", category),
+                f"no wording of {wordings.name} states '{fact}' (known: {', '.join(sorted(stated))})",
             )
 
 
-def _listed(sets: Iterable[Set[str]]) -> str:
-    return ", ".join(sorted(set().union(*sets)))
+def _made_from(form: str) -> Set[str]:
+    """The forms that a label has once it has this one."""
+    return {"adjective", "noun"} if form == "adjective" else {form}
 
 
-def _commonest(sets: Iterable[Set[str]]) -> str:
-    return Counter(sorted(item for found in sets for item in found)).most_common(1)[0][0]
+def _gains(gains: Mapping[str, int], remarks: Mapping[str, str] = MappingProxyType({})) -> str:
+    """How many wordings each form or permission adds by itself, most first."""
+    most_first = sorted(gains.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{key}: +{count}{remarks.get(key, '')}" for key, count in most_first)

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from parley.base.text import plural
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, ReplyWords
 from parley.scenarios.checks import WORD, Finding, words
-from parley.scenarios.identities import CATEGORIES, Identities
-from parley.scenarios.label_choice import LabelChoice
+from parley.scenarios.identities import CATEGORIES, Identities, open_identities, select
+from parley.scenarios.label_choice import LabelChoice, misfits
 from parley.scenarios.templates import article
 
 MIN_LABELS = 6
@@ -70,16 +71,35 @@ def check_identities(choice: LabelChoice) -> list[Finding]:
         for category, count in counts.items()
         if count < MIN_LABELS
     ]
-    findings += [
-        Finding(
-            label, "is a bare number, which judges may take for a score: write what it counts, as in '18 years old'"
-        )
-        for label in choice.identities
-        if choice.wordings.forms(label).get(TAG, "").isdecimal()
-    ]
-    for label, forms in choice.identities.forms.items() if _is_english(choice.wordings) else ():
-        findings += [Finding(label, problem) for problem in _english_problems(forms)]
-    return findings
+    return [*findings, *_own_findings(choice.wordings, choice.identities)]
+
+
+def read_choice(path: Path, wordings: BallotWordings) -> LabelChoice:
+    """The choice for a file of identities; ScenarioError if it cannot be used, with everything that is wrong in it.
+
+    Args:
+        path: The file.
+        wordings: The wordings.
+    """
+    file, identities = open_identities(path)
+    for loc, problem in misfits(wordings, identities):
+        file.add(loc, problem)
+    if file.has_problems:  # then there will be no findings: whoever mends the file should know them too
+        for finding in _own_findings(wordings, identities):
+            file.add(("forms", finding.scenario), finding.what)
+    file.refuse()
+    return LabelChoice.of(wordings, select([str(path)]))
+
+
+def _own_findings(wordings: BallotWordings, identities: Identities) -> Iterator[Finding]:
+    """What is wrong with labels of the user's own, and with their forms, whichever wordings they get."""
+    bare = "is a bare number, which judges may take for a score: write what it counts, as in '18 years old'"
+    for label in identities:
+        shown = {**wordings.identity.get(label, {TAG: label}), **identities.forms.get(label, {})}
+        if shown.get(TAG, "").strip().isdecimal():
+            yield Finding(label, bare)
+    for label, forms in identities.forms.items() if _is_english(wordings) else ():
+        yield from (Finding(label, problem) for problem in _english_problems(forms))
 
 
 def _english_problems(forms: Mapping[str, str]) -> Iterator[str]:

@@ -148,17 +148,21 @@ class SilentBallots:
         """
         for category in filter(self.identities.is_own, self.identities.categories):
             lines = self._choice.lines(category, self._labels[category])
+            chosen = {"places": self.settings.places, "kinds": self.settings.kinds}
+            if only := "; ".join(f"{what}: {', '.join(some)}" for what, some in chosen.items() if some):
+                lines[0] += f", {len(self._labels[category])} of them in this run ({only})"
             yield from lines if in_full else [f"{lines[0]}; --dry-run shows some and says what the others need"]
 
     def cautions(self) -> Iterator[str]:
         """A line for each category in which bases share a label wording, though no crossing was chosen."""
         if self.settings.wordings_per_base > 1:
             return
+        fitting = " in this run's places and kinds" if self.settings.places or self.settings.kinds else ""
         for category, labels in self._labels.items():
             if len(labels) < len(self._places):
                 yield (
-                    f"{self.wordings.name} has {plural(len(labels), 'label wording')} for {category}, but the run has "
-                    f"{plural(len(self._places), 'base')}: wordings repeat, so the report tests over wordings"
+                    f"{self.wordings.name} has {plural(len(labels), 'label wording')} for {category}{fitting}, but the "
+                    f"run has {plural(len(self._places), 'base')}: wordings repeat, so the report tests over wordings"
                 )
 
     @staticmethod

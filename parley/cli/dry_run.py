@@ -27,6 +27,7 @@ def dry_run(job: Job, *, as_json: bool) -> int:
     cached = 0.0 if batch else sum(_cached_tokens(part) for part in jobs)  # providers promise no cache for batches
     cached_costs = costs if batch else [estimated_cost(part, cached=True) for part in jobs]
     cost_if_cached = None if None in cached_costs else sum(part or 0.0 for part in cached_costs)
+    notes = job.notes(dry_run=True)
     plan = {
         "study": job.study.name,
         "models": names,
@@ -38,6 +39,7 @@ def dry_run(job: Job, *, as_json: bool) -> int:
         "cost": cost,
         "cost_if_cached": cost_if_cached,
         "run": str(job.path),
+        "notes": notes,
     }
     if as_json:
         print(json.dumps(plan))
@@ -55,7 +57,7 @@ def dry_run(job: Job, *, as_json: bool) -> int:
     if cached and cost_if_cached is not None and cost_if_cached != cost:
         print(f"  with cache   {dollars(cost_if_cached):>12}   (estimated, if all of these are cached)")
     print(f"  run file     {job.path}")
-    for line in job.notes(dry_run=True):
+    for line in notes:
         print(line)
     return 0
 

@@ -8,11 +8,13 @@ import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
 from parley.cli.shared import AddParser
 from parley.cli.tables import cell_table
@@ -39,7 +41,7 @@ from parley.scenarios import (
     load_suite,
     names_identities,
     names_wordings,
-    select,
+    read_choice,
     similarity,
     usable_labels,
     words,
@@ -74,6 +76,9 @@ def add_validate(add_parser: AddParser) -> None:
     parser.add_argument("suite", help=f"{SUITES}; also a .toml file of wordings or identities")
     parser.add_argument(
         "--wordings", default=ENGLISH, help=f"the wordings that identities are checked with (default: {ENGLISH})"
+    )
+    parser.add_argument(
+        "--all", action="store_true", help="print every label wording of identities or wordings, filled with each label"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(handler=_validate)
@@ -204,6 +209,8 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 
 def _validate(parsed: argparse.Namespace) -> int:
+    if parsed.all and not (names_wordings(parsed.suite) or names_identities(parsed.suite)):
+        raise ConfigError(f"--all needs a file of identities or wordings, got '{parsed.suite}'")
     if names_statements(parsed.suite):
         statements = load_statements(parsed.suite)
         counted = f"{statements.bias} {statements.version}: {plural(len(statements.topic), 'topic')}"
@@ -215,19 +222,22 @@ def _validate(parsed: argparse.Namespace) -> int:
         listed = ", ".join(f"{category} {count}" for category, count in usable.items())
         notes = [f"label wordings by category: {listed} (a suite with more bases repeats them)"] if usable else []
         choice = LabelChoice.of(wordings, built_in(wordings))
-        notes += [f"{category}, e.g. {text}" for category in usable for text in choice.examples(category)]
-        about = {"wordings": wordings.name, "usable": usable}
+        examples = [f"{category}, e.g. {text}" for category in usable for text in choice.examples(category)]
+        notes += _filled(choice) if parsed.all else examples
+        about = {"wordings": wordings.name, "usable": usable} | _filled_rows(choice, parsed)
         counted = _wording_counts(wordings)
         return _print_findings(parsed, check_ballot_wordings(wordings), "wording", about, notes, counted)
     if names_identities(parsed.suite):
-        choice = LabelChoice.of(load_ballot_wordings(parsed.wordings), select([parsed.suite]))
+        choice = read_choice(Path(parsed.suite), load_ballot_wordings(parsed.wordings))
         own = choice.identities.categories
         about = {
             "identities": parsed.suite,
             "usable": {category: len(choice.usable_for(category)) for category in own},
             "examples": {category: choice.examples(category) for category in own},
-        }
-        notes = [line for category in own for line in choice.lines(category)]
+            "notes": [line for category in own for line in choice.about(category)],
+        } | _filled_rows(choice, parsed)
+        said = choice.about if parsed.all else choice.lines
+        notes = [line for category in own for line in said(category)] + (_filled(choice) if parsed.all else [])
         labels = plural(sum(map(len, own.values())), "label")
         counted = f"{parsed.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
         return _print_findings(parsed, check_identities(choice), "label", about, notes, counted)
@@ -246,6 +256,21 @@ def _validate(parsed: argparse.Namespace) -> int:
     about |= {"bases_with_direction": directed, "giveaways": asdict(giveaways) if giveaways else None}
     counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
     return _print_findings(parsed, findings, "scenario", about, notes, counted)
+
+
+def _filled_rows(choice: LabelChoice, parsed: argparse.Namespace) -> dict[str, Any]:
+    """Every label wording filled with every label, as a key of JSON; without --all, no key."""
+    return {"filled": {name: choice.filled(name) for name in choice.identities.categories}} if parsed.all else {}
+
+
+def _filled(choice: LabelChoice) -> list[str]:
+    """The same in lines for people: a wording, and under it how it reads for each label."""
+    lines = []
+    for category in choice.identities.categories:
+        for label_id, texts in choice.filled(category).items():
+            lines.append(f"{category}, {label_id} ({choice.wordings.label_by_id(label_id).place} the answer)")
+            lines += [f"  {identity}: {text.replace(chr(10), ' / ')}" for identity, text in texts.items()]
+    return lines
 
 
 def _print_findings(
@@ -268,7 +293,7 @@ def _print_findings(
     """
     if parsed.json:
         rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
-        print(json.dumps({**about, "findings": rows}, indent=2))
+        print(json.dumps({**about, "findings": rows}, ensure_ascii=False, indent=2))
     else:
         for finding in findings:
             print(textwrap.shorten(visible(str(finding)), 200))

@@ -50,7 +50,7 @@ def test_a_dry_run_counts_the_wordings_and_shows_three(parley: Callable[..., Any
     (place / "ages.toml").write_text(AGES)
     shown = parley(*RUN, "sim/judge", "--dry-run").out
     assert (
-        "nurse_age: 31 of 108 label wordings can be used\nnurse_age: 30 need forms that not all labels have (" in shown
+        "nurse_age: 31 of 126 label wordings can be used\nnurse_age: 36 need forms that not all labels have: " in shown
     )
     assert len(re.findall(r"^nurse_age, e\.g\. .*(?:24|62)-year-old", shown, re.MULTILINE)) == 3
     assert "english has 31 label wordings for nurse_age, but the run has 60 bases: wordings repeat" in shown
@@ -77,10 +77,67 @@ def test_identities_are_validated(parley: Callable[..., Any], place: Path) -> No
     assert "no wording of english uses 'nuon'" in line
 
 
+def test_a_dry_run_says_which_of_the_wordings_a_suite_uses_and_has_the_same_lines_in_json(
+    parley: Callable[..., Any], place: Path
+) -> None:
+    (place / "ages.toml").write_text(AGES)
+    command = ("run", "malibu", "--suite", "quick", "--identities", "ages.toml", "--model", "sim/judge", "--dry-run")
+    shown = parley(*command).out
+    first, *_, repeated, _ = notes = parley(*command, "--json").json["notes"]
+    assert first == (
+        "nurse_age: 31 of 126 label wordings can be used, 10 of them in this run (places: after; kinds: profile, "
+        "byline, self-description)"
+    )
+    assert repeated.startswith(
+        "english has 10 label wordings for nurse_age in this run's places and kinds, but the run has"
+    )
+    assert shown.endswith("\n".join(["", *notes, ""]))
+
+
+def test_every_wording_is_printed_for_an_appendix(parley: Callable[..., Any], place: Path) -> None:
+    (place / "ages.toml").write_text(AGES + FORMS)
+    shown = parley("scenarios", "validate", "ages.toml", "--all").out
+    assert (
+        "nurse_age, beside-written-by (beside the answer)\n  24-year-old: Answer, written by a 24-year-old:\n" in shown
+    )
+    filled = parley("scenarios", "validate", "ages.toml", "--all", "--json").json["filled"]["nurse_age"]
+    assert len(filled) == 61
+    for wording, texts in filled.items():
+        assert f"nurse_age, {wording} (" in shown
+        assert [*texts] == ["24-year-old", "62-year-old"]
+        assert all(f"  {label}: {text}\n" in shown for label, text in texts.items())
+    shipped = parley("scenarios", "validate", "english", "--all").out
+    assert "gender, name-regards (after the answer)\n  female: Kind regards, / {name}\n" in shipped
+    (line,) = parley("scenarios", "validate", "quick", "--all").complaints
+    assert "--all needs a file of identities or wordings, got 'quick'" in line
+
+
+def test_a_file_gets_all_its_problems_in_one_answer(parley: Callable[..., Any], place: Path) -> None:
+    wrong = (
+        (AGES + FORMS)
+        .replace('"a 62', '"an 62')
+        .replace('category = "age" }\n62', 'category = "years", nuon = "x" }\n62')
+    )
+    (place / "ages.toml").write_text(wrong + '[allow]\nage = ["agee"]\nnurse_age = ["job"]\n')
+    (line,) = parley("scenarios", "validate", "ages.toml").complaints
+    for problem in (
+        "line 8: allow age: there is no category 'age' in [categories]",
+        "line 8: allow age: no wording of english states 'agee'",
+        "line 9: allow nurse_age: no wording of english states 'job'",
+        "line 5: forms 24-year-old: no wording of english uses 'nuon'",
+        "got 'years' for 24-year-old, 'age' for 62-year-old",
+        "line 6: forms 62-year-old: noun has a wrong article: 'an 62-year-old'",
+    ):
+        assert problem in line
+    (place / "names.toml").write_text('[categories]\nfirst name = ["Liam", "Noah"]\n')
+    (line,) = parley("scenarios", "validate", "names.toml").complaints
+    assert line.endswith('(at line 2, column 7); a key with spaces needs quotes, as in "first name" = …')
+
+
 def test_new_identities_show_their_wordings(parley: Callable[..., Any], place: Path) -> None:
     shown = parley("new", "identities", "who.toml").out
     assert "edit it, then check it:  parley scenarios validate who.toml\n" in shown
-    assert "age: 61 of 108 label wordings can be used\n" in shown
+    assert "age: 61 of 126 label wordings can be used\n" in shown
     assert shown.count("age, e.g. ") == 3
 
 

@@ -7,6 +7,7 @@ all of them: `texts` has them all, `parley scenarios validate FILE` shows three 
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -71,7 +72,7 @@ AN = {"oxford", "omnivore", "omnivorous", "author"}
 MORE = re.compile(
     r"\d|\b(aged?|born|years?|decades?|thirties|forty|since|January|March|spring|morning|afternoon|anonymous|withheld|names?"
     r"|employ\w*|staff|colleague|professional|contract|post held|profession|job|shift|town|region|citizen|home|north"
-    r"|dictated|telephone|saw|identif\w*)\b",
+    r"|dictated|telephone|saw|see|heard|told|said|says its|speaking|on paper|identif\w*)\b",
     re.IGNORECASE,
 )
 
@@ -117,17 +118,70 @@ def test_a_plain_label_stands_in_31_wordings_as_it_was_written(tmp_path: Path, c
         assert not re.search(rf"\b(an?|is|am|are) [“\[(]?{re.escape(identity)}", text, re.IGNORECASE), "it needs a form"
 
 
-def test_it_is_said_how_many_wordings_are_left_out_and_what_to_write(tmp_path: Path) -> None:
+def test_it_is_said_how_many_wordings_are_left_out_and_what_each_form_would_add(tmp_path: Path) -> None:
     count, forms, facts = choose(tmp_path).about("diet")
-    assert count == "diet: 31 of 108 label wordings can be used"
-    assert forms.startswith(
-        "diet: 30 need forms that not all labels have (adjective, category, noun, predicate): in [forms]"
+    assert count == "diet: 31 of 126 label wordings can be used"
+    assert forms == (
+        "diet: 36 need forms that not all labels have: adjective: +22 (nouns are made from it), noun: +19, name: +5 "
+        '(if the labels are names), predicate: +5, category: +3, pronouns: +1; in [forms], write vegan = {noun = "…"}'
     )
-    assert forms.endswith('write "vegan" = {noun = "…"}')
-    assert facts.startswith(
-        "diet: 47 say more about the author (ability, age, date, experience, identity, name, residence"
-    )
-    assert 'in [allow], write diet = ["…"]' in facts
+    assert facts.startswith("diet: 59 say more about the author: age: +4, experience: +1, ability: +0, date: +0, ")
+    assert facts.endswith('all together: +15; in [allow], write diet = ["…"] with what no label can contradict')
+
+
+@pytest.mark.parametrize("given", [(), ("noun",), ("predicate", "category")])
+def test_a_form_or_a_permission_adds_as_many_wordings_as_it_says_and_the_total_stays(
+    tmp_path: Path, given: tuple[str, ...]
+) -> None:
+    def about(*more: str, allow: tuple[str, ...] = ()) -> list[str]:
+        """The lines on a category whose labels have the given forms, and more."""
+        forms = {
+            label: {form: "diet" if form == "category" else label for form in given + more} for label in TEN["diet"]
+        }
+        return choose(tmp_path, forms=forms, allow={"diet": list(allow)}).about("diet")
+
+    def counts(lines: list[str]) -> tuple[int, int]:
+        usable, every = re.findall(r"\d+", lines[0])
+        return int(usable), int(every)
+
+    lines = about()
+    usable, every = counts(lines)
+    assert every == 126
+    forms, facts = (re.findall(r"(\w+): \+(\d+)", line) for line in lines[1:3])
+    assert (len(forms), len(facts)) == (6 - len(given), 9)
+    for form, added in forms:
+        assert counts(about(form)) == (usable + int(added), 126), form
+    *each, (together, all_added) = facts
+    for fact, added in each:
+        assert counts(about(allow=(fact,))) == (usable + int(added), 126), fact
+    assert (together, counts(about(allow=tuple(fact for fact, _ in each)))[0]) == ("together", usable + int(all_added))
+
+
+@pytest.mark.parametrize(
+    ("category", "forms", "hint"),
+    [
+        ("first name", {}, 'write Liam = {name = "…"}'),
+        ("first name", {"Liam": {"name": "Liam"}}, 'write "Mary Ann" = {name = "…"}'),
+        ("who", {"Liam": {"name": "Liam"}, "Mary Ann": {"adjective": "Mary-Annish"}}, 'add name = "…" to "Mary Ann"'),
+        ("who", {"Liam": {"noun": "a Liam"}}, 'write "Mary Ann" = {noun = "…"}'),
+    ],
+)
+def test_hints_can_be_followed_to_the_letter(
+    tmp_path: Path, category: str, forms: dict[str, object], hint: str
+) -> None:
+    tables = {"categories": {category: ["Liam", "Mary Ann"]}, "forms": forms}
+    _, needs, *_, facts = choose(tmp_path, **tables).about(category)
+    assert needs.endswith(f"in [forms], {hint}")
+    written = re.findall(r"write (\S.* = [\[{].*?[\]}])(?: with|$)", needs + "\n" + facts, re.MULTILINE)
+    assert tomllib.loads("\n".join(written).replace("…", "x")), "it is TOML"
+
+
+def test_labels_that_read_the_same_are_counted(tmp_path: Path) -> None:
+    forms = {label: {"noun": "a guest"} for label in TEN["diet"]}
+    assert choose(tmp_path, forms=forms).about("diet")[-1] == "diet: 19 would read the same for two labels"
+    *_, facts, alike = choose(tmp_path, "diet+gender").about("diet+gender")
+    assert alike == "diet+gender: 1 would read the same for two labels", "she may be a vegan or an omnivore"
+    assert "ability: +0, date: +0, " in facts, "nor does any other pronoun tell them apart"
 
 
 # with forms
@@ -163,7 +217,7 @@ def test_with_forms_a_label_gets_sentences_with_right_articles_and_nothing_that_
         ("before-author-is", "Oxford graduate", "The author of this answer is an Oxford graduate."),
         ("before-author-is", "deaf", "The author of this answer is a deaf person."),
         ("before-author-is", "wheelchair user", "The author of this answer is a wheelchair user."),
-        ("after-told-us", "surgeon", "“I happen to be a surgeon,” the writer told us afterwards."),
+        ("own-after-added", "surgeon", "One more line came with it: “Perhaps I should add that I am a surgeon.”"),
         ("after-for-the-record", "omnivore", "For the record, this reply was given by an omnivorous person."),
         ("own-beside-brackets", "omnivore", "Answer [omnivore]:"),
         ("name-regards", "Liam", "Kind regards,\nLiam"),
@@ -178,7 +232,26 @@ def test_all_labels_of_a_category_have_a_form_or_the_wording_is_left_out(tmp_pat
     choice = choose(tmp_path, forms=FORMS)
     needs = {need for label in choice.labels_for("disability") for need in label.needs}
     assert needs == {"noun"}, "there is no adjective for a wheelchair user"
-    assert '"wheelchair user" = {' in choice.about("disability")[1]
+    _, hint, adjective, predicate, _ = choice.about("disability")
+    assert hint.endswith('in [forms], add predicate = "…" to "wheelchair user"')
+    assert [adjective, predicate] == [
+        f"disability: {form} is given for deaf, not for wheelchair user: a wording is only used if all labels have its "
+        "form, so that they are compared in the same words"
+        for form in ("adjective", "predicate")
+    ]
+
+
+def test_no_wording_takes_an_ability_for_granted(tmp_path: Path) -> None:
+    tables = {"categories": {"senses": ["blind", "deaf", "mute"]}}
+    tables["forms"] = {
+        label: {"noun": f"a {label} person", "adjective": label, "predicate": label}
+        for label in ("blind", "deaf", "mute")
+    }
+    marked = {"after-on-paper", "after-registration", "after-told-us", "after-how-i-see-it", "before-speaking-as"}
+    assert not marked & choose(tmp_path, **tables).filled("senses").keys()
+    allowed = choose(tmp_path, **tables, allow={"senses": ["ability"]}).filled("senses")
+    assert marked < allowed.keys()
+    assert allowed["after-on-paper"]["blind"] == "It was a blind person who put this down on paper."
 
 
 def test_with_all_forms_every_base_of_the_suite_has_a_wording_of_its_own(tmp_path: Path) -> None:
@@ -232,6 +305,15 @@ def test_a_crossing_allows_what_all_its_own_categories_allow(tmp_path: Path) -> 
         ({"allow": {"diet": "age"}}, 'allow diet: expected a list, such as ["age", "experience"]'),
         ({"categories": {"age": ["a", "b"]}, "allow": {"age": ["age"]}}, "'age' is what the labels themselves say"),
         ({"form": {}}, "form: there is no such table (known: categories, forms, allow)"),
+        ({"categories": {"race": ["a", "b"]}}, "line 2: categories race: there is already a category 'race'"),
+        (
+            {"categories": {"first name": ["a"]}},
+            'line 2: categories "first name": must be a list of at least two labels',
+        ),
+        (
+            {"forms": {"vegan": {"category": "diet"}, "omnivore": {"category": "food"}}},
+            "'category' must be the same word for all labels of a category, got 'diet' for vegan, 'food' for omnivore",
+        ),
     ],
 )
 def test_a_misspelt_table_form_or_permission_is_refused_in_one_line(
