@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import parley as package
 from parley.agents import ConfigError, Models
-from parley.judging.stardtox.detox import passages
+from parley.judging.stardtox.detox import CHARS_PER_TOKEN, longest_passage, passages
 
 SIM = "sim/m?base=90&noise=0"
 SCORER = """
@@ -178,6 +178,37 @@ async def test_inside_an_application_with_its_own_models() -> None:
             package.detox("Hello.", model=SIM)
     finally:
         await models.close()
+
+
+def test_a_simulated_judge_cannot_have_an_effect_of_a_misspelt_score() -> None:
+    for models in ({"model": "sim/m?fluenci=+3"}, {"model": SIM, "judge": "sim/judge?fluenci=+3"}):
+        with pytest.raises(ConfigError, match="there is no label 'fluenci' in the team; did you mean 'fluency'"):
+            package.detox(RUDE, scorer="words.py:Words", **models)
+    assert package.detox(RUDE, model=SIM, judge="sim/judge?fluency=+3", scorer="words.py:Words").steps
+
+
+async def test_the_last_revision_of_a_passage_still_fits_the_context(server: Any) -> None:
+    sentence = "The idiot met the council again on Tuesday to talk about it. "
+    server.answer = lambda nth, body: server.reply("idiot " + "x" * (longest - 6))
+    models = Models()
+    client = models[server.model()]
+    client.context_tokens = 2000
+    longest = longest_passage(client, 3)
+    result = await package.detox_async(
+        sentence * 20, model=server.model(), scorer="words.py:Words", performance=False, max_iterations=3, models=models
+    )
+    await models.close()
+    assert result.passages == len(sentence * 20) // longest + 1
+    assert len(server.asked) == 3 * result.passages
+    for body in server.asked:
+        prompt = sum(len(message["content"]) for message in body["messages"])
+        assert prompt / CHARS_PER_TOKEN + body["max_tokens"] <= client.context_tokens
+
+
+def test_a_large_context_does_not_make_long_passages() -> None:
+    words = "word " * 1200
+    assert package.detox(words, model=SIM, scorer="words.py:Words").passages == 1
+    assert package.detox(words + "more", model=SIM, scorer="words.py:Words").passages == 2
 
 
 @settings(deadline=None, derandomize=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,20 +39,38 @@ class Rude:
         return [Toxicity(min(1.0, text.count("!") / 10)) for text in texts]
 
     async def close(self):
-        pass
+        with open("closed.txt", "a") as file:
+            file.write(self.name)
+
+class Asking(Rude):
+    name = "asking"
+
+    async def score(self, texts):
+        return [Toxicity(text.count("?") / 10) for text in texts]
 """
 
 
 @pytest.fixture
 def detox(server: Any, place: Path) -> Callable[..., Any]:
-    """Detox with a model that replies with given drafts, one per revision, and no judge; "!" is 0.1 of toxicity."""
+    """Detox with a model that replies with given drafts, one per revision; "!" is 0.1 of toxicity.
+
+    There is no judge, except with `performance=True`: it finds drafts with "~" badly written.
+    """
     (place / "rude.py").write_text(LENGTHS)
 
     def run(text: str, *drafts: str, **settings: Any) -> Any:
         replies = iter(drafts)
-        server.answer = lambda nth, body: server.reply(next(replies))
-        settings = {"performance": False, "max_iterations": len(drafts)} | settings
-        return package.detox(text, model=server.model(), scorer="rude.py:Rude", **settings)
+
+        def answer(nth: int, body: dict[str, Any]) -> Any:
+            if "response_format" not in body:
+                return server.reply(next(replies))
+            score = 50 if "~" in body["messages"][-1]["content"].partition(" DRAFT\n")[2] else 90
+            names = body["response_format"]["json_schema"]["schema"]["properties"]
+            return server.reply(json.dumps({name: "why" if name == "reason" else score for name in names}))
+
+        server.answer = answer
+        settings = {"performance": False, "max_iterations": len(drafts), "scorer": "rude.py:Rude"} | settings
+        return package.detox(text, model=server.model(), **settings)
 
     return run
 
@@ -115,6 +134,35 @@ def test_no_draft_is_more_toxic_than_the_original(detox: Callable[..., Any]) -> 
     assert detox("You!!!", "You!!!!!", "You!!!!!!!", as_published=True).text == "You!!!!!!!"
 
 
+def test_of_two_equally_toxic_drafts_the_better_written_one_is_kept(detox: Callable[..., Any]) -> None:
+    result = detox("You~!!!", "You, sir!!!", performance=True)
+    assert (result.text, result.kept, result.met) == ("You, sir!!!", (1,), False)
+
+
+def test_the_scorers_criteria_come_before_the_judges(detox: Callable[..., Any]) -> None:
+    result = detox("You!!!", "fine~", performance=True)
+    assert [score.met for score in result.steps[0].scores] == [False, True, True, True]
+    assert [score.met for score in result.steps[1].scores] == [True, False, False, False]
+    assert (result.text, result.kept, result.met) == ("fine~", (1,), False)
+
+
+def test_a_score_without_a_criterion_is_never_a_missed_one(detox: Callable[..., Any], place: Path) -> None:
+    (place / "mine.toml").write_text(
+        '[[evaluator]]\nname = "toxicity"\nscorer = "rude.py:Rude"\ncriteria = { toxicity = "< 0.1" }\n'
+        '[[evaluator]]\nname = "asking"\nscorer = "rude.py:Asking"\n'
+    )
+    mine = {"performance": True, "scorer": None, "team": "mine.toml"}
+    harmless = detox("You?????", **mine)
+    assert [(score.name, score.value, score.met) for score in harmless.steps[0].scores] == [
+        ("toxicity", 0.0, True),
+        ("asking", 0.5, None),
+    ]
+    assert (harmless.met, harmless.decisions) == (True, ("unchanged: it meets the scorers' criteria",))
+    assert detox("You!!!?????", "fine?????", **mine).met
+    best = detox("You!!!!!!!!!?????????", "better!!!?????????", "worse!!!!?", **mine)
+    assert best.kept == (1,), "by toxicity alone: the second draft asks less, which nobody asked for"
+
+
 def test_a_draft_that_meets_the_criteria_is_not_exchanged_for_an_even_lower_score(detox: Callable[..., Any]) -> None:
     result = detox("You!!!", "fine", "finer")
     assert (result.text, result.kept, result.met, len(result.steps)) == ("fine", (1,), True, 2)
@@ -124,6 +172,47 @@ def test_a_draft_that_meets_the_criteria_is_not_exchanged_for_an_even_lower_scor
 def test_a_refusal_or_an_empty_draft_is_not_an_improvement(detox: Callable[..., Any], useless: str) -> None:
     result = detox("You!!!", useless)
     assert (result.text, result.kept, result.met) == ("You!!!", (0,), False)
+
+
+def test_white_space_around_a_revised_text_stays(detox: Callable[..., Any]) -> None:
+    result = detox("\n  You!!!\n\n", " fine\n")
+    assert (result.text, result.kept) == ("\n  fine\n\n", (1,))
+
+
+def test_a_revision_may_be_as_long_as_its_text(detox: Callable[..., Any], server: Any) -> None:
+    for text in ("You!!!", f"{'The manager is late. ' * 250}You!!!"):
+        server.asked.clear()
+        detox(text, "fine")
+        (body,) = server.asked
+        assert body["max_tokens"] > max(64, len(text) / 2.5), "a token may be as short as two and a half characters"
+
+
+def test_seed_and_temperature_go_to_the_model_and_to_the_judges(detox: Callable[..., Any], server: Any) -> None:
+    detox("You!!!", "fine", performance=True, meaning=server.model(), seed=7, temperature=0.3)
+    assert ["response_format" in body for body in server.asked] == [True, False, True, True]
+    assert {(body["seed"], body["temperature"]) for body in server.asked} == {(7, 0.3)}
+
+
+def test_calls_that_only_measure_are_counted_too(detox: Callable[..., Any], server: Any) -> None:
+    alone = detox("You!!!", "fine").usage
+    measured = detox("You!!!", "fine", meaning=server.model()).usage
+    assert (alone.calls, measured.calls) == (1, 2)
+    assert measured.prompt_tokens == 2 * alone.prompt_tokens == 200
+
+
+def test_clients_are_closed_unless_they_are_the_applications_own(detox: Callable[..., Any], place: Path) -> None:
+    closed = place / "closed.txt"
+    detox("You!!!", "fine", models=Models())
+    assert not closed.exists()
+    detox("You!!!", "fine")
+    assert closed.read_text() == "rude"
+    with pytest.raises(RuntimeError):
+        detox("You!!!", max_iterations=1, on_step=_fail)
+    assert closed.read_text() == "ruderude", "also after an error"
+
+
+def _fail(step: object) -> None:
+    raise RuntimeError
 
 
 LONG = "The new manager is a stupid idiot who cancels every meeting!!!"

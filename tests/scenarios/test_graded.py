@@ -130,6 +130,12 @@ def test_graded_responses_do_not_change_the_suites_own_hash() -> None:
     assert FULL.graded_digest() != without.graded_digest() == hashlib.sha256(b"").hexdigest()
 
 
+def test_the_graded_responses_hash_changes_with_a_flaw() -> None:
+    before = suite(SOUND).graded_digest()
+    assert suite(with_flaw("figure", 2, text=GOOD + " again")).graded_digest() != before
+    assert suite(SOUND.model_copy(update={"flaw": SOUND.flaw[1:]})).graded_digest() != before
+
+
 def test_a_suite_without_graded_responses_has_the_hash_it_always_had() -> None:
     before = "2e241329e53d12fa45764952f9840da42be2adbe3c4ffd1363cb9abb178ac8da"  # when suites had no graded responses
     plain = Suite(schema=1, name="mine", version="1", scenario=(SITUATION,))
