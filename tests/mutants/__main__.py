@@ -1,0 +1,167 @@
+"""`python -m tests.mutants judging scenarios/malibu.py`: who of some seeded small faults is found by no test?
+
+A fault is put into a private copy of the checkout, and the nearest tests that run its line are run until one fails.
+`--table` writes the counts by room, and the survivors, to tests/MUTANTS.md. A survivor is a test to write, unless the
+change makes no difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded: its threads would not survive a fork
+
+from tests.mutants.bench import Bench, Reach, load_libraries
+from tests.mutants.faults import Fault, choose, faults_of
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = ROOT / "tests" / "MUTANTS.md"
+FAR = ("benchmarks", "chaos", "docs", "nightly", "tests", "training", "viewer")
+"""Folders whose tests go through many rooms, and are slow."""
+SLOW = ("test_ray.py", "test_schedulers.py", "test_worker_pool.py", "test_import_logs.py")
+"""Files whose tests mostly start other processes."""
+OUTCOMES = ("killed", "survived", "not reached", "timed out")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A fault that was tried: its module, its outcome, and the test that found it."""
+
+    path: str
+    fault: Fault
+    outcome: str
+    test: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.fault.line} {self.fault.function}".rstrip()
+        return f"{place}: {self.fault.kind}: `{self.fault.change}`"
+
+
+def modules_of(root: Path, room: str) -> list[str]:
+    """The modules of a room, as paths from the root."""
+    place = root / room
+    if not place.exists():
+        sys.exit(f"mutants: {room}: no such file or folder (expected one such as judging, or judging/search.py)")
+    found = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    return [str(path.relative_to(root)) for path in found]
+
+
+def tests_near(root: Path, room: str, modules: Sequence[str]) -> list[str]:
+    """Files of tests in the folder of the room's name, and others that import one of its modules or have its name."""
+    dotted = {
+        module: "parley." + module.removeprefix("parley/").removesuffix(".py").replace("/", ".") for module in modules
+    }
+    stems = {Path(module).stem for module in modules}
+    near = []
+    for path in sorted((root / "tests").rglob("test_*.py")):
+        text = path.read_text("utf-8")
+        if path.parent.name in FAR or path.name in SLOW:
+            continue
+        own = path.parent.name == Path(room).parts[0]
+        named = path.parent.name == "parley" and any(f"{path.stem}_".startswith(f"test_{stem}_") for stem in stems)
+        if own or named or any(name in text for name in dotted.values()):
+            near.append(str(path.relative_to(root)))
+    return near
+
+
+def tests_for(fault: Fault, path: str, reach: Mapping[str, Reach], most: int) -> dict[str, float]:
+    """The tests that run a fault's line, with their seconds: those named after the module first, then quick ones."""
+    lines = sum(1 << line for line in fault.lines) if fault.lines else -1
+    stem = Path(path).stem
+    chosen = [
+        (f"test_{stem}" not in name, test.seconds, name)
+        for name, test in reach.items()
+        if test.lines.get(path, 0) & lines
+    ]
+    return {name: seconds for _, seconds, name in sorted(chosen)[:most]}
+
+
+def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int) -> Iterator[Tried]:
+    """Tries a sample of a room's faults.
+
+    Args:
+        bench: Where they are tried.
+        room: A folder or a file.
+        count: Number of faults.
+        seed: Decides which.
+        most: The most tests that are run for one fault.
+    """
+    sources = {module: (bench.tree / module).read_text("utf-8") for module in modules_of(bench.tree, room)}
+    found = [(module, fault) for module, source in sources.items() for fault in faults_of(source)]
+    chosen = choose(found, count, seed)
+    modules = sorted({module for module, _ in chosen})
+    reach = bench.reach(tests_near(bench.tree, room, modules), modules)
+    for path, fault in chosen:
+        tests = tests_for(fault, path, reach, most)
+        failed = bench.try_fault(path, fault.source, tests)
+        if not tests:
+            yield Tried(path, fault, "not reached")
+        elif failed is None:
+            yield Tried(path, fault, "timed out")
+        else:
+            yield Tried(path, fault, "killed" if failed else "survived", failed)
+
+
+def table(rooms: Mapping[str, Sequence[Tried]], command: str, most: int) -> str:
+    """The Markdown page: counts by room, and the survivors."""
+    lines = [
+        "# Mutants",
+        "",
+        f"Made by `{command}` on {datetime.now(UTC):%-d %B %Y}. A mutant is a module with one small fault: a "
+        "comparison, a constant, `and` for `or`, a dropped line, swapped arguments or a dropped argument. It is killed "
+        f"if one of the nearest {most} tests that run its line fails; a survivor may still be found by a test that is "
+        "further away. Not reached: none of the nearest files of tests runs the line. Timed out: the tests did not "
+        "end, which is as good as killed.",
+        "",
+        f"| room | mutants | {' | '.join(OUTCOMES)} |",
+        "|---|---:|" + "---:|" * len(OUTCOMES),
+    ]
+    for room, tried in rooms.items():
+        counts = Counter(one.outcome for one in tried)
+        lines.append(f"| {room} | {len(tried)} | {' | '.join(str(counts[outcome]) for outcome in OUTCOMES)} |")
+    for outcome in ("survived", "not reached"):
+        lines += ["", f"## {outcome.capitalize()}", ""]
+        lines += [f"- {one}" for tried in rooms.values() for one in tried if one.outcome == outcome] or ["None."]
+    return "\n".join([*lines, ""])
+
+
+def main(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("rooms", nargs="+", metavar="MODULE", help="a file or folder, such as judging or parley/runs")
+    parser.add_argument("--count", type=int, default=40, help="mutants per MODULE (default: 40)")
+    parser.add_argument("--seed", type=int, default=1, help="decides which (default: 1)")
+    parser.add_argument("--most", type=int, default=100, help="the most tests that are run for a mutant (default: 100)")
+    parser.add_argument(
+        "--table", type=Path, nargs="?", const=TABLE, help="also write the table (default: tests/MUTANTS.md)"
+    )
+    asked = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that nothing is left behind
+    load_libraries()
+    bench = Bench(ROOT)
+    rooms: dict[str, list[Tried]] = {}
+    command = f"python -m tests.mutants {' '.join(asked.rooms)} --count {asked.count} --seed {asked.seed}"
+    for room in asked.rooms:
+        tried = rooms.setdefault(room.rstrip("/"), [])
+        began = time.monotonic()
+        for one in try_room(bench, room, count=asked.count, seed=asked.seed, most=asked.most):
+            tried.append(one)
+            by = f" (by {one.test})" if one.test else ""
+            print(f"{time.monotonic() - began:5.0f} s  {one.outcome:<11} {one}{by}", flush=True)
+        counts = Counter(one.outcome for one in tried)
+        print(f"{room}: {', '.join(f'{counts[outcome]} {outcome}' for outcome in OUTCOMES)}", flush=True)
+        if asked.table:
+            asked.table.write_text(table(rooms, command, asked.most), "utf-8")
+    return int(any(one.outcome == "survived" for tried in rooms.values() for one in tried))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
