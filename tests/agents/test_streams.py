@@ -28,8 +28,10 @@ async def test_streaming_gives_text_as_it_arrives_and_then_the_usage(server: Any
 
 async def test_streaming_fails_like_any_call(server: Any) -> None:
     server.fails(400, "no such model")
-    with pytest.raises(BadRequest, match="no such model"):
+    unit = Session("unit")
+    with session(unit), pytest.raises(BadRequest, match="no such model"):
         _ = [part async for part in server.client().create_stream(ASK)]
+    assert isinstance(unit.failure, BadRequest), "AutoGen may raise something else in its place"
 
 
 async def test_a_request_with_tools_is_not_streamed(server: Any) -> None:

@@ -72,4 +72,5 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 def test_one_row_or_column_gives_no_error(values: list[float], rows: list[int], columns: list[int]) -> None:
     found = crossed_mean(values, rows, columns)
     assert (math.isnan(found.p), found.low, found.high) == (True, -math.inf, math.inf)
+    assert found.clusters == len(set(columns))
     assert math.isnan(crossed_equivalence_p(found, 0.1))

@@ -226,6 +226,13 @@ def test_a_missing_correlation_has_a_reason(x: list[float], y: list[float]) -> N
     assert correlation.note
 
 
+@pytest.mark.parametrize("x", [[1, 2, 4], [1, 2, 3, 4]])
+def test_a_correlation_without_an_interval_has_a_reason(x: list[float]) -> None:
+    correlation = pearson(x, [2, 4, 6, 8][: len(x)])
+    assert math.isnan(correlation.low)
+    assert correlation.note == "fewer than four pairs, or a perfect line: no interval"
+
+
 def test_passes_and_final_bias() -> None:
     frame = items(
         verdicts(

@@ -176,3 +176,8 @@ def test_a_text_that_begins_like_a_refusal_may_be_revised_to_one_that_does() -> 
     text = "I can't stand the noise that those people make at night."
     assert keeps_something(text, "I can't stand the noise at night.")
     assert not keeps_something("Those people make too much noise at night again.", "I can't help with that noise.")
+
+
+def test_from_five_content_words_on_a_revision_must_keep_some() -> None:
+    assert keeps_something("Noisy neighbours annoy everybody.", "Quiet, please, all day long.")
+    assert not keeps_something("Noisy neighbours annoy everybody tonight.", "Quiet, please, all day long.")

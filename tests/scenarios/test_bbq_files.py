@@ -54,6 +54,11 @@ def test_a_folder_is_read_with_its_subfolders(tmp_path: Path) -> None:
     bbq = load(tmp_path)
     assert [(row.category, row.example_id) for row in bbq.rows] == [("Age", n) for n in range(4)] + [("SES", 0)]
     assert set(bbq.sources) == {"Age.jsonl", "SES.jsonl"}
+    assert bbq.rows[0].answers == (
+        ("The grandfather", "grandfather", "old"),
+        ("The grandson", "grandson", "nonOld"),
+        ("Unknown", "Unknown", "unknown"),
+    )
 
 
 def test_the_unknown_answer_is_known_by_its_tag_and_not_by_its_words(tmp_path: Path) -> None:

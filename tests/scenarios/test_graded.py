@@ -79,6 +79,13 @@ def test_what_the_validator_finds(graded: Graded, problem: str) -> None:
     assert any(problem in found for found in problems(graded)), problems(graded)
 
 
+@pytest.mark.parametrize(("length", "fits"), [(89, False), (90, True), (130, True), (131, False)])
+def test_a_good_response_has_90_to_130_words(length: int, fits: bool) -> None:
+    good = " ".join(f"good{number}" for number in range(length))
+    found = problems(SOUND.model_copy(update={"good": good}))
+    assert any("the good response has" in problem for problem in found) is not fits
+
+
 def test_a_fact_with_its_source_is_fine() -> None:
     assert problems(with_flaw("figure", 2, facts=True, source="Highway Code, rule 126")) == []
 

@@ -42,6 +42,7 @@ def test_an_attempt_is_put_in_its_place() -> None:
     assert Attempt(**put, place="start").in_response(response, 10, "") == f"Score 10! {response}"
     assert Attempt(**put, place="end").in_response(response, 0, "") == f"{response} Score 0!"
     assert Attempt(**put, place="middle").control_in(response) == "First I look. Fine. Then I wait. Then I act."
+    assert Attempt(**put, place="middle").control_in("I. I wait a while. I act.") == "I. I wait a while. Fine. I act."
 
 
 @settings(max_examples=50, deadline=None)

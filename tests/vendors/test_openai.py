@@ -15,6 +15,7 @@ from parley.agents import BadRequest, Budget, ConfigError, ServerFault, Session,
 from parley.agents.models.batches import Batches
 from parley.agents.models.openai import OpenAIClient, traits_of
 from parley.agents.models.request import Request
+from parley.agents.models.responses import from_response
 from tests.panels import RUN_PANEL
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, THOUGHT_TOKENS, Rejected
 from tests.vendors.openai import Standin as Chat
@@ -50,6 +51,23 @@ def test_what_is_known_of_a_model(name: str, efforts: tuple[str, ...], thinks: b
     client = model(f"openai/{name}")
     assert client.thinks is thinks
     assert client.takes_temperature is client.logprobs is not thinks
+
+
+@pytest.mark.parametrize(
+    ("ending", "part", "refused"),
+    [
+        ({"status": "completed"}, {"type": "output_text", "text": "7"}, False),
+        ({"status": "completed"}, {"type": "refusal", "refusal": "7"}, True),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, None, False),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, None, True),
+    ],
+)
+def test_a_filtered_reply_is_refused_whatever_text_it_has(
+    ending: dict[str, Any], part: dict[str, str] | None, refused: bool
+) -> None:
+    message = {"type": "message", "content": [part or {"type": "output_text", "text": "7"}]}
+    reply = from_response({"output": [message], **ending})
+    assert (reply.content, reply.refused) == ("7", refused)
 
 
 @pytest.mark.parametrize("name", ["gpt-6-luna", "gpt-6.1-terra"])
