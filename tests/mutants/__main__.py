@@ -102,7 +102,7 @@ def try_room(bench: Bench, room: str, *, count: int, seed: int, most: int) -> It
     reach = bench.reach(tests_near(bench.tree, room, modules), modules)
     for path, fault in chosen:
         tests = tests_for(fault, path, reach, most)
-        failed = bench.try_fault(path, fault.source, tests)
+        failed = bench.try_fault(path, fault.put_into(sources[path]), tests)
         if not tests:
             yield Tried(path, fault, "not reached")
         elif failed is None:

@@ -13,8 +13,8 @@ _OTHER: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
 }  # fmt: skip
 _ANY_ORDER = ("max", "min", "isinstance", "issubclass")
-_UNSEEN = {"annotation", "returns", "decorator_list", "bases"}
-"""Parts of a module in which a small change alters no result, or none that a test should notice."""
+_UNSEEN = {"annotation", "returns", "decorator_list", "bases", "pattern"}
+"""Parts in which a small change alters no result, or none that a test should notice; or is no valid code."""
 KINDS = ("comparison", "constant", "logic", "dropped line", "swapped arguments", "dropped argument")
 
 
@@ -28,7 +28,9 @@ class Fault:
         line: The line.
         change: The code before and after.
         lines: The lines that a test must have run to notice it; empty if it takes effect on import.
-        source: The module with the fault.
+        start: Where in the source, in bytes, the change begins.
+        end: Where it ends.
+        text: The new code there.
     """
 
     kind: str
@@ -36,7 +38,14 @@ class Fault:
     line: int
     change: str
     lines: range
-    source: str
+    start: int
+    end: int
+    text: str
+
+    def put_into(self, source: str) -> str:
+        """The module with the fault."""
+        code = source.encode()
+        return (code[: self.start] + self.text.encode() + code[self.end :]).decode()
 
 
 def faults_of(source: str) -> list[Fault]:
@@ -108,18 +117,22 @@ class _Finder(ast.NodeVisitor):
         start = self._starts[node.lineno - 1] + node.col_offset
         end = self._starts[node.end_lineno - 1] + node.end_col_offset
         text = ast.unparse(changed)
-        new = text if isinstance(changed, ast.stmt) else f"({text})"
-        source = (self._source[:start] + new.encode() + self._source[end:]).decode()
-        try:
-            compile(source, "fault", "exec")
-        except SyntaxError:  # such as a pattern of `match`
-            return
         change = f"{_short(self._source[start:end].decode())} → {_short(text)}"
         if kind == "dropped argument":
             gone = next(word for word in node.keywords if word not in changed.keywords)
             change = f"{_short(ast.unparse(node.func))}(…) without {_short(ast.unparse(gone))}"
-        name, lines = ".".join(self._names), self._lines
-        self.found.append(Fault(kind=kind, function=name, line=node.lineno, change=change, lines=lines, source=source))
+        self.found.append(
+            Fault(
+                kind=kind,
+                function=".".join(self._names),
+                line=node.lineno,
+                change=change,
+                lines=self._lines,
+                start=start,
+                end=end,
+                text=text if isinstance(changed, ast.stmt) else f"({text})",
+            )
+        )
 
 
 def _short(code: str) -> str:
