@@ -30,6 +30,23 @@ def test_a_draw_is_a_sum_over_units_drawn_with_replacement() -> None:
     assert np.mean(np.isin(sums[:, 0], [3, 30, 300])) == pytest.approx(3 / 27, abs=0.02)
 
 
+def test_an_interval_needs_two_units_forty_draws_and_half_of_them_known() -> None:
+    draws = np.linspace(0, 1, 40)
+    some = np.where(np.arange(40) < 21, draws, math.nan)
+    assert all(map(math.isfinite, (*percentile_interval(draws, 2), *percentile_interval(some, 2))))
+    half = np.where(np.arange(40) < 20, draws, math.nan)
+    for unusable, units in ((draws, 1), (draws[:39], 2), (half, 2)):
+        assert all(map(math.isnan, percentile_interval(unusable, units)))
+
+
+@pytest.mark.parametrize(("values", "draws"), [([1.0, 1.0], 100), ([1.0], 100), ([0.0, 2.0], 39)])
+def test_a_mean_without_an_interval_is_still_a_mean(values: list[float], draws: int) -> None:
+    mean = bootstrap_mean(values, range(len(values)), draws=draws)
+    assert mean.estimate == 1.0
+    assert math.isnan(mean.low)
+    assert mean.note
+
+
 def test_equal_units_may_be_counted_instead_of_listed() -> None:
     units, counts = np.array([[0.0], [1.0]]), np.array([700, 300])
     counted = bootstrap_sums(units, 3000, 1, counts)[:, 0]

@@ -89,6 +89,8 @@ def test_a_spent_budget_stops_the_run_and_a_larger_one_resumes_it(
 
     assert parley(*command, *large).status == 0
     assert file.count() == 9
+    assert file.rows("SELECT detail FROM events WHERE kind = 'ended'") == [("every unit was run",)]
+    assert file.one("SELECT count(*) FROM units WHERE started_at BETWEEN 1e9 AND finished_at") == 9
     assert len(server.asked) == 72, "nothing was paid for twice"
     file.check()
 
