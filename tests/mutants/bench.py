@@ -36,7 +36,7 @@ LARGE = (
     *("pydantic", "rich.console", "pandas", "scipy.stats", "statsmodels.api"),
 )
 MEMORY_BYTES = 12 << 30
-STARTUP_SECONDS = 60.0
+STARTUP_SECONDS, MOST_SECONDS = 60.0, 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class Bench:
             status = self._pytest([*files, "-x"], plugin)
             return plugin.failed or ("" if status in (0, 5) else f"pytest ended with {int(status)}")  # 5: no tests
 
-        return self._fork(run, STARTUP_SECONDS + 10 * sum(tests.values()))
+        return self._fork(run, min(MOST_SECONDS, STARTUP_SECONDS + 10 * sum(tests.values())))
 
     def _pytest(self, words: Sequence[str], plugin: _Plugin) -> int | pytest.ExitCode:
         quiet = ("--tb=no", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "not nightly")
