@@ -287,8 +287,9 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
     }
     said = [line for line in lines if (line.shown if tested else not line.secondary and line.n)]
     speak = say or partial(_sentence, question)
+    rows = table(lines)
     return Section(
-        tables=[Table(question.name, question.ask, table(lines), note=note, printed=question.printed)],
+        tables=[Table(question.name, question.ask, rows, _telling(rows), note, printed=question.printed)],
         forests=list(forests.values()),
         words=[speak(line, forests[line.measure]) for line in sorted(said, key=lambda line: line.secondary)],
     )
@@ -314,6 +315,12 @@ def table(lines: Sequence[Line]) -> pd.DataFrame:
     return frame.drop(columns=[name for name in ("p", "p_adjusted") if name in frame and frame[name].isna().all()])
 
 
+def _telling(rows: pd.DataFrame) -> tuple[str, ...]:
+    """The columns that a page shows: numbers, p-values only corrected, and texts that differ between rows."""
+    numbers = rows.select_dtypes("number").columns
+    return tuple(name for name in rows if name != "p" and (name in numbers or rows[name].nunique() > 1))
+
+
 def _method(lines: Sequence[Line]) -> str:
     return next((line.method for line in lines if line.method), "none")
 
@@ -328,9 +335,21 @@ def _sentence(question: Question, line: Line, forest: Forest) -> str:
         size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
     if (part := line.about.get(question.each, ALL)) != ALL:
         named.append(part)
+    return stated(", ".join(filter(None, named)), f"{measure} is {size}{in_unit}", line, forest, question.cluster)
+
+
+def stated(about: str, says: str, line: Line, forest: Forest, cluster: str) -> str:
+    """A sentence with a line's interval, p-value and number of clusters, for reports that say their lines themselves.
+
+    Args:
+        about: What stands before the colon; "": the sentence stands alone.
+        says: What is said, such as "a fence reduces the effect by 1.20 points".
+        line: The line.
+        forest: The plot that it is in.
+        cluster: What a cluster is called.
+    """
+    written = number_format(forest)
     ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
     test = f"; p {p_text(line.p_adjusted)}" if forest.reference is not None else ""
-    start = ", ".join(filter(None, named))
-    over = plural(line.clusters or 0, question.cluster)
-    sentence = f"{measure} is {size}{in_unit} ({ends}{test}), over {over}."
-    return f"{start}: {sentence}" if start else sentence[0].upper() + sentence[1:]
+    sentence = f"{says} ({ends}{test}), over {plural(line.clusters or 0, cluster)}."
+    return f"{about}: {sentence}" if about else sentence[0].upper() + sentence[1:]
