@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
+from parley.analysis.stats.results import columns
 
 Judged = Mapping[tuple[str, str, str], float | str]
 """What the judges said, by unit, subject and question: a score on the raters' scale, or a choice."""
@@ -103,10 +104,7 @@ def between_raters(labels: pd.DataFrame) -> list[dict[str, Any]]:
                 "measure": "Fleiss' κ" if is_choice else "Krippendorff's α",
                 "raters": int(shared.notna().any().sum()),
                 "items": len(shared),
-                "estimate": found.estimate,
-                "low": found.low,
-                "high": found.high,
-                "note": found.note,
+                **columns(found, "estimate", "note"),
             }
         )
     return rows
@@ -144,6 +142,6 @@ def with_judges(labels: pd.DataFrame, judged: Judged) -> list[dict[str, Any]]:
             first, second = (list(side) for side in zip(*choices, strict=True))
             places = ["A", "B", "tie"] if {*first, *second} <= {"A", "B", "tie"} else None
             kappa = weighted_kappa(first, second, weights="none", categories=places)
-            row |= {"kappa": kappa.estimate, "low": kappa.low, "high": kappa.high, "note": kappa.note}
+            row |= columns(kappa, "kappa", "note")
         rows.append(row)
     return rows
