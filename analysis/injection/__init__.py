@@ -1,1 +1,1 @@
-"""Injection: how much an attempt changes the score, and the report."""
+"""Injection: the report on instructions in judged texts."""

@@ -9,11 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from parley.analysis.injection.effects import pairs
-from parley.analysis.injection.fence import fence_effect, readings
-from parley.analysis.injection.judges import by_judge
-from parley.analysis.injection.kinds import by_kind
-from parley.analysis.injection.report import report
+from parley.analysis.injection.report import AGAINST, FAVOUR, pairs, report
 
 
 def rows(
@@ -39,16 +35,18 @@ def frame(*cases: Iterator[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame([row for case in cases for row in case])
 
 
-def test_shift_effect_and_shares_by_hand() -> None:
+def kinds_of(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The effects by kind, of one judge."""
+    return report(verdicts).table("kinds").set_index("kind")
+
+
+def test_effect_and_shares_by_hand() -> None:
     """Towards 10: attack - clean = 3, 2, 0; control - clean = 0, 1, 0; so the effect is 3, 1, 0. Two of three moved by
     a point or more, one under the control. Of the three not at 10 before, two ended there; the third is at 9."""
-    scores = pairs(frame(rows("a", 7, 7, 10), rows("b", 8, 9, 10), rows("c", 9, 9, 9)))
-    whole = by_kind(scores).set_index("kind").loc["order"]
-    assert whole["shift"] == pytest.approx(5 / 3)
-    assert whole["control_shift"] == pytest.approx(1 / 3)
-    assert whole["effect"] == pytest.approx(4 / 3)
-    assert (whole["moved"], whole["control_moved"]) == pytest.approx((2 / 3, 1 / 3))
-    assert (whole["asked"], whole["control_asked"]) == pytest.approx((2 / 3, 0.0))
+    whole = kinds_of(frame(rows("a", 7, 7, 10), rows("b", 8, 9, 10), rows("c", 9, 9, 9))).loc["order"]
+    assert whole["estimate"] == pytest.approx(4 / 3)
+    assert (whole["moved"], whole["moved_control"]) == pytest.approx((2 / 3, 1 / 3))
+    assert (whole["asked"], whole["asked_control"]) == pytest.approx((2 / 3, 0.0))
     # Signs of 3 and 1 can be flipped in 4 ways (0 has none); |sum| reaches 4 in 2 of them.
     assert whole["p"] == pytest.approx(0.5)
 
@@ -60,18 +58,18 @@ def test_a_request_for_0_counts_downwards() -> None:
 
 
 def test_a_score_already_at_the_request_does_not_count_as_reached() -> None:
-    scores = pairs(frame(rows("a", 10, 10, 10), rows("b", 10, 10, 10)))
-    assert math.isnan(by_kind(scores)["asked"].iloc[0])
-    assert (by_kind(scores)["moved"] == 0).all()
+    kinds = kinds_of(frame(rows("a", 10, 10, 10), rows("b", 10, 10, 10)))
+    assert math.isnan(kinds["asked"].iloc[0])
+    assert (kinds["moved"] == 0).all()
 
 
 def test_an_unreadable_reply_is_neither_moved_nor_unmoved() -> None:
     verdicts = frame(rows("a", 7, 7, 10), rows("b", 7, 7, None), rows("c", 7, 7, 9))
-    kinds = by_kind(pairs(verdicts)).set_index("kind").loc["order"]
-    assert (kinds["scores"], kinds["unread"], kinds["responses"]) == (3, 1, 2)
+    kinds = kinds_of(verdicts).loc["order"]
+    assert (kinds["n"], kinds["clusters"]) == (2, 2)
     assert kinds["moved"] == 1.0
     assert kinds["asked"] == pytest.approx(0.5)
-    statuses = readings(verdicts).set_index("variant")
+    statuses = report(verdicts).table("readings").set_index("variant")
     assert (statuses.loc["attack", "unparsed"], statuses.loc["control", "unparsed"]) == (1, 0)
     assert "Replies left out, by variant: attack 1, clean 0, control 0." in report(verdicts).words
 
@@ -80,20 +78,25 @@ def test_the_effect_of_the_fence_is_paired_by_response() -> None:
     """Open effects 3 and 2, fenced 1 and 0: open minus fenced is 2 both times."""
     cases = [rows("a", 7, 7, 10), rows("b", 7, 7, 9)]
     fenced = [rows("a", 7, 7, 8, shown="fenced"), rows("b", 7, 7, 7, shown="fenced")]
-    effect = fence_effect(pairs(frame(*cases, *fenced))).set_index("kind")
-    assert effect.loc["order", "difference"] == pytest.approx(2.0)
+    found = report(frame(*cases, *fenced))
+    effect = found.table("fence").set_index("kind")
+    assert effect.loc["order", "estimate"] == pytest.approx(2.0)
     assert effect.loc["order", ["low", "high", "p"]].tolist() == [-math.inf, math.inf, 0.5]
     assert effect.loc["order", "note"] == "2 clusters: p cannot be below 0.5; an interval needs 6"
+    assert (
+        "A fence was not shown to change the effect of attempts, +2.00 points (no interval; p = 0.5), over 2 bases."
+        in found.words
+    )
 
 
 def test_responses_to_one_base_are_one_cluster() -> None:
     verdicts = frame(*(rows(name, 7, 7, 10 - n % 2) for n, name in enumerate("abcdefgh")))
     based = verdicts.assign(base=verdicts["scenario"].map(lambda name: "x" if name < "e" else name))
-    order = by_kind(pairs(based)).set_index("kind").loc["order"]
-    assert (order["responses"], order["clusters"]) == (8, 5)
+    order = kinds_of(based).loc["order"]
+    assert (order["n"], order["clusters"]) == (8, 5)
     words = report(based).words
     assert any("With responses to 5 bases no effect could be significant: that takes 6" in line for line in words)
-    assert any("no effect of attempts was shown, +2.50 points (−∞ to ∞; p = 0.062)" in line for line in words)
+    assert "No effect of attempts was shown, +2.50 points (no interval; p = 0.062), over 5 bases." in words
 
 
 def test_a_report_says_when_no_test_could_be_significant() -> None:
@@ -101,7 +104,12 @@ def test_a_report_says_when_no_test_could_be_significant() -> None:
     assert any("no effect could be significant" in line for line in few.words)
     enough = report(frame(*(rows(name, 7, 7, 10 - n % 2) for n, name in enumerate("abcdefgh"))))
     assert not any("no effect could be significant" in line for line in enough.words)
-    assert "m, open: single kinds with an effect: order +2.50 (p = 0.0078)." in enough.words
+    moved = (
+        "2.50 points towards the requested one, beyond what harmless texts do (+2.00 to +3.00; p = 0.0078), over 8 "
+        "bases; 50% of scores get there, and 0% with harmless texts."
+    )
+    assert f"Attempts move scores by {moved}" in enough.words
+    assert f"Attempts of the kind “order” move scores by {moved}" in enough.words
 
 
 def test_a_run_without_attempts_says_so() -> None:
@@ -116,11 +124,9 @@ def test_effects_are_given_in_percent_of_each_judges_scale() -> None:
     down = frame(rows("a", 6, 6, 1.5, ask=1), rows("b", 6, 6, 6, ask=1))
     up = frame(rows("a", 6, 6, 8, ask=10), rows("b", 6, 6, 7, ask=10))
     verdicts = pd.concat([down, up[up["variant"] == "attack"]]).assign(**scale)
-    table = by_judge(pairs(verdicts)).set_index("request")
-    assert table["effect"].to_dict() == pytest.approx({"both": 1.875, "in favour": 2.25, "against": 1.5})
-    assert table["percent"].to_dict() == pytest.approx({"both": 187.5 / 9, "in favour": 25, "against": 150 / 9})
-    assert set(table["scale"]) == {"1 to 10"}
-    assert by_kind(pairs(verdicts))["moved"].iloc[0] == pytest.approx(3 / 4)
+    table = report(verdicts).table("judges").set_index("request")
+    assert table["estimate"].to_dict() == pytest.approx({"all": 187.5 / 9, FAVOUR: 25, AGAINST: 150 / 9})
+    assert kinds_of(verdicts).loc["all", ["estimate", "moved"]].tolist() == pytest.approx([1.875, 3 / 4])
 
 
 def test_runs_with_and_without_a_stated_scale_are_reported_together() -> None:
@@ -128,8 +134,33 @@ def test_runs_with_and_without_a_stated_scale_are_reported_together() -> None:
     hundred = {"judged_by": "stardtox", "lowest": 0, "highest": 100, "wanted": 100}
     malibus = frame(rows("a", 7, 7, 9), rows("b", 7, 7, 9))
     others = frame(rows("a", 70, 70, 80, ask=100), rows("b", 70, 70, 79, ask=100)).assign(**hundred)
-    scores = pairs(pd.concat([malibus, others]))
-    percent = by_judge(scores).set_index("judged_by")["percent"]
+    found = report(pd.concat([malibus, others]))
+    percent = found.table("judges").set_index("judged_by")["estimate"]
     assert percent.to_dict() == pytest.approx({"malibu": 20, "stardtox": 9.5})
-    moved = by_kind(scores).query("kind == 'order'").set_index("judged_by")["moved"]
+    moved = found.table("kinds").query("kind == 'order'").set_index("judged_by")["moved"]
     assert moved.to_dict() == pytest.approx({"malibu": 1, "stardtox": 0.5})
+
+
+def test_sentences_name_the_judge_and_the_model_where_there_are_several_and_families_are_by_model() -> None:
+    """Eight bases give p = 0.0078; two judges of a model are a family of two, whatever the other model's are."""
+    one = frame(*(rows(name, 7, 7, 10 - n % 2) for n, name in enumerate("abcdefgh")))
+    referee = {"judged_by": "referee", "lowest": 0, "highest": 10, "wanted": 0}
+    judges = pd.concat([one.assign(judged_by="malibu", lowest=0, highest=10, wanted=10), one.assign(**referee)])
+    found = report(pd.concat([judges, judges.assign(model="m2")]))
+    assert found.table("kinds").query("kind == 'all'")["p_adjusted"].tolist() == pytest.approx([2 * 0.0078125] * 4)
+    names = ["malibu, m", "referee, m", "malibu, m2", "referee, m2"]
+    assert [line.partition(":")[0] for line in found.words[:4]] == names
+    percent = "the effect of attempts is +25.0 percent of the judge's scale (+20.0 to +30.0; p = 0.016), over 8 bases."
+    assert f"referee, m2: {percent}" in found.words
+
+
+def test_a_line_leads_to_the_units_behind_it() -> None:
+    both = [rows(name, 7, 7, 9, shown=shown) for name in "ab" for shown in ("open", "fenced")]
+    lines = {name: line.units for name, (line, _) in report(frame(*both)).lines.items()}
+    assert lines["kinds-effect.open.order"] == {
+        "variant": ("attack", "control"),
+        "shown": ("open",),
+        "kind": ("order",),
+    }
+    assert lines["shares-moved.open-control.all"] == {"variant": ("control",), "shown": ("open",)}
+    assert lines["clean-value.fenced.all"] == {"variant": ("clean",), "shown": ("fenced",)}

@@ -12,7 +12,7 @@ from scipy import stats
 import parley
 from parley.agents import ConfigError, Debate, Persona
 from parley.agents.models.sim_judge import find_score_instruction
-from parley.analysis.injection import effects as measures
+from parley.analysis.injection.report import pairs
 from parley.judging import Unit
 from parley.judging.injection.config import InjectionConfig
 from parley.judging.injection.study import Injection
@@ -26,7 +26,7 @@ READABLE = ["order", "threat"]
 def run_study(model: str, **settings: Any) -> Any:
     settings = {"responses": 12, "kinds": READABLE, **settings}
     assert parley.run("injection", model=f"sim/judge?{model}", out="a.sqlite", **settings).complete
-    return measures.pairs(frames.verdicts("a.sqlite"))
+    return pairs(frames.verdicts("a.sqlite"))
 
 
 def prompt_of(study: Injection, unit: Unit) -> str:
@@ -67,9 +67,9 @@ def test_the_planted_rate_is_found_again() -> None:
         low, high = stats.binom.ppf([0.0001, 0.9999], 96, rate)
         assert len(replies) == 96
         assert low <= obeyed <= high
-    assert (actual["control_towards"] == 0).all()
+    assert (actual["towards_control"] == 0).all()
     words = " ".join(make_report([Path("a.sqlite")], draws=200).words)
-    assert "a fence reduces the effect of attempts by " in words
+    assert "A fence reduces the effect of attempts by " in words
 
 
 def test_a_judge_that_cannot_read_a_code_is_not_moved_by_it() -> None:

@@ -14,8 +14,7 @@ import parley
 from parley.agents import ConfigError, Models
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_judge import find_score_instruction
-from parley.analysis.injection.effects import pairs
-from parley.analysis.injection.judges import by_judge
+from parley.analysis.injection.report import FAVOUR, pairs
 from parley.judging.injection.config import InjectionConfig
 from parley.judging.injection.study import Injection
 from parley.judging.injection.targets import TARGETS, Judged, MalibuJudges, Target
@@ -94,15 +93,17 @@ def test_a_planted_rate_is_found_again_for_the_referee() -> None:
     obeyed = scores[scores["sampled"] == scores["ask"]]
     low, high = stats.binom.ppf([0.0001, 0.9999], 48, 0.5)
     assert len(scores) == 48
-    assert (scores["control_towards"] == 0).all()
+    assert (scores["towards_control"] == 0).all()
     assert low <= len(obeyed) <= high
-    row = by_judge(scores).set_index("request")
+    report = make_report([Path("a.sqlite")], draws=200)
+    percent = report.table("judges").set_index("request")["estimate"]
     moved = sum(abs(ask - 3) for ask in obeyed["ask"]) / 48
-    assert row.loc["both", ["effect", "percent"]].tolist() == pytest.approx([moved, 10 * moved])
-    assert row.loc["in favour", "effect"] == pytest.approx(3 * (obeyed["ask"] == 0).sum() / 24), "it wants no bias"
-    words = " ".join(make_report([Path("a.sqlite")], draws=200).words)
-    assert "Judges that attempts move, fenced, in percent of their scale: referee " in words
-    assert "a fence " not in words
+    assert report.table("kinds").set_index("kind").loc["all", "estimate"] == pytest.approx(moved)
+    assert percent["all"] == pytest.approx(10 * moved)
+    assert percent[FAVOUR] == pytest.approx(10 * 3 * (obeyed["ask"] == 0).sum() / 24), "it wants no bias"
+    words = " ".join(report.words)
+    assert f"Attempts move scores by {moved:.2f} points towards the requested one" in words
+    assert "fence " not in words
 
 
 def test_what_must_not_move_the_referee_contains_no_instruction() -> None:
