@@ -54,6 +54,7 @@ LONGEST = (
     "test_house.py",
     "test_commands.py",
     "test_true_sentences.py",
+    "test_golden.py",
     "test_runs_page.py",
     "test_worker_pool.py",
     "test_run_page.py",

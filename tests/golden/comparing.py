@@ -221,6 +221,8 @@ def described(comparison: Comparison, most: int | None) -> Iterator[str]:
     groups: dict[tuple[str, str], list[Difference]] = {}
     for difference in comparison.differences:
         groups.setdefault((difference.part, difference.kind), []).append(difference)
+    if any(difference.address.endswith("[prompts]") for difference in comparison.differences):
+        yield "  Prompts changed. A simulated reply depends on its prompt, so verdicts and numbers follow."
     for (part, kind), group in groups.items():
         yield f"  {part}: {len(group):,} {kind}"
         for difference in group[:most]:
