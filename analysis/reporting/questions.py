@@ -29,7 +29,8 @@ from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural
 
 ALL = "all"
@@ -243,6 +244,20 @@ def corrected(lines: Sequence[Line], family: Sequence[str] = ("model",)) -> list
         for place, p in zip(places, holm([lines[place].p for place in places]), strict=True):
             found[place] = replace(lines[place], p_adjusted=p, tests=None if math.isnan(p) else tests)
     return found
+
+
+def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:
+    """Says so where there are too few clusters for any line to be shown, however large the differences are.
+
+    Args:
+        cluster: What a cluster is called.
+        families: The lines of each family.
+    """
+    tests = [sum(not math.isnan(line.p) for line in family) for family in families]
+    clusters = max((line.clusters or 0 for family in families for line in family), default=0)
+    needed = min((clusters_to_reject(ALPHA, count) for count in tests if count), default=0)
+    if clusters < needed:
+        yield f"With {plural(clusters, cluster)} no difference could be significant: that takes at least {needed}."
 
 
 Sentence = Callable[[Line, Forest], str]
