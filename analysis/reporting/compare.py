@@ -12,29 +12,30 @@ converts them first (`comparable` in its report's module).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.reporting.report import MAX_SENTENCES, Report, Table, format_interval
+from parley.analysis.reporting.forest import Forest, Scale, number_format
+from parley.analysis.reporting.questions import Question, corrected, out_of_reach, section
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
-from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
-from parley.analysis.stats.results import ALPHA, columns
-from parley.analysis.stats.signflips import clusters_to_reject
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Column, cell_means
 from parley.base.text import p_text, plural
 
-GAPS = "gaps between identities"
 FACETS = ("category", "identity", "phase", "cluster")
 KEYS = ["item", "metric", "subject"]
-COLUMNS = [
-    "family", "what", "first", "second", "difference", "low", "high", "p", "p_adjusted", "p_mcnemar", "test", "n",
-    "clusters",
-]  # fmt: skip
+ASKED: tuple[tuple[str, str, str, Scale], ...] = (
+    ("gaps", "Do the two treat identities differently?", "difference of the gaps", "points"),
+    ("preferences", "Do the two prefer differently?", "difference in share", "share"),
+    ("values", "Do the two score differently?", "difference", "points"),
+)
+"""The name of each question, the question, its axis and its scale, in the order in which they are shown."""
 
 
 class NothingShared(ValueError):
@@ -45,67 +46,62 @@ def compare(
     first: pd.DataFrame,
     second: pd.DataFrame,
     names: tuple[str, str],
+    context: ReportContext = NO_CONTEXT,
     *,
     measures: Collection[str] = (),
-    **about: Any,
 ) -> Report:
-    """Second minus first, the baseline, on the units that both have, with Holm correction within each family of tests.
+    """Second minus first, the baseline, on the units that both have, with Holm correction within each question.
 
     Args:
         first: Verdicts of the first run or model.
         second: Verdicts of the second.
         names: What to call the two.
+        context: What else the report is given.
         measures: The metrics that stand for a unit; they come first, and decide which units differ most. By default
             all metrics do.
-        about: Further fields of the report, such as `runs` and `cautions`.
 
     Raises:
         NothingShared: No unit has readable verdicts on both sides.
     """
     kind = str(cluster_of(first).name)
     both = _main_first(_paired(first, second), measures)
-    rows = [*_gaps(both), *_preferences(both), *_values(both)] if len(both) else []
-    if not rows:
+    found = [corrected(list(lines(both)), family=()) for lines in (_gaps, _preferences, _values)] if len(both) else []
+    if not any(found):
         raise NothingShared("they have no unit in common with readable verdicts on both sides")
-    comparison = with_holm(pd.DataFrame(rows), "family")
-    shared = plural(both["item"].nunique(), "shared unit")
-    return Report(
-        f"{names[1]} compared with {names[0]}",
-        tuple(_words(comparison, shared, names, kind))[:MAX_SENTENCES],
-        tables=(
-            Table(
-                "comparison",
-                f"{names[1]} minus {names[0]}, on {shared}",
-                comparison[[*COLUMNS, "note"]],
-                note=f"Means over {kind}s. p and interval come from sign flips over {kind}s and generalise to further "
-                f"{kind}s of this kind. p_mcnemar treats every unit as independent.",
-            ),
-            Table("largest", "The units that differ most", _largest(_main(both, measures))),
-        ),
-        forests=tuple(_forests(comparison, names, kind)),
-        **about,
-    )
-
-
-FAMILIES = {
-    "gaps between identities": ("Do the two treat identities differently?", "difference of the gaps"),
-    "preferences": ("Do the two prefer differently?", "difference in share"),
-    "values by metric": ("Do the two score differently?", "difference"),
-}
-"""The question of each family of comparisons, and its axis, in the order in which they are shown."""
-
-
-def _forests(comparison: pd.DataFrame, names: tuple[str, str], kind: str) -> Iterator[Forest]:
-    for family, (question, axis) in FAMILIES.items():
-        yield Forest(
-            name=family.replace(" ", "-"),
-            question=question,
-            axis=f"{axis}, {names[1]} minus {names[0]}",
-            lines=lines_of(comparison[comparison["family"] == family], lambda row: str(row.what), p="p_adjusted"),
-            scale="share" if family == "preferences" else "points",
-            table="comparison",
-            note=f"95% intervals and p-values: sign flips over {kind}s; p-values Holm-corrected within the family.",
+    shared, against = plural(both["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
+    asked = [
+        Question(
+            name=name,
+            ask=ask,
+            measures={"difference": f"{axis}, {against}"},
+            cluster=kind,
+            arms="side",
+            scale=scale,
+            note=f"{against}, on {shared}. Clusters are {kind}s; p_mcnemar takes every unit as independent.",
+            printed=True,
         )
+        for name, ask, axis, scale in ASKED
+    ]
+    sections = [
+        Section(words=[f"Compared on {shared}; differences are {against}.", *out_of_reach(kind, *found)]),
+        *map(partial(section, say=partial(_say, names, kind)), asked, found),
+        Section(tables=[Table("largest", "The units that differ most", _largest(_main(both, measures)))]),
+    ]
+    return assemble(sections, context, f"{names[1]} compared with {names[0]}")
+
+
+def _say(names: tuple[str, str], kind: str, line: Line, forest: Forest) -> str:
+    """Such as "Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (…; p = 0.004), over 12 scenarios."."""
+    written = number_format(forest)
+    sides = ", ".join(
+        f"{written(line.also[side]).removeprefix('+')} for {name}"
+        for side, name in zip(("first", "second"), names, strict=True)
+    )
+    ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
+    return (
+        f"{line.label}: {sides}, a difference of {written(line.estimate)} ({ends}; p {p_text(line.p_adjusted)}), over "
+        f"{plural(line.clusters or 0, kind)}."
+    )
 
 
 def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
@@ -161,7 +157,7 @@ def _phase_name(phase: str) -> str:
     return "yardstick" if phase == "3" else f"phase {phase}"
 
 
-def _values(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _values(both: pd.DataFrame) -> Iterator[Line]:
     known = both[both["value_first"].notna() & both["value_second"].notna()]
     phases = list(pd.unique(known["phase"])) if "phase" in known else []
     for phase in phases if len(phases) > 1 else [None]:
@@ -170,27 +166,21 @@ def _values(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
             name = metric if phase is None else f"{_phase_name(phase)}: {metric}"
-            yield _value(name, part)
+            yield _line(name, part["value_first"], part["value_second"], part["cluster"])
 
 
-def _value(name: str, part: pd.DataFrame) -> dict[str, Any]:
-    first, second = part["value_first"], part["value_second"]
-    yes_or_no = set(first) | set(second) <= {0.0, 1.0}
-    return _row("values by metric", name, first, second, part["cluster"], yes_or_no=yes_or_no)
-
-
-def _preferences(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _preferences(both: pd.DataFrame) -> Iterator[Line]:
     chosen = both[(both["metric"] == "preferred") & both["choice_first"].notna() & both["choice_second"].notna()]
     decided = chosen[chosen["choice_first"].isin(["A", "B"]) & chosen["choice_second"].isin(["A", "B"])]
     if len(chosen):
         first, second = ((decided[f"choice_{side}"] == "A").astype(float) for side in ("first", "second"))
-        row = _row("preferences", "prefers the one shown first", first, second, decided["cluster"], yes_or_no=True)
+        line = _line("prefers the one shown first", first, second, decided["cluster"])
         same = (chosen["choice_first"] == chosen["choice_second"]).mean()
         agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
-        yield row | {"note": "; ".join(filter(None, (row["note"], agreed)))}
+        yield replace(line, note="; ".join(filter(None, (line.note, agreed))))
 
 
-def _gaps(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _gaps(both: pd.DataFrame) -> Iterator[Line]:
     """Whether the gap between two identities differs between the two runs."""
     if "identity" not in both:
         return
@@ -201,23 +191,19 @@ def _gaps(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
         tables = [cell_means(part[f"value_{side}"], part["identity"], part["cluster"]) for side in ("first", "second")]
         for x, y in combinations(tables[0].columns, 2):
             gaps = [(table[x] - table[y]).reindex(tables[0].index) for table in tables]
-            yield _row(GAPS, f"{category}: {x} − {y}", gaps[0], gaps[1], tables[0].index)
+            yield _line(f"{category}: {x} − {y}", gaps[0], gaps[1], tables[0].index, of_units=False)
 
 
-def _row(
-    family: str, what: str, first: pd.Series, second: pd.Series, clusters: Column, *, yes_or_no: bool = False
-) -> dict[str, Any]:
-    """One comparison: means over clusters, the test, and McNemar's p where values are 0 or 1."""
-    test = paired_permutation(second, first, clusters)
-    means = [float(side.groupby(np.asarray(clusters)).mean().mean()) for side in (first, second)]
-    return {
-        "family": family,
-        "what": what,
-        "first": means[0],
-        "second": means[1],
-        **columns(test, "difference", "p", "n", "clusters", "note", test="method"),
-        "p_mcnemar": mcnemar_p(first, second) if yes_or_no else np.nan,
+def _line(what: str, first: pd.Series, second: pd.Series, clusters: Column, *, of_units: bool = True) -> Line:
+    """One comparison, with both means over clusters, and McNemar's p where all values of units are 0 or 1."""
+    line = paired_permutation(second, first, clusters)
+    also = {
+        side: float(values.groupby(np.asarray(clusters)).mean().mean())
+        for side, values in (("first", first), ("second", second))
     }
+    if of_units and set(first) | set(second) <= {0.0, 1.0}:
+        also["p_mcnemar"] = mcnemar_p(first, second)
+    return replace(line, measure="difference", label=what, about={"what": what}, also=also)
 
 
 def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
@@ -225,16 +211,3 @@ def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
     gap = (both["value_second"] - both["value_first"]).groupby(both["item"]).mean().dropna()
     order = gap.abs().sort_values(ascending=False, kind="stable").index[:count]
     return pd.DataFrame({"unit": order, "mean_difference": gap.loc[order].to_numpy()})
-
-
-def _words(comparison: pd.DataFrame, shared: str, names: tuple[str, str], kind: str) -> Iterator[str]:
-    yield f"Compared on {shared}; differences are {names[1]} minus {names[0]}."
-    clusters, tests = comparison["clusters"].max(), comparison["family"].value_counts().min()
-    if clusters < (needed := clusters_to_reject(ALPHA, int(tests))):
-        yield f"With {plural(int(clusters), kind)} no difference could be significant: that takes at least {needed}."
-    for row in comparison[comparison["p_adjusted"] <= ALPHA].itertuples():
-        interval = format_interval(row.low, row.high, "+.2f")
-        yield (
-            f"{row.what}: {row.first:.2f} for {names[0]}, {row.second:.2f} for {names[1]}, a difference of "
-            f"{row.difference:+.2f} ({interval}; p {p_text(row.p_adjusted)}) over {plural(row.clusters, kind)}."
-        )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
     from parley.reports import LoadedRun
 
+SHOWN = ("what", "first", "second", "estimate", "low", "high", "p_adjusted")
+
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
@@ -73,7 +75,7 @@ def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
 
 
 def _print(report: Report) -> None:
-    """Cautions and sentences, then a table for each family of tests."""
+    """Cautions and sentences, then a table for each question."""
     console = Console()
     console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
     if report.headline:
@@ -82,9 +84,9 @@ def _print(report: Report) -> None:
         console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
     for line in report.words:
         console.print(f"- {escape(visible(line))}", highlight=False)
-    for family, part in report.table("comparison").groupby("family", sort=False):
-        shown = part[["what", "first", "second", "difference", "low", "high", "p_adjusted"]]
-        console.print(plain_table(f"\n{str(family).capitalize()}", shown))
+    for table in report.tables:
+        if table.printed:
+            console.print(plain_table(f"\n{table.title}", table.frame[list(SHOWN)]))
 
 
 def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.DataFrame]]:

@@ -233,9 +233,8 @@ def compare_sides(
             first,
             second,
             names,
+            ReportContext(runs=[run.record() for run in runs], cautions=cautions_on(runs)),
             measures={name for measure in runs[0].measures for name in (measure.metric, measure.label)},
-            runs=tuple(run.record() for run in runs),
-            cautions=cautions_on(runs),
         )
     except (NothingShared, MissingColumns) as error:
         raise ConfigError(str(error)) from None

@@ -92,9 +92,8 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
         report = compare_sides(runs, runs[0].verdicts, runs[1].verdicts, names)
     except (ParleyError, ValueError) as error:
         return {"unavailable": str(error)}
-    rows = json_values(report.table("comparison"))
     forests = [json_values(forest.data()) for forest in report.forests]
-    return {"cautions": list(report.cautions), "sentences": list(report.words), "rows": rows, "forests": forests}
+    return {"cautions": list(report.cautions), "sentences": list(report.words), "forests": forests}
 
 
 def _pictures(report: Report, tell: Callable[[str], None]) -> list[dict[str, str]]:

@@ -19,7 +19,6 @@ from parley.analysis.squad.report import comparable as squad_comparable
 from tests.analysis.verdicts import single
 
 NAMES = ("one", "two")
-GAPS = "gaps between identities"
 
 
 def vote(unit: str, choice: str | None, **others: Any) -> dict[str, Any]:
@@ -31,8 +30,14 @@ def run(female: tuple[float, ...], male: tuple[float, ...], **others: Any) -> pd
     return pd.DataFrame(rows + [single(f"s{n}", "male", value, **others) for n, value in enumerate(male)])
 
 
+def lines(report: Report) -> pd.DataFrame:
+    """The lines of all questions."""
+    named = ("gaps", "preferences", "values")
+    return pd.concat([each.frame for each in report.tables if each.name in named], ignore_index=True)
+
+
 def table(report: Report) -> pd.DataFrame:
-    return report.table("comparison").set_index("what")
+    return lines(report).set_index("what")
 
 
 # Values
@@ -43,7 +48,7 @@ def test_values_are_paired_on_the_same_units() -> None:
     # scenario by scenario, both labels: (1 + 0) / 2, (1 + 1) / 2, (2 + 1) / 2, (1 + 1) / 2
     row = table(compare(first, second, NAMES)).loc["Accuracy"]
     assert (row["first"], row["second"]) == (53 / 8, 45 / 8)
-    assert row["difference"] == -(0.5 + 1 + 1.5 + 1) / 4, "second minus first"
+    assert row["estimate"] == -(0.5 + 1 + 1.5 + 1) / 4, "second minus first"
     assert row["p"] == 2 / 2**4, "all four scenarios lie on one side"
     assert (row["low"], row["high"]) == (-math.inf, math.inf), "four scenarios can exclude nothing at 95%"
     assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
@@ -55,16 +60,16 @@ def test_only_shared_units_count() -> None:
     report = compare(pd.concat([first, run((0.0,), ()).assign(unit="else", scenario="else")]), second, NAMES)
     row = table(report).loc["Accuracy"]
     assert row["n"] == 6
-    assert row["difference"] == pytest.approx(-3 / 6)
+    assert row["estimate"] == pytest.approx(-3 / 6)
     assert report.words[0] == "Compared on 6 shared units; differences are two minus one."
-    assert "on 6 shared units" in report.tables[0].title
+    assert "on 6 shared units" in report.tables[0].note
 
 
 def test_the_order_of_rows_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     first, second = (run(tuple(rng.normal(6, 1, 9)), tuple(rng.normal(6, 1, 9))) for _ in range(2))
-    ours = compare(first, second, NAMES).table("comparison")
-    theirs = compare(first, second.sample(frac=1, random_state=1), NAMES).table("comparison")
+    ours = lines(compare(first, second, NAMES))
+    theirs = lines(compare(first, second.sample(frac=1, random_state=1), NAMES))
     pd.testing.assert_frame_equal(ours, theirs)
 
 
@@ -73,7 +78,7 @@ def test_two_models_of_one_run_are_paired_by_their_item() -> None:
     whole = run((6.0, 7.0, 9.0), (5.0, 5.0, 6.0))
     first = whole.assign(unit=whole["unit"] + "/@sim/a?x=1")
     second = whole.assign(unit=whole["unit"] + "/@sim/b", value=whole["value"] - 1)
-    assert table(compare(first, second, NAMES)).loc["Accuracy", "difference"] == -1.0
+    assert table(compare(first, second, NAMES)).loc["Accuracy", "estimate"] == -1.0
 
 
 def test_the_last_round_is_compared() -> None:
@@ -89,7 +94,7 @@ def test_metrics_are_one_family() -> None:
     for shift in (0.0, 0.8):
         parts = [run(tuple(rng.normal(6 + shift, 1, 9)), (), metric=metric) for metric in ("Accuracy", "Creativity")]
         sides.append(pd.concat(parts))
-    result = compare(sides[0], sides[1], NAMES).table("comparison")
+    result = lines(compare(sides[0], sides[1], NAMES))
     assert result["what"].tolist() == ["all metrics", "Accuracy", "Creativity"]
     small = result["p"].min()
     assert result.loc[result["p"].idxmin(), "p_adjusted"] == pytest.approx(min(1.0, 3 * small))
@@ -97,11 +102,12 @@ def test_metrics_are_one_family() -> None:
 
 def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
     first, second = (1.0,) * 9 + (0.0,), (1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
-    row = table(compare(run(first, ()), run(second, ()), NAMES)).loc["Accuracy"]
+    report = compare(run(first, ()), run(second, ()), NAMES)
+    row = table(report).loc["Accuracy"]
     # only the first was right 6 times, only the second once; with one unit a scenario both tests are the same
     assert row["p"] == row["p_mcnemar"] == pytest.approx(stats.binomtest(6, 7).pvalue)
-    assert row["difference"] == pytest.approx((1 - 6) / 10)
-    assert row["test"] == "paired sign-flip test, exact"
+    assert row["estimate"] == pytest.approx((1 - 6) / 10)
+    assert report.forests[0].lines[0].method == "paired sign-flip test, exact"
 
 
 def test_bases_are_the_clusters_where_units_have_one() -> None:
@@ -177,18 +183,17 @@ def test_a_planted_gap_is_recovered() -> None:
     first = run(tuple(base[0] + 0.8), tuple(base[1]))
     second = run(tuple(base[2]), tuple(base[3]))
     report = compare(first, second, NAMES)
-    row = table(report).loc["gender: female − male"]
+    row = report.table("gaps").set_index("what").loc["gender: female − male"]
     gaps = base[0] + 0.8 - base[1], base[2] - base[3]
     assert (row["first"], row["second"]) == pytest.approx((gaps[0].mean(), gaps[1].mean()))
     assert row["low"] < -0.8 < row["high"]
-    assert row["family"] == GAPS
     assert row["p"] == pytest.approx(stats.ttest_rel(*gaps).pvalue, abs=0.03)
 
 
 def test_a_shift_of_both_labels_is_no_gap() -> None:
     first = run((6.0, 7.0, 9.0, 5.0), (5.0, 6.0, 6.0, 4.0))
     row = table(compare(first, first.assign(value=first["value"] - 2), NAMES)).loc["gender: female − male"]
-    assert (row["difference"], row["p"]) == (0.0, 1.0)
+    assert (row["estimate"], row["p"]) == (0.0, 1.0)
 
 
 def test_a_reply_readable_on_one_side_only_makes_no_gap() -> None:
@@ -197,7 +202,7 @@ def test_a_reply_readable_on_one_side_only_makes_no_gap() -> None:
     unread = (first["scenario"] == "s0") & (first["identity"] == "female") & (first["metric"] == "Creativity")
     second = first.assign(value=first["value"].where(~unread))
     row = table(compare(first, second, NAMES)).loc["gender: female − male"]
-    assert row["difference"] == 0.0, "the values that are readable on both sides are the same"
+    assert row["estimate"] == 0.0, "the values that are readable on both sides are the same"
 
 
 def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> None:
@@ -205,7 +210,7 @@ def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> N
     others = [single(f"s{n}", "female", 5.0 - 0.01 * n) for n in range(1, 10)]
     first = pd.DataFrame(crowded + others)
     row = table(compare(first, first.assign(value=5.0), NAMES)).loc["Accuracy"]
-    assert row["low"] <= row["difference"] <= row["high"]
+    assert row["low"] <= row["estimate"] <= row["high"]
 
 
 # Words, and what cannot be compared
@@ -215,7 +220,7 @@ def test_words_name_only_significant_differences() -> None:
     first = run(tuple(6.0 + n % 3 for n in range(12)), ())
     words = compare(first, first.assign(value=first["value"] - 1 - (first.index % 2)), NAMES).words
     assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (")
-    assert words[1].endswith("; p = 0.00049) over 12 scenarios.")
+    assert words[1].endswith("; p = 0.00049), over 12 scenarios.")
     same = compare(first, first, NAMES)
     assert len(same.words) == 1
     assert same.headline is not None
@@ -236,7 +241,7 @@ def test_the_studys_measure_comes_first_and_decides_which_units_differ_most() ->
     first = pd.DataFrame([*debate("a", 5.0, 9.0), *debate("b", 7.0, 1.0)])
     second = pd.DataFrame([*debate("a", 5.0, 1.0), *debate("b", 4.0, 1.0)])
     report = compare(first, second, NAMES, measures={"bias"})
-    assert report.table("comparison")["what"].tolist() == ["bias", "rank"]
+    assert lines(report)["what"].tolist() == ["bias", "rank"]
     assert report.table("largest")["unit"].tolist() == ["b", "a"]
 
 
@@ -256,15 +261,15 @@ def test_runs_without_a_common_readable_unit_cannot_be_compared() -> None:
 def test_a_single_scenario_gives_a_difference_that_may_be_anything() -> None:
     report = compare(run((6.0,), ()), run((4.0,), ()), NAMES)
     row = table(report).loc["Accuracy"]
-    assert row[["difference", "low", "high", "p"]].tolist() == [-2.0, -math.inf, math.inf, 1.0]
+    assert row[["estimate", "low", "high", "p"]].tolist() == [-2.0, -math.inf, math.inf, 1.0]
     assert row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
-    assert report.data()["comparison"][0]["low"] is None
+    assert report.data()["values"][0]["low"] is None
 
 
 def test_a_frame_without_identities_or_scenarios_is_compared_by_unit() -> None:
     first = run((6.0, 7.0, 9.0, 5.0), ()).drop(columns=["identity", "category", "scenario", "subject"])
     row = table(compare(first, first.assign(value=first["value"] - 1 - first.index / 10), NAMES)).loc["Accuracy"]
-    assert row["difference"] == pytest.approx(-1.15)
+    assert row["estimate"] == pytest.approx(-1.15)
     assert row["clusters"] == 4
 
 
@@ -303,7 +308,7 @@ def test_answers_to_bbq_are_clustered_by_template() -> None:
     row = table(report).loc["right, ambig"]
     assert (row["clusters"], row["n"], row["p"]) == (3, 12, 1 / 4)
     assert row["p_mcnemar"] == pytest.approx(2 / 2**12)
-    assert "sign flips over templates" in report.tables[0].note
+    assert "Clusters are templates" in report.tables[0].note
 
 
 def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
@@ -332,7 +337,6 @@ def test_of_a_staged_run_the_silent_scores_are_compared() -> None:
                 rows.append(single(f"s{number}", identity, 1.0 + (identity == "male"), **talk))
         return malibu_comparable(pd.DataFrame(rows))
 
-    frame = compare(staged(0.5), staged(0.0), NAMES).tables[0].frame
-    gap = frame[frame["family"] == GAPS].iloc[0]
+    gap = compare(staged(0.5), staged(0.0), NAMES).table("gaps").iloc[0]
     assert gap["first"] == pytest.approx(0.5)
     assert gap["second"] == pytest.approx(0.0)

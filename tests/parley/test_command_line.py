@@ -177,9 +177,8 @@ def test_limited_topics_are_fewer_topics() -> None:
 def test_compare_leads_with_the_gap(parley: Callable[..., Any]) -> None:
     parley(*QUICK, "--model", "sim/judge?female=+2&noise=0", "--model", "sim/plain?noise=0", "--out", "a.sqlite")
     out = parley("compare", "a.sqlite").out
-    assert out.index("Do the two treat identities differently?") < out.index("Gaps between identities")
-    rows = parley("compare", "a.sqlite", "--json").json["comparison"]
-    assert rows[0]["what"] == "gender: female − male"
+    assert out.index("Do the two treat identities differently?") < out.index("Do the two score differently?")
+    assert parley("compare", "a.sqlite", "--json").json["gaps"][0]["what"] == "gender: female − male"
 
 
 def test_an_empty_text_is_refused_before_a_model_is_fetched(

@@ -332,8 +332,10 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
     assert data["summary"][0].endswith("sim/judge (b.sqlite) minus sim/judge?female=+0.4 (a.sqlite).")
     assert data["summary"][1].startswith("With 3 bases no difference could be significant")
     in_browser = comparison(run, place / "b.sqlite")
-    assert in_browser["rows"] == data["comparison"], "one sign everywhere"
-    assert {row["family"] for row in data["comparison"]} == {"values by metric", "gaps between identities"}
+    assert [plot["table"] for plot in data["forests"]] == ["gaps", "values"]
+    for plot, shown in zip(data["forests"], in_browser["forests"], strict=True):
+        assert shown["lines"] == plot["lines"], "one sign everywhere"
+        assert [line["also"]["second"] for line in plot["lines"]] == [row["second"] for row in data[plot["table"]]]
     assert data["settings"] == {}, "nothing is drawn"
     assert len(data["cautions"]) == 2
 
@@ -344,7 +346,7 @@ def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place
     assert "gender: female − male" in result.out
     assert (place / "c" / "report.html").exists()
     data = strict(parley("compare", both, "--models", "sim/fan,sim/judge", "--json").out)
-    gap = next(row for row in data["comparison"] if row["what"] == "gender: female − male")
+    gap = next(row for row in data["gaps"] if row["what"] == "gender: female − male")
     assert gap["low"] < -1.5 < gap["high"], "the second minus the first"
     assert gap["p_adjusted"] < 0.05
     assert any(line.startswith("gender: female − male: ") for line in data["summary"])
@@ -352,8 +354,7 @@ def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place
 
 def test_a_comparison_of_a_run_with_itself_finds_nothing(parley: Parley, run: Path) -> None:
     data = strict(parley("compare", run, run, "--json").out)
-    assert {row["difference"] for row in data["comparison"]} == {0.0}
-    assert {row["p"] for row in data["comparison"]} == {1.0}
+    assert {(row["estimate"], row["p"]) for row in (*data["gaps"], *data["values"])} == {(0.0, 1.0)}
 
 
 # The user's own study

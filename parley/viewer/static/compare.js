@@ -85,21 +85,22 @@ export function comparePage(main, params) {
       unavailable ? h("p", { class: "notice" }, `${unavailable.charAt(0).toUpperCase()}${unavailable.slice(1)}.`) : forests.filter(({ lines }) => lines.length).map((plot) => forestPlot(plot, () => null))];
     const sentences = ready.flatMap((comparison) => comparison.sentences || []);
     fill(tested, cautions(unique(ready.flatMap((comparison) => comparison.cautions || []))), ready.length < found.length ? loading("Computing the comparison…") : "",
-      h("div", { class: "findings" }, h("div", { class: "plots" }, ready.map(plots), ready.some(({ rows }) => rows) ? values(ready.filter(({ rows }) => rows)) : ""),
+      h("div", { class: "findings" }, h("div", { class: "plots" }, ready.map(plots), ready.some(({ forests }) => forests) ? values(ready.filter(({ forests }) => forests)) : ""),
         sentences.length ? h("section", { class: "words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line)))) : ""));
     if (ready.length < found.length) setTimeout(showTested, 700);
   }
 
   // Runs as columns: what each has, and how far it is from the first.
   function values(comparisons) {
-    const rows = unique(comparisons.flatMap((comparison) => comparison.rows.map((row) => row.what)));
-    const of = (comparison, what) => comparison.rows.find((row) => row.what === what);
+    const lines = ({ forests }) => forests.flatMap((plot) => plot.lines);
+    const rows = unique(comparisons.flatMap((comparison) => lines(comparison).map(({ label }) => label)));
+    const of = (comparison, what) => lines(comparison).find(({ label }) => label === what);
     const base = (what) => comparisons.map((comparison) => of(comparison, what)).find(Boolean);
     const interval = (row) => (row.low === null || row.high === null ? "no interval" : `${signed(row.low)} to ${signed(row.high)}`);
     return h("details", { class: "numbers", open: comparisons.length > 1 }, h("summary", {}, "Values by run"), scrollTable("Values by run",
       ["", run, ...comparisons.flatMap(({ name }) => [name, "difference (95% CI)", "p"])].map((name, column) => h("th", { scope: "col", class: column ? "num" : "" }, h("bdi", {}, name))),
-      rows.map((what) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "num", "data-label": run }, number(base(what).first)),
-        comparisons.map((comparison) => { const row = of(comparison, what); return row ? [h("td", { class: "num", "data-label": comparison.name }, number(row.second)), h("td", { class: "num", "data-label": "difference" }, signed(row.difference), h("span", { class: "muted" }, ` ${interval(row)}`)), h("td", { class: "num", "data-label": "p" }, pValue(row.p_adjusted))] : h("td", { colspan: 3 }, "–"); })))));
+      rows.map((what) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "num", "data-label": run }, number(base(what).also.first)),
+        comparisons.map((comparison) => { const row = of(comparison, what); return row ? [h("td", { class: "num", "data-label": comparison.name }, number(row.also.second)), h("td", { class: "num", "data-label": "difference" }, signed(row.estimate), h("span", { class: "muted" }, ` ${interval(row)}`)), h("td", { class: "num", "data-label": "p" }, pValue(row.p_adjusted))] : h("td", { colspan: 3 }, "–"); })))));
   }
 
   // What the runs' own reports say about the same identities, also where the runs have no unit in common.
