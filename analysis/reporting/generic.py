@@ -9,31 +9,25 @@ And the report of any study that has none of its own: the mean of every metric, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.reporting.report import MAX_SENTENCES, NO_CONTEXT, Report, ReportContext, Table
-from parley.analysis.reporting.verdicts import MissingColumns, cluster_of
+from parley.analysis.reporting.questions import Question, answer, out_of_reach, section, table
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
+from parley.analysis.reporting.verdicts import MissingColumns, cluster_of, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, Line, columns
-from parley.analysis.stats.signflips import clusters_to_reject
-from parley.analysis.stats.tables import cell_means, cell_sums
+from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.tables import cell_means
 from parley.base.text import p_text, plural
 
-CLUSTER = "cluster of the row"  # a column that no study has
-TEST_COLUMNS = (
-    "method", "statistic", "df", "p", "estimate", "measure", "low", "high", "n", "clusters", "assumption", "note"
-)  # fmt: skip
-SHOWN = (
-    "model", "metric", "first", "second", "difference", "low", "high", "p_adjusted", "n", "clusters", "note"
-)  # fmt: skip
+UNNAMED = "no identity"
+SHOWN = ("estimate", "low", "high", "p_adjusted", "n", "clusters", "note")
 
 
 def identities(
@@ -53,7 +47,7 @@ def identities(
         cluster: Column of clusters, which are taken as independent; None: `base` if there is one, else `cluster`.
         score: Column of scores; rows where it is missing or infinite are left out.
         title: Title of the report.
-        about: Further fields of the report, such as `runs` and `cautions`.
+        about: Further fields of the report's context, such as `runs` and `cautions`.
 
     Raises:
         MissingColumns: The frame lacks one of the three columns.
@@ -63,50 +57,18 @@ def identities(
         raise MissingColumns(f"the frame lacks the {'column' if len(missing) == 1 else 'columns'} {', '.join(missing)}")
     values, infinite = _finite(frame[score])
     labels, clusters = frame[identity].astype(str), frame[cluster].astype(str)
-    means = _means(pd.DataFrame({"identity": labels, "value": values, CLUSTER: clusters}), ["identity"])
+    rows = pd.DataFrame({"metric": score, "identity": labels, "cluster": clusters, "value": values})
     overall = effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))
-    gaps = _gaps(values, labels, clusters)
-    gaps["p_adjusted"] = holm(gaps["p"])
-    tables = [
-        Table("means", "Mean scores", means, printed=True),
-        Table("differences", "First minus second, on the clusters that have both (Holm over all pairs)", gaps),
-        Table(
-            "tests",
-            "Overall test of identity",
-            pd.DataFrame([{name: getattr(overall, name) for name in TEST_COLUMNS}]),
-        ),
+    tests = table([replace(overall, also={"statistic": overall.statistic})])
+    lines, gaps = _gaps(rows, ("metric",), "cluster")
+    few = () if overall.p <= ALPHA else out_of_reach("cluster", lines)
+    sections = [
+        Section(warnings=infinite, words=[*_on_identity(overall), *few]),
+        gaps,
+        Section(tables=[Table("tests", "Overall test of identity", tests)]),
+        _means(rows, ("identity", "metric"), "cluster"),
     ]
-    of_means = [_mean_forest(means, score, "cluster")] if len(means) else []
-    return Report(
-        title,
-        (*infinite, *_words(gaps, overall))[:MAX_SENTENCES],
-        tables=tuple(table for table in tables if len(table.frame)),
-        forests=(_gap_forest(gaps, "cluster"), *of_means),
-        **about,
-    )
-
-
-def _finite(values: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
-    """The values with infinite ones as missing, and a sentence on how many there were."""
-    infinite = np.isinf(values.astype(float)) if pd.api.types.is_numeric_dtype(values) else values != values
-    count = int(infinite.sum())
-    if not count:
-        return values, ()
-    words = f"{count} of {plural(len(values), 'score')} {'is' if count == 1 else 'are'} infinite and left out."
-    return values.mask(infinite), (words,)
-
-
-def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series) -> pd.DataFrame:
-    """The difference of every two identities, on the clusters that have both."""
-    sums, counts = cell_sums(values, labels, clusters)
-    cells = sums / counts.where(counts > 0)
-    rows = []
-    for first, second in combinations(cells.columns, 2):
-        test = effect_of_cells(cells[[first, second]])
-        n = int(counts.loc[cells[[first, second]].notna().all(axis=1), [first, second]].to_numpy().sum())
-        rows.append([first, second, test.estimate, test.low, test.high, test.p, n, test.clusters, test.note])
-    columns = ["first", "second", "difference", "low", "high", "p", "n", "clusters", "note"]
-    return pd.DataFrame(rows, columns=columns)
+    return assemble(sections, ReportContext(title=title, **about), title)
 
 
 def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
@@ -119,132 +81,102 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         verdicts: The run's verdicts, one row each (see `parley.runs.frames`).
         context: What else the report is given.
     """
-    values, infinite = _finite(verdicts["value"])
+    values, warnings = _finite(verdicts["value"])
     clusters = cluster_of(verdicts)
-    cluster = str(clusters.name)
-    verdicts = verdicts.assign(value=values, **{CLUSTER: clusters})
-    means = _means(verdicts, [key for key in ("model", "identity", "metric", "round") if key in verdicts])
-    words = list(infinite)
-    if unread := int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0:
-        words += [
-            f"{unread} of {plural(len(verdicts), 'verdict')} could not be read; unreadable verdicts are left out."
+    kind = str(clusters.name)
+    frame = uncategorised(verdicts).assign(value=values, **{kind: clusters})
+    if unread := int((~frame["status"].isin(["ok", "repaired"])).sum()) if "status" in frame else 0:
+        warnings += [
+            f"{unread} of {plural(len(frame), 'verdict')} could not be read; unreadable verdicts are left out."
         ]
-    tables = [Table("means", f"Means, clustered by {cluster}", means, printed=True)]
-    forests = []
-    if "identity" in verdicts and len(gaps := _last_round_gaps(verdicts)):
-        caption_text = f"First minus second after the last round, within each {cluster} (Holm over all)"
-        tables.append(Table("differences", caption_text, gaps, shown=SHOWN, printed=True))
-        words += [*_out_of_reach(gaps, cluster), *_shown(gaps, cluster)]
-        forests.append(_gap_forest(gaps, cluster))
-    for number, (metric, part) in enumerate(means.groupby("metric", sort=False) if len(means) else (), 1):
-        forests.append(_mean_forest(part, str(metric), cluster, f"-{number}"))
-    return Report(
-        title=context.title or "Report",
-        words=tuple(words[:MAX_SENTENCES]),
-        tables=tuple(table for table in tables if len(table.frame)),
-        forests=tuple(forests),
-        cautions=tuple(context.cautions),
-        runs=tuple(context.runs),
-    )
+    sections = [Section(warnings=warnings)]
+    if "identity" in frame:
+        known = frame[frame["identity"].notna() & frame["value"].notna()]
+        last = known.groupby(["model", "metric"])["round"].transform("max")
+        lines, gaps = _gaps(known[known["round"] == last], ("model", "metric"), kind)
+        models = dict.fromkeys(line.about["model"] for line in lines)
+        by_model = ([line for line in lines if line.about["model"] == model] for model in models)
+        sections += [Section(words=list(out_of_reach(kind, *by_model))), gaps]
+    keys = [key for key in ("model", "identity", "metric", "round") if key in frame]
+    return assemble([*sections, _means(frame, keys, kind)], context, "Report")
 
 
-def _gap_forest(gaps: pd.DataFrame, cluster: str) -> Forest:
-    """Differences between identities, by metric where there are several."""
-    by = [name for name in ("metric", "model") if name in gaps and gaps[name].nunique() > 1]
-    return Forest(
-        name="differences",
-        question="Do the scores depend on the identity?",
-        axis="difference in score",
-        lines=lines_of(
-            gaps,
-            lambda row: f"{row.first or 'no label'} − {row.second or 'no label'}",
-            p="p_adjusted",
-            group=lambda row: " · ".join(str(getattr(row, name)) for name in by),
-            units=lambda row: {
-                "identity": (row.first, row.second),
-                **({"model": (row.model,)} if "model" in by else {}),
-            },
-        ),
-        table="differences",
-        note=f"95% intervals and p-values: sign flips over {cluster}s; p-values Holm-corrected over all.",
-    )
+def _finite(values: pd.Series) -> tuple[pd.Series, list[str]]:
+    """The values with infinite ones as missing, and a sentence on how many there were."""
+    infinite = np.isinf(values.astype(float)) if pd.api.types.is_numeric_dtype(values) else values != values
+    count = int(infinite.sum())
+    if not count:
+        return values, []
+    words = f"{count} of {plural(len(values), 'score')} {'is' if count == 1 else 'are'} infinite and left out."
+    return values.mask(infinite), [words]
 
 
-def _mean_forest(means: pd.DataFrame, metric: str, cluster: str, number: str = "") -> Forest:
-    """The means of one metric, which may have a scale of its own."""
-    several = "model" in means and means["model"].nunique() > 1
-    keys = [name for name in ("identity", "model") if name in means and (name == "identity" or several)]
-    rounds = "round" in means and means["round"].nunique() > 1
-
-    def label(row: Any) -> str:
-        parts = [str(getattr(row, key)) or "no identity" for key in keys]
-        return ", ".join([*parts, *([f"round {row.round}"] if rounds else [])]) or "all units"
-
-    return Forest(
-        name=f"means{number}",
-        question=f"What is the mean of '{metric}'?",
-        axis=metric,
-        lines=lines_of(means, label, value="mean", units=lambda row: {key: (str(getattr(row, key)),) for key in keys}),
-        reference=None,
-        table="means",
-        note=f"95% intervals over {cluster}s.",
-        constant=_constant(means, cluster),
-    )
-
-
-def _constant(means: pd.DataFrame, cluster: str) -> str:
-    """Says so where all values are the same, which is not the same as having too few."""
-    if means["low"].notna().any() or means["clusters"].min() < 2 or means["mean"].nunique() != 1:
-        return ""
-    return f"Always {means['mean'].iloc[0]:g}: it does not vary over {plural(int(means['clusters'].max()), cluster)}."
-
-
-def _last_round_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
-    known = verdicts[verdicts["identity"].notna() & verdicts["value"].notna()]
-    parts = []
-    for (model, metric), group in known.groupby(["model", "metric"], sort=False, observed=True):
-        last = group[group["round"] == group["round"].max()]
-        gaps = _gaps(last["value"], last["identity"].astype(str), last[CLUSTER])
-        parts.append(gaps[gaps["clusters"] > 0].assign(model=str(model), metric=str(metric)))
-    gaps = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"p": []})
-    return gaps.assign(p_adjusted=holm(gaps["p"]))
-
-
-def _shown(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
-    """A sentence on every significant difference."""
-    corrected = f" corrected for {len(gaps)} comparisons" if len(gaps) > 1 else ""
-    for row in gaps[gaps["p_adjusted"] <= ALPHA].itertuples():
-        higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
-        place = f"{row.model}, {row.metric}: " if "metric" in gaps else ""
-        yield (
-            f"{place}'{higher}' scored {abs(row.difference):.2f} above '{lower}' on the same "
-            f"{plural(row.clusters, cluster)} (p {p_text(row.p_adjusted)}{corrected})."
-        )
-
-
-def _out_of_reach(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
-    """Says so where the clusters are too few for any difference to be significant."""
-    clusters, needed = int(gaps["clusters"].max()), clusters_to_reject(ALPHA, max(1, int(gaps["p"].notna().sum())))
-    if clusters < needed:
-        yield f"With {plural(clusters, cluster)} no difference could be significant: that takes at least {needed}."
-
-
-def _means(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """The mean value of every group over its clusters."""
-    rows = []
-    for values, group in frame.groupby(keys, sort=False, observed=True, dropna=False):
-        place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
-        rows.append(place | columns(cluster_mean(group["value"], group[CLUSTER]), "mean", "n", "clusters"))
-    return pd.DataFrame(rows)
-
-
-def _words(gaps: pd.DataFrame, overall: Line) -> Iterator[str]:
-    p = f"sign flips over clusters, p {p_text(overall.p)}"
+def _on_identity(overall: Line) -> Iterator[str]:
+    test = f"sign flips over {plural(overall.clusters or 0, 'cluster')}, p {p_text(overall.p)}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
     elif overall.p <= ALPHA:
-        yield f"Identity affects the scores ({p})."
+        yield f"Identity affects the scores ({test})."
     else:
-        yield f"No effect of identity on the scores was shown ({p}). That is not evidence of no effect."
-        yield from _out_of_reach(gaps, "cluster")
-    yield from _shown(gaps, "cluster")
+        yield f"No effect of identity on the scores was shown ({test}). That is not evidence of no effect."
+
+
+def _gaps(frame: pd.DataFrame, by: tuple[str, ...], kind: str) -> tuple[list[Line], Section]:
+    """Do the scores depend on the identity? Every two, on the clusters that have both."""
+    metrics = list(frame["metric"].astype(str).unique())
+    question = Question(
+        name="differences",
+        ask="Do the scores depend on the identity?",
+        measures={"value": metrics[0] if len(metrics) == 1 else "score"},
+        by=by,
+        arms="identity",
+        pairs=lambda labels: combinations(labels, 2),
+        item=(kind,),
+        cluster=kind,
+        facets={"identity": (("identity", "stored"),), "metric": ()},
+        note=f"First minus second within each {kind}; n counts pairs of means.",
+        printed=True,
+    )
+    stored = frame["identity"].astype(str)
+    named = frame.assign(stored=stored, identity=stored.replace("", UNNAMED))
+    cells = named.groupby([*by, "identity", "stored", kind], sort=False)["value"].mean().reset_index()
+    lines = answer(question, cells) if len(cells) else []
+    made = section(question, lines)
+    return lines, replace(made, tables=[replace(made.tables[0], shown=(*by, "first", "second", *SHOWN))])
+
+
+def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
+    """What is the mean of each metric? A plot for each, since it may have a scale of its own."""
+    several = [key for key in ("model", "round") if key in keys and frame[key].nunique() > 1]
+    lines: dict[str, list[Line]] = {}
+    for values, rows in frame.groupby(list(keys), sort=False, dropna=False):
+        about: dict[str, Any] = {
+            key: int(value) if key == "round" else "" if pd.isna(value) else str(value)
+            for key, value in zip(keys, values, strict=True)
+        }
+        named = [about["identity"] or UNNAMED] if "identity" in keys else []
+        line = replace(
+            cluster_mean(rows["value"], rows[kind]),
+            measure="mean",
+            about=about,
+            label=", ".join([*named, *([f"round {about['round']}"] if "round" in several else [])]) or "all units",
+            group=about["model"] if "model" in several else "",
+            units={key: (about[key],) for key in keys if key == "identity" or (key == "model" and key in several)},
+        )
+        lines.setdefault(about["metric"], []).append(line)
+    forests = []
+    for number, (metric, own) in enumerate(lines.items(), 1):
+        ask = f"What is the mean of '{metric}'?"
+        (forest,) = section(Question(name="means", ask=ask, measures={"mean": metric}, cluster=kind), own).forests
+        forests.append(replace(forest, name=f"means-{number}", constant=_constant(own, kind)))
+    every = table([line for own in lines.values() for line in own])
+    means = Table("means", f"Means, clustered by {kind}", every, shown=(*keys, *SHOWN), printed=True)
+    return Section(tables=[means], forests=forests)
+
+
+def _constant(lines: Sequence[Line], kind: str) -> str:
+    """Says so where all values are the same, which is not the same as having too few."""
+    clusters = [line.clusters or 0 for line in lines]
+    if any(line.bounded for line in lines) or min(clusters) < 2 or len({line.estimate for line in lines}) != 1:
+        return ""
+    return f"Always {lines[0].estimate:g}: it does not vary over {plural(max(clusters), kind)}."

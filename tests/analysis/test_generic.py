@@ -39,19 +39,21 @@ def test_three_lines_are_enough(tmp_path: Path) -> None:
 
     report = identities(pd.read_csv(tmp_path / "mine.csv"))
 
-    assert report.words[0].startswith("Identity affects the scores (sign flips over clusters, p = ")
-    assert report.words[1].startswith("'a' scored 1.19 above 'b' on the same 8 clusters (p = ")
+    assert report.words[0].startswith("Identity affects the scores (sign flips over 8 clusters, p = ")
+    assert report.words[1] == (
+        "a compared with b: score is higher by 1.19 (+0.83 to +1.50; p = 0.0078), over 8 clusters."
+    )
 
 
 def test_the_numbers_by_hand() -> None:
     report = identities(CLEAR)
     means = report.table("means").set_index("identity")
-    assert means.loc["a", "mean"] == pytest.approx(49.5 / 8)
+    assert means.loc["a", "estimate"] == pytest.approx(49.5 / 8)
     low, high = stats.t.interval(0.95, 7, loc=49.5 / 8, scale=stats.sem(CLEAR["score"][:8]))
     assert (means.loc["a", "low"], means.loc["a", "high"]) == pytest.approx((low, high))
     (gap,) = report.table("differences").to_dict("records")
     assert (gap["first"], gap["second"], gap["clusters"]) == ("a", "b", 8)
-    assert gap["difference"] == pytest.approx(np.mean(GAPS))
+    assert gap["estimate"] == pytest.approx(np.mean(GAPS))
     assert gap["low"] < np.mean(GAPS) < gap["high"]
     assert gap["p"] == gap["p_adjusted"] == 2 / 2**8, "all gaps are above 0: two of 256 arrangements reach their sum"
     (test,) = report.table("tests").to_dict("records")
@@ -63,7 +65,7 @@ def test_columns_may_have_other_names() -> None:
     renamed = CLEAR.rename(columns={"identity": "label", "cluster": "item", "score": "rating"})
     ours = identities(renamed, identity="label", cluster="item", score="rating", title="Mine")
     assert ours.title == "Mine"
-    assert ours.words == identities(CLEAR).words
+    assert [line.replace("rating", "score") for line in ours.words] == list(identities(CLEAR).words)
 
 
 def test_every_pair_is_compared_and_corrected_together() -> None:
@@ -75,9 +77,8 @@ def test_every_pair_is_compared_and_corrected_together() -> None:
     assert gaps["p_adjusted"].tolist() == pytest.approx(
         [gaps["p"].iloc[0], *(3 * gaps["p"].iloc[1:]).clip(upper=1)], abs=1e-9
     ), "Holm: the two smallest count three times, the largest once"
-    claims = [line for line in report.words if "above" in line]
-    assert len(claims) == 2
-    assert all(line.startswith("'c' scored") for line in claims)
+    claims = [line for line in report.words if "score is lower by" in line]
+    assert [line.partition(":")[0] for line in claims] == ["a compared with c", "b compared with c"]
 
 
 def test_no_significant_effect_is_not_evidence_of_no_effect() -> None:
@@ -106,7 +107,7 @@ def test_infinite_scores_are_counted_and_left_out() -> None:
     report = identities(frame)
     assert report.words[0] == "1 of 16 scores is infinite and left out."
     assert report.table("differences")["clusters"].tolist() == [7]
-    assert np.isfinite(report.table("means")["mean"]).all()
+    assert np.isfinite(report.table("means")["estimate"]).all()
 
 
 def test_rows_given_twice_change_nothing() -> None:
@@ -119,19 +120,19 @@ def test_a_p_that_is_a_bound_is_told_as_one() -> None:
     rng = np.random.default_rng(1)
     rows = [(label, n, rng.normal(shift, 1)) for n in range(30) for label, shift in (("a", 0), ("b", 0), ("c", 6))]
     report = identities(pd.DataFrame(rows, columns=["identity", "cluster", "score"]))
-    assert report.words[0] == "Identity affects the scores (sign flips over clusters, p < 0.0001)."
+    assert report.words[0] == "Identity affects the scores (sign flips over 30 clusters, p < 0.0001)."
     assert report.table("tests")["note"].tolist()[0].startswith("p ≤ 2.4e-07: none of 4,194,304 arrangements")
 
 
 def test_the_report_can_be_written(tmp_path: Path) -> None:
     page = write(identities(CLEAR), tmp_path).read_text("utf-8")
-    assert "Mean scores" in page
-    assert (tmp_path / "figures" / "forest-differences.svg").exists()
+    assert "Means, clustered by cluster" in page
+    assert (tmp_path / "figures" / "forest-differences-value.svg").exists()
 
 
 def test_the_same_gap_everywhere_is_a_difference() -> None:
     words = identities(mine((2.0,) * 12, (1.0,) * 12)).words
-    assert any("'a' scored 1.00 above 'b'" in line for line in words)
+    assert any(line.startswith("a compared with b: score is higher by 1.00 (") for line in words)
     assert not any("could not be tested" in line for line in words)
 
 
@@ -153,8 +154,8 @@ def test_what_cannot_be_tested_is_reported_with_its_reason(frame: pd.DataFrame, 
     assert line.startswith("The effect of identity could not be tested: ")
     assert why in line
     data = json.loads(json.dumps(report.data(), allow_nan=False))
-    assert [test["p"] for test in data["tests"]] == [None]
-    assert [gap["p_adjusted"] for gap in data.get("differences", [])] in ([], [None])
+    assert [test["note"] for test in data["tests"]] == [why]
+    assert [gap["estimate"] for gap in data.get("differences", [])] in ([], [None])
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_what_cannot_be_tested_is_reported_with_its_reason(frame: pd.DataFrame, 
 )
 def test_what_shows_no_difference_is_no_effect(frame: pd.DataFrame) -> None:
     report = identities(frame)
-    assert report.words[0].startswith("No effect of identity on the scores was shown (sign flips over clusters, p = 1)")
+    assert report.words[0].startswith("No effect of identity on the scores was shown (sign flips over ")
     data = json.loads(json.dumps(report.data(), allow_nan=False))
     assert [(test["p"], test["estimate"] is None) for test in data["tests"]] == [(1.0, False)]
 
@@ -197,8 +198,8 @@ def verdicts(**columns: Any) -> pd.DataFrame:
 def test_any_study_gets_the_mean_of_every_metric_over_scenarios() -> None:
     report = generic.report(verdicts(), ReportContext(title="mine"))
     table = report.table("means").set_index("metric")
-    assert (table.loc["M", "mean"], table.loc["M", "n"], table.loc["M", "clusters"]) == ((2.0 + 6.0) / 2, 3, 2)
-    assert (table.loc["N", "mean"], table.loc["N", "n"]) == (8.0, 1)
+    assert (table.loc["M", "estimate"], table.loc["M", "n"], table.loc["M", "clusters"]) == ((2.0 + 6.0) / 2, 3, 2)
+    assert (table.loc["N", "estimate"], table.loc["N", "n"]) == (8.0, 1)
     assert math.isnan(table.loc["N", "low"])
     assert report.words == ("1 of 5 verdicts could not be read; unreadable verdicts are left out.",)
 
@@ -215,14 +216,14 @@ def test_a_value_that_does_not_vary_is_not_too_few_data() -> None:
 
 def test_without_scenarios_units_are_the_clusters() -> None:
     table = generic.report(verdicts().drop(columns="scenario")).table("means").set_index("metric")
-    assert (table.loc["M", "mean"], table.loc["M", "clusters"]) == (10 / 3, 3)
+    assert (table.loc["M", "estimate"], table.loc["M", "clusters"]) == (10 / 3, 3)
 
 
 def test_rounds_models_and_identities_have_separate_means() -> None:
     frame = pd.concat([verdicts(round=1, identity="a"), verdicts(round=2, identity="a", value=0.0)])
     table = generic.report(pd.concat([frame, frame.assign(identity="b", model="n")])).table("means")
     assert len(table) == 2 * 2 * 2
-    assert set(table.loc[table["round"] == 2, "mean"]) == {0.0}
+    assert set(table.loc[table["round"] == 2, "estimate"]) == {0.0}
 
 
 def test_identities_are_compared_within_scenarios_after_the_last_round() -> None:
@@ -244,33 +245,49 @@ def test_identities_are_compared_within_scenarios_after_the_last_round() -> None
     ]
     report = generic.report(pd.DataFrame(rows))
     (row,) = report.table("differences").to_dict("records")
-    assert (row["first"], row["second"], row["difference"], row["clusters"]) == ("a", "b", -1.0, 8)
+    assert (row["first"], row["second"], row["estimate"], row["clusters"]) == ("a", "b", -1.0, 8)
     assert row["p"] == row["p_adjusted"] == pytest.approx(2 / 2**8)
-    assert report.words == ("m, M: 'b' scored 1.00 above 'a' on the same 8 scenarios (p = 0.0078).",)
+    assert report.words == ("a compared with b: M is lower by 1.00 (−1.00 to −1.00; p = 0.0078), over 8 scenarios.",)
+
+
+def test_each_model_is_a_family_and_is_named() -> None:
+    """Two models of eight scenarios: only one of them rates b higher, and has a single test of its own."""
+    rows = [
+        {"unit": f"{s}/{who}", "scenario": s, "model": model, "identity": who, "metric": "M", "round": 1}
+        | {"value": s + 0.1 * s * (who == "b") + (model == "m" and who == "b")}
+        for s in range(8)
+        for who in "ab"
+        for model in "mn"
+    ]
+    report = generic.report(pd.DataFrame(rows))
+    p = report.table("differences").set_index("model")[["p", "p_adjusted"]]
+    assert p.loc["m"].tolist() == pytest.approx([2 / 2**8] * 2), "not corrected for the other model's test"
+    assert [line.partition(": ")[0] for line in report.words] == ["m, a compared with b", "n, a compared with b"]
+    assert report.forests[0].lines[0].units == {"model": ("m",), "identity": ("a", "b")}
 
 
 def test_two_scenarios_are_too_few_and_the_report_says_so() -> None:
     frame = pd.concat([verdicts(identity="a"), verdicts(identity="b", value=[2.0, 7.0, 5.0, NAN, 9.0])])
     words = generic.report(frame).words
     assert words[-1] == "With 2 scenarios no difference could be significant: that takes at least 7."
-    assert not any("above" in line for line in words)
+    assert not any("compared with" in line for line in words)
 
 
 def test_a_study_with_bases_is_clustered_by_them() -> None:
     report = generic.report(verdicts(base="b", identity=["a", "a", "b", "b", "b"]))
-    assert report.tables[0].title == "Means, clustered by base"
+    assert report.tables[-1].title == "Means, clustered by base"
     assert set(report.table("means")["clusters"]) <= {0, 1}
 
 
 def test_infinite_verdicts_are_counted_and_left_out() -> None:
     report = generic.report(verdicts(value=[math.inf, 8.0, 3.0, NAN, 6.0]))
     assert report.words[0] == "1 of 5 scores is infinite and left out."
-    assert report.table("means").set_index("metric").loc["M", "mean"] == 4.5
+    assert report.table("means").set_index("metric").loc["M", "estimate"] == 4.5
 
 
 def test_nothing_readable_has_no_mean() -> None:
     report = generic.report(verdicts(value=NAN, status="unparsed"))
-    assert report.table("means")["mean"].isna().all()
+    assert report.table("means")["estimate"].isna().all()
     assert report.words == ("5 of 5 verdicts could not be read; unreadable verdicts are left out.",)
 
 

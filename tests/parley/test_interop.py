@@ -54,7 +54,7 @@ def test_grades_become_numbers_and_no_answer_is_missing(parley: Callable[..., An
     assert math.isnan(verdicts["bus", "unsure"].value)
     assert verdicts["bus", "unsure"].status == "unparsed"
     report = parley("report", "a.sqlite", "--json").json
-    by_metric = {row["metric"]: row["mean"] for row in report["means"]}
+    by_metric = {row["metric"]: row["estimate"] for row in report["means"]}
     assert by_metric == {"match": 0.5, "two/warmth": 7.0, "two/length": 3.0, "unsure": None}
 
 

@@ -391,7 +391,7 @@ def test_a_users_own_study_gets_the_generic_report(parley: Parley, place: Path) 
     assert (place / "deep" / "er" / "report.html").exists(), "with --json, files only if --out is given"
     assert not (place / "panel-report").exists()
     (row,) = data["means"]
-    assert (row["metric"], row["mean"], row["n"], row["clusters"]) == ("taste", 3.0, 2, 2)
+    assert (row["metric"], row["estimate"], row["n"], row["clusters"]) == ("taste", 3.0, 2, 2)
     (place / "panel.py").unlink()
     assert strict(parley("report", "panel.sqlite", "--json", *FEW).out) == data, "the run can be read without the study"
 
