@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
+
+from parley.viewer.headline import comparison
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -19,6 +23,17 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
     page.locator("tbody a").click()
     expect(page.locator("del").first).to_have_text("brief")
     expect(page.locator("ins").first).to_have_text("long")
+
+
+def test_the_values_of_both_runs_stand_beside_their_difference(malibu, shelf, shared_viewer, open_page):
+    again = shutil.copy(malibu, shelf / "again.sqlite")
+    lines = [line for plot in comparison(malibu, again)["forests"] for line in plot["lines"]]
+    page = open_page(shared_viewer + "compare?run=quick.sqlite&with=again.sqlite")
+    page.get_by_text("Values by run").click(timeout=60_000)  # the statistics are loaded first
+    rows = page.get_by_role("region", name="Values by run").locator("tbody tr")
+    expect(rows).to_have_count(len(lines))
+    both = "".join(f"{lines[0]['also'][side]:.2f}" for side in ("first", "second"))
+    expect(rows.first).to_have_text(f"gender: female − male{both}0.00 no interval1")
 
 
 def test_what_two_runs_found_about_the_same_identities_is_shown_side_by_side(flips, shared_viewer, open_page):
