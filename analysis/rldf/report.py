@@ -1,4 +1,4 @@
-"""Reports of RLDF's studies: debates (one run, or several that differ in one setting), framings, rubric scores."""
+"""The report of RLDF's debates: one run, or several that differ in one setting."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, 
 from parley.analysis.reporting.verdicts import require
 from parley.analysis.rldf.ablation import ablation_section
 from parley.analysis.rldf.debates import THRESHOLD, change_section, rounds_section
-from parley.analysis.rldf.framing import framing_section
 from parley.analysis.rldf.referee import agreement_section, flags_section, rankings_section
-from parley.analysis.rldf.rubrics import rubric_section
 
 
 def debates(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
@@ -44,26 +42,3 @@ def _by_run(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> dict[s
         return {str(runs[0]["file"]) if runs else "run": verdicts}
     number = verdicts["unit"].astype(str).str.partition(":")[0]
     return {f"{run['file']}": verdicts[number == str(nth)] for nth, run in enumerate(runs)}
-
-
-def framings(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
-    """Biases admitted under three framings of the same answers.
-
-    Args:
-        verdicts: One row per verdict.
-        context: What else the report is given.
-    """
-    require(verdicts, texts=("topic",))
-    return assemble([framing_section(verdicts)], context, "Framing")
-
-
-def rubric_scores(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
-    """Mean scores by group, and whether the judges agree.
-
-    Args:
-        verdicts: One row per verdict.
-        context: What else the report is given.
-    """
-    require(verdicts, texts=("item", "group", "model"))
-    section = rubric_section(verdicts, context.draws, context.seed)
-    return assemble([section], context, "Rubric", draws=context.draws, seed=context.seed)

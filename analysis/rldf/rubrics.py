@@ -6,54 +6,60 @@ is another judge. Scores are averaged within a text first, so several judges of 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.reporting.report import Section, Table
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.reporting.questions import Question, answer, section
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
+from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import pearson
-from parley.analysis.stats.results import MADE, Line, columns
+from parley.analysis.stats.results import Line
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
 """The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""
+SCORES = Question(
+    name="scores",
+    ask="How do the texts score by the rubric?",
+    measures={},
+    by=("group",),
+    cluster="item",
+    level=partial(cluster_mean, scale=(0, 100)),
+    note="BS is bias severity: lower is better. Unreadable scores are left out.",
+    printed=True,
+)
+AGREEMENT = Question(
+    name="agreement",
+    ask="Do the judges agree?",
+    measures={
+        "bands": "Fleiss' kappa, bands 0–3, 4–6, 7–10",
+        "points": "Fleiss' kappa, points",
+        "alpha": "Krippendorff's alpha, interval",
+    },
+    cluster="item",
+    printed=True,
+)
 
 
-def rubric_section(verdicts: pd.DataFrame, draws: int, seed: int) -> Section:
+def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Report:
     """Mean scores by group, and whether the judges agree.
 
     Args:
         verdicts: One row per verdict.
-        draws: Draws of each bootstrap.
-        seed: Seed of all draws.
+        context: What else the report is given.
     """
-    means, warning = scores(verdicts), severity_warning(verdicts)
-    over = "topics" if _cluster(verdicts) == "topic" else "texts"
-    return Section(
-        tables=[
-            Table(
-                name="scores",
-                title="Scores, 0 to 100 (BS is bias severity: lower is better)",
-                frame=means,
-                shown=("group", "metric", "estimate", "low", "high", "clusters", "unreadable"),
-                note=f"Intervals are 95%, over {over}.",
-                printed=True,
-            ),
-            Table(
-                name="agreement",
-                title="Agreement between the judges",
-                frame=agreement(verdicts, draws=draws, seed=seed),
-                shown=("metric", "coefficient", "estimate", "low", "high", "note"),
-                printed=True,
-            ),
-        ],
-        forests=[rubric_forest(means, over)],
-        warnings=[warning] if warning else [],
-    )
+    require(verdicts, texts=("item", "group", "model"))
+    warning = severity_warning(verdicts)
+    sections = [
+        Section(warnings=[warning] if warning else []),
+        section(replace(SCORES, cluster=_cluster(verdicts), measures=_words(verdicts)), scores(verdicts)),
+        section(AGREEMENT, agreement(verdicts, draws=context.draws, seed=context.seed)),
+    ]
+    return assemble(sections, context, "Rubric", draws=context.draws, seed=context.seed)
 
 
 def _cluster(verdicts: pd.DataFrame) -> str:
@@ -61,19 +67,26 @@ def _cluster(verdicts: pd.DataFrame) -> str:
     return "topic" if "topic" in verdicts and verdicts["topic"].notna().all() else "item"
 
 
-def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
+def _words(verdicts: pd.DataFrame) -> dict[str, str]:
+    return {str(metric): f"{metric} (points of 100)" for metric in verdicts["metric"].unique()}
+
+
+def scores(verdicts: pd.DataFrame) -> list[Line]:
     """Mean of each metric, times ten (the paper's 0 to 100), by group, with intervals over topics or texts."""
-    verdicts, cluster = uncategorised(verdicts), _cluster(verdicts)
-    rows: list[dict[str, Any]] = []
-    groups = [("", verdicts)] if verdicts["group"].nunique() == 1 else list(verdicts.groupby("group", sort=False))
-    for group, part in groups:
-        for metric, scored in part.groupby("metric", sort=False):
-            mean = cluster_mean(scored["value"] * 10, scored[cluster], scale=(0, 100))
-            unreadable = int(scored["value"].isna().sum())
-            rows.append(
-                {"group": group, "metric": metric, **columns(mean, "estimate", *MADE), "unreadable": unreadable}
-            )
-    return pd.DataFrame(rows)
+    frame, words = uncategorised(verdicts), _words(verdicts)
+    frame = frame.assign(**{name: 10 * frame["value"].where(frame["metric"] == name) for name in words})
+    lines = answer(replace(SCORES, cluster=_cluster(frame), measures=words), frame)
+    unread = frame[frame["value"].isna()].groupby(["group", "metric"]).size()
+    return [
+        replace(
+            line,
+            label=line.measure,
+            group=line.group.removeprefix("group: "),
+            secondary=False,  # every metric of a rubric is planned
+            also={"unreadable": int(unread.get((line.about["group"], line.measure), 0))},
+        )
+        for line in lines
+    ]
 
 
 def severity_warning(verdicts: pd.DataFrame) -> str:
@@ -102,46 +115,28 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
     )
 
 
-def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> list[Line]:
     """Fleiss' kappa on the rubric's bands and on single points, and Krippendorff's alpha, by metric."""
     verdicts = uncategorised(verdicts)
-    rows: list[dict[str, Any]] = []
+    lines: list[Line] = []
     rater = verdicts["judge"] + "@" + verdicts["model"]
     for metric, scored in verdicts.assign(rater=rater).groupby("metric", sort=False):
         table = scored.pivot_table(index="item", columns="rater", values="value", aggfunc="mean", dropna=False)
-        points = table.round()
         bands = table.apply(lambda column: pd.Series(np.digitize(column, BANDS), column.index).where(column.notna()))
-        found: dict[str, Line] = {
-            "Fleiss' kappa, bands 0–3, 4–6, 7–10": fleiss_kappa(bands, draws=draws, seed=seed),
-            "Fleiss' kappa, points": fleiss_kappa(points, draws=draws, seed=seed),
-            "Krippendorff's alpha, interval": krippendorff_alpha(table, draws=draws, seed=seed),
-        }
-        for name, estimate in found.items():
-            rows.append({"metric": metric, "coefficient": name, **columns(estimate, "estimate", *MADE)})
-    return pd.DataFrame(rows)
-
-
-def rubric_forest(scores: pd.DataFrame, over: str) -> Forest:
-    """Mean scores by metric and group.
-
-    Args:
-        scores: From `scores`.
-        over: What intervals are over: "topics" or "texts".
-    """
-    metrics = list(scores["metric"].unique())
-    by_metric = scores.sort_values("metric", key=lambda column: column.map(metrics.index), kind="stable")
-    return Forest(
-        name="scores",
-        question="How do the texts score by the rubric?",
-        axis="mean score (0 to 100)",
-        lines=lines_of(
-            by_metric,
-            lambda row: str(row.group or "all texts"),
-            value="estimate",
-            group=lambda row: str(row.metric),
-            units=lambda row: {"group": (row.group,)} if row.group else {},
-        ),
-        reference=None,
-        table="scores",
-        note=f"95% intervals over {over}. BS is bias severity: lower is better.",
-    )
+        found = (
+            fleiss_kappa(bands, draws=draws, seed=seed),
+            fleiss_kappa(table.round(), draws=draws, seed=seed),
+            krippendorff_alpha(table, draws=draws, seed=seed),
+        )
+        lines += [
+            replace(
+                line,
+                measure=measure,
+                label=str(metric),
+                about={"metric": metric},
+                method=line.method.partition(", ")[2],
+                secondary=True,
+            )
+            for measure, line in zip(AGREEMENT.measures, found, strict=True)
+        ]
+    return lines

@@ -61,6 +61,7 @@ def _rubric(parsed: argparse.Namespace) -> int:
 
 
 def _print_rubric(path: Path, *, as_json: bool) -> None:
+    from parley.analysis.reporting.questions import table
     from parley.analysis.reporting.report import json_values
     from parley.analysis.rldf import rubrics
     from parley.runs import frames
@@ -71,26 +72,32 @@ def _print_rubric(path: Path, *, as_json: bool) -> None:
     scores, agreement = rubrics.scores(verdicts), rubrics.agreement(verdicts)
     warning = rubrics.severity_warning(verdicts)
     if as_json:
-        tables = {"scores": scores, "agreement": agreement}
+        tables = {"scores": table(scores), "agreement": table(agreement)}
         print(json.dumps(json_values({"run": str(path), **tables, "warning": warning or None}), indent=2))
         return
     console = Console()
     rows: list[tuple[Any, ...]] = [
         (
-            row.group or "all",
-            row.metric,
-            number(row.estimate, 1),
-            interval(row.low, row.high),
-            row.clusters,
-            row.unreadable,
+            line.about["group"] or "all",
+            line.measure,
+            number(line.estimate, 1),
+            interval(line.low, line.high),
+            line.clusters,
+            line.also["unreadable"],
         )
-        for row in scores.itertuples()
+        for line in scores
     ]
     columns = ("group", "metric", "mean", "95% interval", "texts", "unreadable")
     console.print(cell_table(columns, rows, "Scores, 0 to 100 (BS is severity: lower is better)", left=2))
     rows = [
-        (row.metric, row.coefficient, number(row.estimate), interval(row.low, row.high, 2), row.note)
-        for row in agreement.itertuples()
+        (
+            line.label,
+            rubrics.AGREEMENT.measures[line.measure],
+            number(line.estimate),
+            interval(line.low, line.high, 2),
+            line.note,
+        )
+        for line in agreement
     ]
     agreed = ("metric", "coefficient", "value", "95% interval", "note")
     console.print(cell_table(agreed, rows, "Agreement between judges", left=5))

@@ -67,10 +67,8 @@ STUDIES: dict[str, StudyEntry] = {
         verdict="parley.analysis.rldf.check:check_verdict",
     ),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),
-    "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.report:framings"),
-    "rubric": StudyEntry(
-        study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.report:rubric_scores"
-    ),
+    "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.framing:report"),
+    "rubric": StudyEntry(study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.rubrics:report"),
     "injection": StudyEntry(
         study="parley.judging.injection:Injection", report="parley.analysis.injection.report:report"
     ),

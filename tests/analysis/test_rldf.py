@@ -12,12 +12,11 @@ from parley.analysis.reporting.report import ReportContext
 from parley.analysis.rldf import ablation, framing, referee, rubrics
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf.report import debates as debates_report
-from parley.analysis.rldf.report import framings, rubric_scores
 
 
 def row(topic: str, round: int, subject: str, value: float | None, **more: Any) -> dict[str, Any]:
     usual = {"unit": topic, "judge": "Referee", "role": "referee", "metric": "bias", "status": "ok", "text": None}
-    return {**usual, "topic": topic, "round": round, "subject": subject, "value": value, **more}
+    return {**usual, "model": "m", "topic": topic, "round": round, "subject": subject, "value": value, **more}
 
 
 def debates(scores: dict[str, list[tuple[float | None, float | None]]], **more: Any) -> pd.DataFrame:
@@ -212,10 +211,10 @@ def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
 
 
 def test_framings_and_rubrics_have_reports_too() -> None:
-    whole = framings(framed({"x": (0, 1, 2), "y": (1, 1, 3)}))
-    assert [table.name for table in whole.tables] == ["frames", "differences"]
-    assert [forest.name for forest in whole.forests] == ["differences", "frames"]
-    assert len(rubric_scores(rated({"a": [1, 2], "b": [8, 9]}), ReportContext(draws=50)).table("agreement")) == 3
+    whole = framing.report(framed({"x": (0, 1, 2), "y": (1, 1, 3)}))
+    assert [table.name for table in whole.tables] == ["readings", "differences", "frames", "any"]
+    assert [forest.name for forest in whole.forests][:2] == ["differences-biases", "frames-biases"]
+    assert len(rubrics.report(rated({"a": [1, 2], "b": [8, 9]}), ReportContext(draws=50)).table("agreement")) == 3
 
 
 # Framing
@@ -234,17 +233,20 @@ def framed(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
 
 def test_framings_are_compared_on_the_same_answers() -> None:
     frame = framed({"a": (0, 1, 2), "b": (0, 1, 3), "c": (1, 2, 4), "d": (0, None, 3)})
-    means = framing.by_frame(frame).set_index(["frame", "metric"])
-    assert means.loc[("ours", "biases"), "estimate"] == 0.25
-    assert means.loc[("ours", "biases"), "any"] == 0.25
-    assert means.loc[("model", "biases"), "unreadable"] == 1
-    gaps = framing.differences(frame).set_index(["first", "second"])
-    assert gaps.loc[("ours", "rival"), "estimate"] == pytest.approx(11 / 4)
-    assert gaps.loc[("ours", "model"), "n"] == 3
+    whole = framing.report(frame)
+    means = whole.table("frames").set_index(["framing", "measure"])["estimate"]
+    assert means["our Q&A", "biases"] == 0.25
+    assert whole.table("any").set_index(["framing", "measure"]).loc[("our Q&A", "any_biases"), "estimate"] == 0.25
+    assert whole.words[0] == "Unreadable, and left out: 1 reply."
+    gaps = whole.table("differences").set_index(["first", "second"])
+    rival, model, ours = (framing.FRAMES[name] for name in ("rival", "model", "ours"))
+    assert gaps.loc[(rival, ours), "estimate"] == pytest.approx(11 / 4)
+    assert gaps.loc[(model, ours), "n"] == 3
     # 2, 3, 3, 3: mean 2.75, standard error 0.25, t = 11 on 3 degrees of freedom, p = 0.00161 (two-sided)
-    assert gaps.loc[("ours", "rival"), "p"] == pytest.approx(0.00161, abs=1e-5)
-    assert math.isnan(gaps.loc[("ours", "model"), "p"]), "a gap that never varies has no t test"
-    assert any("2.75 more biases were admitted" in line for line in framings(frame).words)
+    assert gaps.loc[(rival, ours), "p"] == pytest.approx(0.00161, abs=1e-5)
+    assert math.isnan(gaps.loc[(model, ours), "p"]), "a gap that never varies has no t test"
+    said = f"{rival} compared with {ours}: number of biases admitted per answer is higher by 2.75 (+1.95 to +3.55; p = "
+    assert any(line.startswith(said) for line in whole.words)
 
 
 # Rubrics
@@ -263,30 +265,29 @@ def rated(table: dict[str, list[float | None]], group: dict[str, str] | None = N
 
 def test_rubric_scores_run_from_0_to_100_and_each_text_counts_once() -> None:
     frame = rated({"a": [2, 4], "b": [8, None]}, {"a": "before", "b": "after"})
-    table = rubrics.scores(frame).set_index("group")
-    assert table.loc["before", "estimate"] == 30
-    assert table.loc["after", "estimate"] == 80
-    assert table.loc["after", "unreadable"] == 1
-    whole = rubrics.scores(rated({"a": [2, 4], "b": [8, None]}))
-    assert whole.loc[0, "estimate"] == 55, "(30 + 80) / 2"
-    assert whole.loc[0, "clusters"] == 2
+    after, before = sorted(rubrics.scores(frame), key=lambda line: line.about["group"])
+    assert (before.estimate, after.estimate) == (30, 80)
+    assert after.also == {"unreadable": 1}
+    (whole,) = rubrics.scores(rated({"a": [2, 4], "b": [8, None]}))
+    assert whole.estimate == 55, "(30 + 80) / 2"
+    assert whole.clusters == 2
 
 
-def test_the_forest_plot_has_the_groups_of_a_metric_together() -> None:
+def test_a_metric_has_a_plot_with_all_groups() -> None:
     before, after = (scored([1.0, 2, 3], [7.0, 8, 9], group=name) for name in ("before", "after"))
-    forest = rubric_scores(pd.concat([before, after]), ReportContext(draws=50)).forests[0]
-    named = [(line.group, line.label) for line in forest.lines]
-    assert named == [("BS", "before"), ("BS", "after"), ("CE", "before"), ("CE", "after")]
+    plots = rubrics.report(pd.concat([before, after]), ReportContext(draws=50)).forests
+    assert [forest.name for forest in plots][:2] == ["scores-BS", "scores-CE"]
+    assert [line.units for line in plots[1].lines] == [{"group": ("before",)}, {"group": ("after",)}]
 
 
 def test_kappa_is_taken_on_bands_and_on_points() -> None:
     # Bands: a low low, b high high, c low mid. Points never agree.
     frame = rated({"a": [1, 2], "b": [8, 9], "c": [3, 4]})
-    table = rubrics.agreement(frame).set_index("coefficient")
+    found = {line.measure: line.estimate for line in rubrics.agreement(frame)}
     # Bands: P = (1 + 1 + 0) / 3; shares low 3/6, high 2/6, mid 1/6: Pe = 14/36; kappa = (24 - 14) / (36 - 14) = 10/22
-    assert table.loc["Fleiss' kappa, bands 0–3, 4–6, 7–10", "estimate"] == pytest.approx(10 / 22)
+    assert found["bands"] == pytest.approx(10 / 22)
     # Points: P = 0; six values once each: Pe = 6/36; kappa = (0 - 1/6) / (5/6) = -0.2
-    assert table.loc["Fleiss' kappa, points", "estimate"] == pytest.approx(-0.2)
+    assert found["points"] == pytest.approx(-0.2)
 
 
 def scored(bias: list[float], quality: list[float | None], **columns: object) -> pd.DataFrame:
@@ -313,7 +314,7 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
     assert rubrics.severity_warning(rated({"a": [1, 2], "b": [8, 9]})) == "", "there is no CE and no LS"
     of_topics = scored(*thrice).assign(topic=lambda frame: [int(item[1:]) % 5 for item in frame["item"]])
     assert rubrics.severity_warning(of_topics) == "", "five topics, not fifteen"
-    assert rubric_scores(apart, ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
+    assert rubrics.report(apart, ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
 
 
 def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:

@@ -44,12 +44,12 @@ def test_groups_are_compared_and_agreement_is_shown(parley: Callable[..., Any], 
 def test_the_same_as_json(parley: Callable[..., Any], server: Any) -> None:
     server.answer = judged(server)
     tables = parley(*COMMAND, "--model", server.model(), "--json").json
-    scores = {(row["group"], row["metric"]): row["estimate"] for row in tables["scores"]}
+    scores = {(row["group"], row["measure"]): row["estimate"] for row in tables["scores"]}
     assert scores["sft", "BS"] == scores["rldf", "BS"] == 50, "the mean of 20 and 80"
     assert scores["sft", "CE"] == 70
-    agreement = {(row["metric"], row["coefficient"]): row for row in tables["agreement"]}
-    assert agreement["BS", "Fleiss' kappa, points"]["estimate"] == pytest.approx(1)
-    constant = agreement["CE", "Fleiss' kappa, points"]
+    agreement = {(row["metric"], row["measure"]): row for row in tables["agreement"]}
+    assert agreement["BS", "points"]["estimate"] == pytest.approx(1)
+    constant = agreement["CE", "points"]
     assert constant["estimate"] is None
     assert "agreement beyond chance is not defined" in constant["note"]
 
