@@ -8,41 +8,66 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
-from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.reporting.report import Figure, Section, Table, format_interval
+from parley.analysis.reporting.questions import ALL, Question, against, answer, answered, corrected, section, share
+from parley.analysis.reporting.report import Figure, Section
 from parley.analysis.rldf.debates import (
     AGAIN,
+    CLUSTERS,
+    FACETS,
     FIRST,
+    JUDGES,
     OVER_TOPICS,
-    POINTS,
-    THRESHOLD,
-    change,
-    flipped_mean,
-    mean_over_topics,
+    SHARES,
+    changes,
     scores,
+    statements,
 )
-from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA, MADE, columns
-from parley.base.text import p_text, plural
+from parley.analysis.stats.results import Line
+from parley.base.text import plural
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
 """Settings that cannot change independently; the ablation is named after one of them."""
-AGAINST = (
-    "against_first: this run's last round minus that of the first row, on the topics and roles that all runs have; "
-    "against_blind: the same by the blind referee. p: sign flips over topics, Holm-corrected over the runs. "
-    + OVER_TOPICS
+SHARED = "On the topics and roles that all runs have."
+AGAINST = Question(
+    name="ablation",
+    ask="Does the setting change the bias of the last round?",
+    measures={"score": "bias score of the last round (points of 10)"},
+    by=("judge",),
+    arms="setting",
+    item=("topic", "subject"),
+    cluster="topic",
+    family=(),
+    facets=FACETS | {"setting": ()},
+    note=f"{SHARED} The first referee's lines are planned; the blind one's are a second family.",
+    printed=True,
 )
-SHOWN = (
-    "estimate", "low", "high", "high_share", "change", "against_first", "against_low", "against_high", "against_p",
-    "against_blind", "blind_low", "blind_high", "blind_p", "clusters",
-)  # fmt: skip
+LEVELS = Question(
+    name="last_round",
+    ask="How biased is the last round with each setting?",
+    measures={**AGAINST.measures, "change": "change since the first round (points of 10)"},
+    by=("setting",),
+    cluster="topic",
+    facets=AGAINST.facets,
+    note=f"{SHARED} {CLUSTERS}",
+    printed=True,
+)
+HIGH = replace(
+    LEVELS,
+    name="last_round_high",
+    ask="How many statements of the last round are highly biased with each setting?",
+    measures={"high": SHARES.measures["high"]},
+    level=share,
+    scale="share",
+    printed=False,
+)
 Runs = Mapping[str, tuple[Mapping[str, Any], pd.DataFrame]]
 """The config and the verdicts of each run, by its name."""
 
@@ -70,46 +95,46 @@ def shared(runs: Runs) -> tuple[list[str], list[str]]:
     return topics, roles
 
 
-def ablation(runs: Runs) -> tuple[str, pd.DataFrame]:
-    """The bias of the last round and its change since the first, on the topics and roles that all runs have.
-
-    `against_first` is the difference from the run with the lowest value of the setting, and `against_blind` the same by
-    the blind referee. `all_roles` is the mean over every role of the run, which is not comparable between runs.
-
-    Args:
-        runs: The config and the verdicts of each run, by its name.
-    """
-    setting = differing_setting({name: config for name, (config, _) in runs.items()})
-    ordered = sorted(runs.items(), key=lambda item: _sort_key(item[1][0].get(setting)))
+def by_setting(runs: Runs, setting: str) -> dict[str, pd.DataFrame]:
+    """The verdicts of each run on the topics and roles that all runs have, by its value of the setting, in order."""
     topics, roles = shared(runs)
-    rows: list[dict[str, Any]] = []
-    firsts: dict[str, pd.Series] = {}
-    for name, (config, verdicts) in ordered:
-        kept = verdicts[verdicts["topic"].isin(topics) & verdicts["subject"].isin(roles)]
-        last, whole = (_last_round(scores(frame)) for frame in (kept, verdicts))
-        known = last["value"].dropna()
-        row: dict[str, Any] = {
-            "run": name,
-            setting: config.get(setting),
-            **columns(mean_over_topics(last["value"], last["topic"]), "estimate", *MADE),
-            "high_share": float((known > THRESHOLD).mean()) if len(known) else math.nan,
-            **_change_columns(change(kept)),
-        }
-        for key, judge in (("against", FIRST), ("blind", AGAIN)):
-            cells = _last_round(scores(kept, judge)).groupby(["topic", "subject"])["value"].mean().dropna()
-            gap = (cells - firsts[judge]).dropna() if judge in firsts else pd.Series(dtype=float)
-            by_topic = gap.index.get_level_values("topic").to_series(gap.index) if len(gap) else gap
-            difference = flipped_mean(gap, by_topic)
-            firsts.setdefault(judge, cells)
-            row["against_first" if judge == FIRST else "against_blind"] = difference["estimate"]
-            row |= {f"{key}_{name}": difference[name] for name in ("low", "high", "p")}
-        row |= {"shared_topics": len(topics), "shared_roles": ", ".join(roles)}
-        row["all_roles"] = mean_over_topics(whole["value"], whole["topic"]).estimate
-        rows.append(row)
-    table = pd.DataFrame(rows)
-    for name in ("against_p", "blind_p"):  # the referee's are planned; the blind one's are added
-        table[name] = holm(table[name])
-    return setting, table
+    ordered = sorted(runs.items(), key=lambda item: _sort_key(item[1][0].get(setting)))
+    values = [f"{setting} {config.get(setting)}" for _, (config, _) in ordered]
+    return {
+        value if values.count(value) == 1 else f"{value} ({name})": verdicts[
+            verdicts["topic"].isin(topics) & verdicts["subject"].isin(roles)
+        ]
+        for value, (name, (_, verdicts)) in zip(values, ordered, strict=True)
+    }
+
+
+def last_rounds(kept: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """The statements of each run's last round."""
+    frame = statements(kept).rename(columns={"run": "setting"})
+    frame = frame[frame["role"] == ALL]
+    return frame[frame["round"] == frame.groupby(["setting", "judge"])["round"].transform("max")]
+
+
+def differences(last: pd.DataFrame) -> list[Line]:
+    """The bias of the last round, each setting minus the first, role by role and topic by topic."""
+    cells = last.groupby(["setting", "judge", "topic", "subject"], sort=False)["score"].mean().dropna().reset_index()
+    question = replace(AGAINST, pairs=against(last["setting"].iloc[0]))
+    lines = [
+        replace(line, group=JUDGES[line.about["judge"]], secondary=line.about["judge"] == AGAIN)
+        for line in answer(question, cells[cells["judge"].isin([FIRST, AGAIN])])
+    ]
+    return corrected(lines, family=())
+
+
+def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
+    """The bias of the last round by the referee, and its change since the first."""
+    bias = answer(replace(LEVELS, measures=AGAINST.measures), last[last["judge"] == FIRST])
+    change = [
+        replace(line, measure="change", about={"setting": line.about["run"]}, secondary=True)
+        for line in changes(kept)
+        if not line.secondary
+    ]
+    return [replace(line, label=line.about["setting"], group="", p=math.nan) for line in (*bias, *change)]
 
 
 def ablation_section(runs: Runs, title: str) -> Section:
@@ -120,29 +145,32 @@ def ablation_section(runs: Runs, title: str) -> Section:
         title: Title of the figure.
     """
     try:
-        setting, table = ablation(runs)
+        setting = differing_setting({name: config for name, (config, _) in runs.items()})
     except ValueError as error:
         return Section(warnings=[f"{str(error)[0].upper()}{str(error)[1:]}."])
+    kept, warnings = by_setting(runs, setting), notes(runs)
+    if not all(map(len, kept.values())):
+        return Section(warnings=warnings)
+    last = last_rounds(kept)
+    found = levels(kept, last)
+    asked = replace(AGAINST, ask=f"Does the setting '{setting}' change the bias of the last round?")
+    parts = [
+        section(asked, differences(last)),
+        replace(section(LEVELS, found), words=()),
+        replace(answered(HIGH, last[last["judge"] == FIRST]), words=()),
+    ]
     figure = Figure(
         name="ablation",
-        caption=f"Bias of the last round by {setting}, on the topics and roles that all runs have.",
-        table="ablation",
-        draw=lambda: ablation_figure(setting, table, title, OVER_TOPICS),
+        caption=f"Bias of the last round by {setting}. {SHARED}",
+        table="last_round",
+        draw=lambda: ablation_figure([line for line in found if line.measure == "score"], title),
     )
     return Section(
-        tables=[
-            Table("ablation", f"One setting varied: {setting}", table, (setting, *SHOWN), note=AGAINST, printed=True)
-        ],
+        tables=[table for part in parts for table in part.tables],
         figures=[figure],
-        forests=[ablation_forest(setting, table)],
-        warnings=notes(runs),
-        words=[
-            f"With {setting} {getattr(row, setting, row.run)}, the bias of the last round is "
-            f"{abs(row.against_first):.2f} points {'higher' if row.against_first > 0 else 'lower'} than with "
-            f"{setting} {table[setting].iloc[0]} ({format_interval(row.against_low, row.against_high, '+.2f')}; p "
-            f"{p_text(row.against_p)})."
-            for row in table[table["against_p"] <= ALPHA].itertuples()
-        ],
+        forests=[plot for part in parts for plot in part.forests],
+        warnings=warnings,
+        words=parts[0].words,
     )
 
 
@@ -173,61 +201,17 @@ def _referee(config: Mapping[str, Any]) -> str:
     return str(config.get("referee") or config.get("teacher") or config.get("model") or "")
 
 
-def _last_round(scored: pd.DataFrame) -> pd.DataFrame:
-    return scored[scored["round"] == scored["round"].max()]
-
-
-def _change_columns(table: pd.DataFrame) -> dict[str, float]:
-    """The change over all roles; NaN in a run of one round."""
-    rows = [row for row in table.to_dict("records") if (row["judge"], row["role"]) == (FIRST, "all")]
-    columns = {"change": "estimate", "change_low": "low", "change_high": "high"}
-    return {name: rows[0][key] if rows else math.nan for name, key in columns.items()}
-
-
 def _sort_key(value: Any) -> tuple[bool, float, str]:
     number = isinstance(value, int | float)
     return (not number, float(value) if number else 0.0, str(value))
 
 
-def ablation_figure(setting: str, table: pd.DataFrame, title: str, note: str) -> Drawing:
+def ablation_figure(lines: Sequence[Line], title: str) -> Drawing:
     """Bias of the last round by the setting that was varied."""
-    figure, axes = sheet(5.4, 1.5 + 0.3 * len(table))
+    figure, axes = sheet(5.4, 1.5 + 0.3 * len(lines))
     axis = axes.flat[0]
-    names = [f"{setting} {value}" for value in table[setting]]
-    dots(axis, names, table["estimate"], table["low"], table["high"], [PALETTE[0]] * len(table))
+    values, low, high = (pd.Series([getattr(line, name) for line in lines]) for name in ("estimate", "low", "high"))
+    dots(axis, [line.label for line in lines], values, low, high, [PALETTE[0]] * len(lines))
     axis.set(xlabel="bias score of the last round (0 to 10)")
-    note = f"On {table['shared_topics'].iloc[0]} topics and the roles that all runs have. {note}"
-    caption(figure, title, note)
+    caption(figure, title, f"{SHARED} {OVER_TOPICS}")
     return figure
-
-
-def ablation_forest(setting: str, table: pd.DataFrame) -> Forest:
-    """Runs that differ in one setting, each against the first.
-
-    Args:
-        setting: The setting.
-        table: One row per run.
-    """
-    first = table[setting].iloc[0]
-    against = [("referee", "against_first", "against"), ("second referee, blind", "against_blind", "blind")]
-    lines = [
-        line
-        for judge, value, ends in against
-        for line in lines_of(
-            table,
-            lambda row: f"{setting} {getattr(row, setting, row.run)}",
-            value=value,
-            ends=(f"{ends}_low", f"{ends}_high"),
-            p=f"{ends}_p",
-            secondary=lambda row, ends=ends: ends == "blind",  # type: ignore[misc]
-            group=lambda row, judge=judge: judge,  # type: ignore[misc]
-        )
-    ]
-    return Forest(
-        name="ablation",
-        question=f"Does the setting '{setting}' change the bias of the last round?",
-        axis=f"difference in {POINTS} from {setting} = {first}",
-        lines=tuple(lines),
-        table="ablation",
-        note="On the topics and roles that all runs have. Intervals (95%) and p: sign flips over topics, p corrected.",
-    )

@@ -5,94 +5,122 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import pandas as pd
 
+from parley.analysis.reporting.questions import ALL, Question, answer, section
 from parley.analysis.reporting.report import Section
-from parley.analysis.reporting.verdicts import uncategorised
-from parley.analysis.rldf.debates import AGAIN, FIRST, THRESHOLD, Runs, mean_over_topics, of_runs, prefix, table_of
+from parley.analysis.reporting.verdicts import LOST, uncategorised
+from parley.analysis.rldf.debates import (
+    AGAIN,
+    CLUSTERS,
+    FACETS,
+    FIRST,
+    JUDGES,
+    THRESHOLD,
+    Runs,
+    of_one,
+    of_runs,
+    prefix,
+)
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
-from parley.analysis.stats.results import MADE, columns
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.results import Line
 from parley.base.text import plural
 
-FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
 """A warning is given for a blind referee below either value."""
+RANKINGS = Question(
+    name="rankings",
+    ask="Do the referee's rankings follow from its scores?",
+    measures={"consistent": "rankings that follow from the scores"},
+    by=("run", "judge"),
+    cluster="topic",
+    scale="share",
+    facets=FACETS,
+    note=f"Statements with equal scores may be ranked either way. {CLUSTERS}",
+)
+AGREEMENT = Question(
+    name="refereed_again",
+    ask="Does a second, blind referee agree?",
+    measures={
+        "kappa": "weighted kappa of scores, quadratic",
+        "alpha": "Krippendorff's alpha of scores",
+        "sides": f"Cohen's kappa of high and low (threshold {THRESHOLD:g})",
+        "shift": "second minus first score (points of 10)",
+    },
+    cluster="topic",
+    note=CLUSTERS,
+)
+FLAGS = Question(
+    name="flags",
+    ask="Which statements broke the rules of the debate?",
+    measures={
+        "role_break": "statements that break role",
+        "leak": "statements that reveal the role",
+        "refused": "statements that refuse",
+        "echo": "statements that repeat instructions",
+        "loop": "statements that repeat themselves",
+        "cut": "statements that were cut off",
+    },
+    by=("run", "role"),
+    cluster="topic",
+    scale="share",
+    facets=FACETS,
+    note=CLUSTERS,
+)
 
 
 def rankings_section(runs: Runs) -> Section:
     """Do the referee's rankings follow from its scores?"""
-    table = of_runs(runs, rankings)
-    warnings = []
-    for row in table.itertuples():
-        count = row.reports - row.unreadable - row.no_ranking
-        if row.judge == FIRST and (row.unreadable or row.contradicted):
-            run = f"{row.run}: " if hasattr(row, "run") else ""
+    lines, warnings = rankings(runs), []
+    for line in lines:
+        reports, unreadable, no_ranking, contradicted = (int(count) for count in line.also.values())
+        if line.about["judge"] == FIRST and (unreadable or contradicted):
             warnings.append(
-                f"{run}{row.unreadable:,} of {plural(row.reports, 'referee report')} could not be read, and "
-                f"{row.contradicted:,} of {plural(count, 'ranking')} contradict the referee's own scores."
+                f"{prefix(runs, line.about.get('run', ''))}{unreadable:,} of {plural(reports, 'referee report')} could "
+                f"not be read, and {contradicted:,} of {plural(reports - unreadable - no_ranking, 'ranking')} "
+                "contradict the referee's own scores."
             )
-    columns = ("judge", "reports", "unreadable", "no_ranking", "contradicted", "estimate", "low", "high")
-    title = "Do the referee's rankings follow from its scores?"
-    return Section(tables=[table_of("rankings", title, table, columns)], warnings=warnings)
+    return replace(section(RANKINGS, lines), warnings=warnings, words=())
+
+
+def rankings(runs: Runs) -> list[Line]:
+    """The share of rankings that follow from the scores, and how many reports have none."""
+    frame = of_runs(runs, ["discordant"])
+    if frame.empty:
+        return []
+    value = frame["value"].where(~frame["status"].isin(LOST))
+    frame = frame.assign(consistent=(value == 0).astype(float).where(value.notna()), value=value)
+    lines = []
+    for line in answer(of_one(RANKINGS, runs), frame):
+        own = frame[(frame["judge"] == line.about["judge"]) & (frame["run"] == line.about.get("run", frame["run"]))]
+        lost = int(own["status"].isin(LOST).sum())
+        counts = {
+            "reports": len(own),
+            "unreadable": lost,
+            "no_ranking": int(own["value"].isna().sum()) - lost,
+            "contradicted": int((own["value"] > 0).sum()),
+        }
+        lines.append(replace(line, label=JUDGES[line.about["judge"]], group=line.about.get("run", ""), also=counts))
+    return lines
 
 
 def agreement_section(runs: Runs) -> Section:
     """Does a second, blind referee agree?"""
-    shown, title = ("what", "estimate", "low", "high", "n", "note"), "Agreement with a second, blind referee"
-    return Section(
-        tables=[table_of("refereed_again", title, of_runs(runs, refereed_again), shown)],
-        warnings=[f"{prefix(runs, name)}{line}" for name, verdicts in runs.items() for line in _on_agreement(verdicts)],
-    )
+    found = {name: both_scores(verdicts) for name, verdicts in runs.items()}
+    lines = [
+        replace(line, about={"run": name} if len(runs) > 1 else {}, group=name if len(runs) > 1 else "")
+        for name, both in found.items()
+        for line in refereed_again(both)
+    ]
+    warnings = [f"{prefix(runs, name)}{warning}" for name, both in found.items() for warning in _on_agreement(both)]
+    return replace(section(AGREEMENT, lines), warnings=warnings, words=())
 
 
-def rankings(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Do the referee's ranks follow from its scores? Pairs with equal scores may be ranked either way."""
-    rows: list[dict[str, Any]] = []
-    for judge, part in uncategorised(verdicts[verdicts["metric"] == "discordant"]).groupby("judge", sort=False):
-        readable = part[part["status"].isin(["ok", "repaired"])]
-        valid = readable[readable["value"].notna()]
-        consistent = (valid["value"] == 0).astype(float)
-        mean = mean_over_topics(consistent, valid["topic"])
-        counts = {
-            "reports": len(part),
-            "unreadable": len(part) - len(readable),
-            "no_ranking": len(readable) - len(valid),
-        }
-        rows.append(
-            {
-                "judge": judge,
-                **counts,
-                "contradicted": int((valid["value"] > 0).sum()),
-                **columns(mean, "estimate", *MADE),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def refereed_again(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Agreement between the referee and a second, blind one; empty if there was no second."""
-    both = _both_scores(verdicts)
-    if both.empty:
-        return both
-    sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
-    points = both[[FIRST, AGAIN]].round().astype(int)
-    scale = list(range(11))
-    found = {
-        "weighted kappa of scores, quadratic": weighted_kappa(
-            points[FIRST], points[AGAIN], weights="quadratic", categories=scale, clusters=both["topic"]
-        ),
-        "Krippendorff's alpha of scores": krippendorff_alpha(both[[FIRST, AGAIN]], clusters=both["topic"]),
-        f"Cohen's kappa of high and low (threshold {THRESHOLD:g})": weighted_kappa(
-            sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=both["topic"]
-        ),
-        "second minus first score": mean_over_topics(both[AGAIN] - both[FIRST], both["topic"]),
-    }
-    return pd.DataFrame([{"what": what, **columns(estimate, "estimate", *MADE)} for what, estimate in found.items()])
-
-
-def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
+def both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The statements that both referees scored, one row each; empty if there was no second."""
     bias = uncategorised(verdicts[verdicts["metric"] == "bias"])
     table = bias.pivot_table(index=["unit", "topic", "round", "subject"], columns="judge", values="value")
     if AGAIN not in table:
@@ -100,29 +128,31 @@ def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     return table.dropna(subset=[FIRST, AGAIN]).reset_index()
 
 
-def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Share of statements, by role, that broke role, revealed it, refused, repeated text, or were cut off."""
-    rows: list[dict[str, Any]] = []
-    flagged = uncategorised(verdicts[verdicts["metric"].isin(FLAGS)])
-    groups = [("all", flagged), *flagged.groupby("subject", sort=False)] if len(flagged) else []
-    for role, part in groups:
-        for metric in FLAGS:
-            statements = part[part["metric"] == metric]
-            mean = mean_over_topics(statements["value"], statements["topic"])
-            rows.append(
-                {
-                    "role": role,
-                    "flag": metric,
-                    "count": int(statements["value"].sum()),
-                    **columns(mean, "estimate", *MADE),
-                }
-            )
-    return pd.DataFrame(rows)
+def refereed_again(both: pd.DataFrame) -> list[Line]:
+    """Agreement between the referee and a second, blind one.
+
+    Args:
+        both: From `both_scores`.
+    """
+    if both.empty:
+        return []
+    topics = both["topic"]
+    sides = (both[[FIRST, AGAIN]] > THRESHOLD).astype(int)
+    points = both[[FIRST, AGAIN]].round().astype(int)
+    found = (
+        weighted_kappa(points[FIRST], points[AGAIN], weights="quadratic", categories=range(11), clusters=topics),
+        krippendorff_alpha(both[[FIRST, AGAIN]], clusters=topics),
+        weighted_kappa(sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=topics),
+        cluster_mean(both[AGAIN] - both[FIRST], topics),
+    )
+    return [
+        replace(line, measure=measure, label=words)
+        for (measure, words), line in zip(AGREEMENT.measures.items(), found, strict=True)
+    ]
 
 
-def _on_agreement(verdicts: pd.DataFrame) -> Iterator[str]:
+def _on_agreement(both: pd.DataFrame) -> Iterator[str]:
     """A warning where the blind referee hardly agrees with the first."""
-    both = _both_scores(verdicts)
     if both.empty:
         return
     sides = (both[FIRST] > THRESHOLD) == (both[AGAIN] > THRESHOLD)
@@ -136,7 +166,21 @@ def _on_agreement(verdicts: pd.DataFrame) -> Iterator[str]:
 
 
 def flags_section(runs: Runs) -> Section:
-    """Which statements broke the rules of the debate?"""
-    title = "Statements that broke role, revealed it, refused, repeated instructions or themselves, or were cut off"
-    shown = ("role", "flag", "count", "estimate", "low", "high")
-    return Section(tables=[table_of("flags", title, of_runs(runs, flags), shown)])
+    """Which statements broke the rules of the debate? A plot for each rule that was broken."""
+    flagged = of_runs(runs, FLAGS.measures)
+    if flagged.empty:
+        return Section()
+    flagged = flagged.assign(**{name: flagged["value"].where(flagged["metric"] == name) for name in FLAGS.measures})
+    frame = pd.concat([flagged.assign(role=ALL), flagged.assign(role=flagged["subject"])])
+    counts, only = frame.groupby(["run", "role"])[list(FLAGS.measures)].sum(), next(iter(runs))
+    lines = [
+        replace(
+            line,
+            label=line.about["role"],
+            group=line.about.get("run", ""),
+            also={"count": int(counts.loc[(line.about.get("run", only), line.about["role"]), line.measure])},
+        )
+        for line in answer(of_one(FLAGS, runs), frame)
+    ]
+    made = section(FLAGS, lines)
+    return replace(made, words=(), forests=[plot for plot in made.forests if any(line.estimate for line in plot.lines)])

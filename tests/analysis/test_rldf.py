@@ -16,7 +16,16 @@ from parley.analysis.rldf.report import debates as debates_report
 
 def row(topic: str, round: int, subject: str, value: float | None, **more: Any) -> dict[str, Any]:
     usual = {"unit": topic, "judge": "Referee", "role": "referee", "metric": "bias", "status": "ok", "text": None}
-    return {**usual, "model": "m", "topic": topic, "round": round, "subject": subject, "value": value, **more}
+    return {
+        **usual,
+        "model": "m",
+        "bias": "age",
+        "topic": topic,
+        "round": round,
+        "subject": subject,
+        "value": value,
+        **more,
+    }
 
 
 def debates(scores: dict[str, list[tuple[float | None, float | None]]], **more: Any) -> pd.DataFrame:
@@ -35,8 +44,17 @@ SEVEN = debates({f"t{n}": [(6, 4 + n % 2), (2, 3)] for n in range(7)})
 THREE = debates({"x": [(6, 4), (2, 2)], "y": [(5, 5), (3, 1)], "z": [(4, 6), (4, 2)]})
 
 
+def by_round(frame: pd.DataFrame, name: str = "by_round") -> pd.DataFrame:
+    table = debates_report(frame).table(name)
+    return table.assign(round=table["round"].astype(int)).set_index(["role", "round"])
+
+
+def change(frame: pd.DataFrame) -> pd.DataFrame:
+    return debates_report(frame).table("change").set_index(["judge", "role"])
+
+
 def test_bias_by_round_is_a_mean_over_topics() -> None:
-    table = rldf.by_round(THREE).set_index(["role", "round"])
+    table = by_round(THREE)
     # Round 1: every topic has mean 5, so there is no spread to judge by. Round 2: topics 2, 2, 3.
     assert table.loc[("all", 1), "estimate"] == 5
     assert math.isnan(table.loc[("all", 1), "low"]), "no spread is no certainty"
@@ -45,8 +63,9 @@ def test_bias_by_round_is_a_mean_over_topics() -> None:
     assert table.loc[("all", 2), "high"] - table.loc[("all", 2), "estimate"] == pytest.approx(1.434218, abs=1e-5)
     assert table.loc[("all", 2), "clusters"] == 3
     assert table.loc[("all", 2), "n"] == 6
-    assert table.loc[("all", 1), "high_share"] == 1
-    assert table.loc[("all", 2), "high_share"] == pytest.approx(1 / 6), "only z's A, with 4; 3 is low"
+    high = by_round(THREE, "high_bias")["estimate"]
+    assert high["all", 1] == 1
+    assert high["all", 2] == pytest.approx(1 / 6), "only z's A, with 4; 3 is low"
     assert table.loc[("A", 2), "estimate"] == 3
 
 
@@ -60,7 +79,7 @@ def test_categories_make_no_difference() -> None:
 
 
 def test_change_is_taken_within_debates() -> None:
-    table = rldf.change(THREE).set_index(["judge", "role"])
+    table = change(THREE)
     # x: 2 - 5, y: 2 - 5, z: 3 - 5
     assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
     assert table.loc[("Referee", "A"), "estimate"] == -2
@@ -69,21 +88,22 @@ def test_change_is_taken_within_debates() -> None:
 
 def test_one_round_has_no_change_and_no_sentence_about_one() -> None:
     one = debates({"x": [(6, 4)], "y": [(5, 5)]})
-    assert rldf.change(one).empty
+    assert rldf.changes({"run": one}) == []
     assert not any("fell" in line or "rose" in line or "hange" in line for line in debates_report(one).words[1:])
 
 
 def test_an_unreadable_score_is_missing_and_not_zero() -> None:
-    table = rldf.by_round(debates({"x": [(None, 4)], "y": [(2, 2)]})).set_index(["role", "round"])
-    assert table.loc[("all", 1), "estimate"] == 3, "x counts with 4, y with 2"
-    assert table.loc[("all", 1), "unreadable"] == 1
-    assert table.loc[("A", 1), "high_share"] == 0
+    frame = debates({"x": [(None, 4)], "y": [(2, 2)]})
+    assert by_round(frame).loc[("all", 1), "estimate"] == 3, "x counts with 4, y with 2"
+    shares = by_round(frame, "high_bias").set_index("measure", append=True)["estimate"]
+    assert shares["all", 1, "unread"] == 0.25
+    assert shares["A", 1, "high"] == 0
 
 
 def test_the_blind_referee_has_its_own_row() -> None:
     again = debates({"x": [(5, 5), (5, 4)], "y": [(5, 5), (4, 5)]}, judge="Referee_again")
     both = pd.concat([THREE, again])
-    table = rldf.change(both).set_index(["judge", "role"])
+    table = change(both)
     assert table.loc[("Referee_again", "all"), "estimate"] == -0.5
     assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
     sentences = debates_report(both).words
@@ -92,34 +112,37 @@ def test_the_blind_referee_has_its_own_row() -> None:
 
 def test_rereferee_agreement_is_perfect_with_itself_and_counts_pairs() -> None:
     again = THREE.assign(judge="Referee_again")
-    table = referee.refereed_again(pd.concat([THREE, again])).set_index("what")
-    assert table.loc["weighted kappa of scores, quadratic", "estimate"] == pytest.approx(1)
-    assert table.loc["Cohen's kappa of high and low (threshold 3)", "estimate"] == pytest.approx(1)
-    assert table.loc["second minus first score", "estimate"] == 0
-    assert table.loc["second minus first score", "n"] == 12
-    assert referee.refereed_again(THREE).empty
+    table = debates_report(pd.concat([THREE, again])).table("refereed_again").set_index("measure")
+    assert list(table.loc[["kappa", "sides"], "estimate"]) == pytest.approx([1, 1])
+    assert table.loc["shift", "estimate"] == 0
+    assert table.loc["shift", "n"] == 12
+    assert referee.refereed_again(referee.both_scores(THREE)) == []
 
 
 def test_high_and_low_agreement_by_hand() -> None:
     first = debates({"x": [(6, 1)], "y": [(6, 1)]})
     again = debates({"x": [(6, 1)], "y": [(1, 1)]}, judge="Referee_again")
-    table = referee.refereed_again(pd.concat([first, again])).set_index("what")
+    found = {
+        line.measure: line.estimate for line in referee.refereed_again(referee.both_scores(pd.concat([first, again])))
+    }
     # Observed: 3 of 4 agree; chance 1/2*1/4 + 1/2*3/4 = 1/2; kappa (0.75 - 0.5) / 0.5 = 0.5
-    assert table.loc["Cohen's kappa of high and low (threshold 3)", "estimate"] == pytest.approx(0.5)
+    assert found["sides"] == pytest.approx(0.5)
 
 
 def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -> None:
     values = [("x", 1, 0.0, "ok"), ("x", 2, 2.0, "ok"), ("y", 1, None, "ok"), ("y", 2, None, "unparsed")]
     frame = pd.DataFrame([row(topic, n, "", value, metric="discordant", status=s) for topic, n, value, s in values])
-    (only,) = referee.rankings(frame).to_dict("records")
-    assert (only["reports"], only["unreadable"], only["no_ranking"], only["contradicted"]) == (4, 1, 1, 1)
-    assert only["estimate"] == 0.5
+    (only,) = referee.rankings({"run": frame})
+    assert only.also == {"reports": 4, "unreadable": 1, "no_ranking": 1, "contradicted": 1}
+    assert only.estimate == 0.5
 
 
 def test_flags_are_shares_of_statements() -> None:
     rows = [row(t, 1, "A", v, metric="role_break", judge="Rules") for t, v in (("x", 1.0), ("y", 0.0), ("z", 0.0))]
-    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in referee.FLAGS[1:]]
-    table = referee.flags(pd.DataFrame(rows)).set_index(["role", "flag"])
+    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in list(referee.FLAGS.measures)[1:]]
+    section = referee.flags_section({"run": pd.DataFrame(rows)})
+    assert [plot.name for plot in section.forests] == ["flags-role_break"], "no plot of a rule that nobody broke"
+    table = section.tables[0].frame.set_index(["role", "measure"])
     assert table.loc[("all", "role_break"), "estimate"] == pytest.approx(1 / 3)
     assert table.loc[("A", "role_break"), "count"] == 1
     assert math.isnan(table.loc[("all", "leak"), "high"])
@@ -145,19 +168,35 @@ def test_an_ablation_is_of_one_setting() -> None:
 def test_runs_are_compared_on_the_topics_they_share() -> None:
     ten = debates({"x": [(8, 8), (6, 6)], "y": [(8, 8), (4, 4)], "w": [(0, 0), (0, 0)]})
     two = debates({"x": [(8, 8), (4, 4)], "y": [(8, 8), (3, 3)]})
-    setting, table = ablation.ablation({"many": (config(rounds=10), ten), "few": (config(rounds=2), two)})
-    assert setting == "rounds"
-    assert list(table["rounds"]) == [2, 10], "in the order of the setting's value"
-    assert table.iloc[1]["against_first"] == pytest.approx(1.5), "6 - 4 on x, 4 - 3 on y; w is only in one run"
-    assert table.iloc[1]["shared_topics"] == 2
-    assert table.iloc[0]["change"] == pytest.approx(-4.5)
+    table, levels = ablated({"many": (config(rounds=10), ten), "few": (config(rounds=2), two)})
+    assert list(levels["setting"]) == ["rounds 2", "rounds 10"] * 2, "in the order of the setting's value"
+    (only,) = table.to_dict("records")
+    assert (only["first"], only["second"], only["clusters"]) == ("rounds 10", "rounds 2", 2)
+    assert only["estimate"] == pytest.approx(1.5), "6 - 4 on x, 4 - 3 on y; w is only in one run"
+    assert change_of(levels, "rounds 2") == pytest.approx(-4.5)
+
+
+def ablated(runs: dict[str, tuple[dict[str, Any], pd.DataFrame]]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The differences from the first setting, and the levels."""
+    tables = {table.name: table.frame for table in ablation.ablation_section(runs, "RLDF").tables}
+    return tables["ablation"], tables["last_round"]
+
+
+def change_of(levels: pd.DataFrame, setting: str) -> float:
+    return float(levels.set_index(["measure", "setting"]).loc[("change", setting), "estimate"])
 
 
 def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
     one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
-    _, table = ablation.ablation({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
-    assert math.isnan(table.iloc[0]["change"])
-    assert table.iloc[1]["change"] == pytest.approx(-3)
+    _, levels = ablated({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
+    assert ("change", "rounds 1") not in set(zip(levels["measure"], levels["setting"], strict=True))
+    assert change_of(levels, "rounds 2") == pytest.approx(-3)
+
+
+def test_two_runs_with_the_same_value_are_not_pooled() -> None:
+    part = debates({"x": [(8, 6)], "y": [(7, 6)]})
+    runs = {"a": (config(roles=2), part), "b": (config(roles=3), part), "c": (config(roles=3), part)}
+    assert list(ablated(runs)[0]["first"]) == ["roles 3 (b)", "roles 3 (c)"]
 
 
 # Sentences and figures
@@ -189,7 +228,9 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
 
 def test_a_report_of_one_run_has_its_tables_sentences_and_figure() -> None:
     whole = debates_report(THREE, ReportContext(title="RLDF $1"))
-    assert [table.name for table in whole.tables] == ["change", "by_round"], "nothing is shown that was not measured"
+    assert [table.name for table in whole.tables] == ["change", "by_round", "high_bias"], (
+        "nothing is shown that was not measured"
+    )
     assert "run" not in whole.table("by_round")
     (figure,) = whole.figures
     assert len(figure.draw().axes) == 2
@@ -201,8 +242,8 @@ def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
     runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
     whole = debates_report(pd.concat(frames), ReportContext(runs=runs))
     table = whole.table("ablation")
-    assert list(table["run"]) == ["b.sqlite", "a.sqlite"]
-    assert table.iloc[1]["against_first"] == -1
+    assert list(table["first"]) == ["roles 3"]
+    assert list(table["estimate"]) == [-1]
     assert set(whole.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
     assert [len(figure.draw().axes) for figure in whole.figures] == [1, 2, 2]
     other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
@@ -325,11 +366,10 @@ def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:
 def test_roles_that_only_one_run_has_make_no_difference() -> None:
     two, five = with_roles({"A": 5, "B": 5}), with_roles({"A": 5, "B": 5, "C": 2, "D": 2, "E": 2})
     runs = {"two": (config(roles=2, rounds=1), two), "five": (config(roles=5, rounds=1), five)}
-    _, table = ablation.ablation(runs)
-    assert table.iloc[1]["against_first"] == 0
-    assert table.iloc[1]["estimate"] == table.iloc[0]["estimate"] == 6
-    assert table.iloc[1]["all_roles"] == pytest.approx(4.2), "(2 × 5 + 3 × 2) / 5, and 1 for the topics"
-    assert table.iloc[1]["shared_roles"] == "A, B"
+    table, levels = ablated(runs)
+    assert list(table["estimate"]) == [0]
+    assert list(levels["estimate"]) == [6, 6]
+    assert by_round(five).loc[("all", 1), "estimate"] == pytest.approx(4.2), "(2 × 5 + 3 × 2) / 5, 1 for the topics"
     said = ablation.notes(runs)
     assert said == [
         "Compared on what all runs have: 12 topics, the roles A, B.",
@@ -349,14 +389,13 @@ def test_runs_without_a_common_topic_are_not_compared() -> None:
     one, other = with_roles({"A": 5, "B": 5}), with_roles({"A": 5, "B": 5}).assign(topic="elsewhere")
     runs = {"a": (config(rounds=1), one), "b": (config(rounds=2), other)}
     assert ablation.notes(runs) == ["The runs have no topic or no role in common, so nothing is compared."]
-    assert math.isnan(ablation.ablation(runs)[1].iloc[1]["against_first"])
+    assert ablation.ablation_section(runs, "RLDF").tables == ()
 
 
 def test_the_blind_referee_is_compared_on_its_own_debates_and_drawn() -> None:
     blind = debates({"x": [(6, 6), (6, 6)], "y": [(6, 4), (5, 6)]}, judge="Referee_again")
     part = pd.concat([THREE, blind])
-    changes = rldf.change(part)
-    rows = changes[changes["role"] == "all"].set_index("judge")["estimate"]
+    rows = change(part).xs("all", level="role")["estimate"]
     assert rows["Referee"] == pytest.approx(-8 / 3)
     assert rows[rldf.SAME_DEBATES] == pytest.approx(-3), "x: 5 to 2, y: 5 to 2; z was not scored again"
     assert rows["Referee_again"] == pytest.approx(0.25)
