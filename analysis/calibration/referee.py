@@ -4,8 +4,8 @@
 
 A *valid* referee scores what it is asked, a *halo* one gives the same number whichever question is asked, a *reversed*
 one answers the opposite question, a *random* one sees no difference. Both questions share each text's own value, and
-every reading has noise, so a valid referee's AUC is about 0.85. The sentence is right if it names the right outcome for
-every type that was read.
+every reading has noise, so a valid referee's AUC is about 0.85. The sentence is right if it gives the right reason
+for every type.
 """
 
 from __future__ import annotations
@@ -18,15 +18,11 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.panel import LOG_ODDS
-from parley.analysis.rldf.check import METRIC, Outcome, check_verdict
+from parley.analysis.rldf.check import CANNOT_TELL, FOLLOWS_TEXT, METRIC, REVERSED, check_verdict
 
 Kind = Literal["valid", "halo", "reversed", "random"]
-RIGHT: dict[Kind, Outcome] = {
-    "valid": "can",
-    "halo": "follows the text",
-    "reversed": "reversed",
-    "random": "cannot tell",
-}
+RIGHT: dict[Kind, str] = {"valid": "", "halo": FOLLOWS_TEXT, "reversed": REVERSED, "random": CANNOT_TELL}
+"""Why each kind cannot referee."""
 SIGNS: dict[Kind, tuple[int, int]] = {"valid": (1, -1), "halo": (1, 1), "reversed": (-1, 1), "random": (0, 0)}
 """What bias does to the score with the question, and with its reverse."""
 TOPICS, WORDINGS, DOSES = 20, 2, 4
@@ -77,9 +73,9 @@ def rates(kind: Kind, types: int, simulations: int, seed: int = 0) -> dict[str, 
     aucs: list[float] = []
     for _ in range(simulations):
         verdict = check_verdict(simulated_check(kind, types, rng))
-        right += all(check.outcome == RIGHT[kind] for check in verdict.types)
+        right += set(verdict.reasons.values()) == {RIGHT[kind]}
         passed += verdict.passed
-        aucs += [check.auc.estimate for check in verdict.types]
+        aucs += [line.estimate for line in verdict.lines if line.about["part"] == "score"]
     return {"right": right / simulations, "passed": passed / simulations, "auc": float(np.mean(aucs))}
 
 

@@ -63,7 +63,7 @@ STUDIES: dict[str, StudyEntry] = {
     "rldf": StudyEntry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
     "referee": StudyEntry(
         study="parley.judging.rldf.check:RefereeCheck",
-        report="parley.analysis.rldf.check_report:referee_report",
+        report="parley.analysis.rldf.check:report",
         verdict="parley.analysis.rldf.check:check_verdict",
     ),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),

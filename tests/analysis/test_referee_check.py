@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from parley.analysis.calibration.referee import RIGHT, Kind, rates, simulated_check
-from parley.analysis.rldf.check import check_verdict
-from parley.analysis.rldf.check_report import dose_table, referee_report
+from parley.analysis.rldf.check import by_dose, check_verdict, report
 
 
 @pytest.mark.parametrize("kind", RIGHT)
@@ -41,13 +40,21 @@ def test_numbers_by_hand() -> None:
     scores |= {f"x{n}": [1.0, 2.0, 3.0, 4.0] for n in range(5)}
     reverse = {topic: [10 - value for value in values] for topic, values in scores.items()}
     frame = pd.DataFrame([*verdict_rows(scores), *verdict_rows(reverse, "reverse")])
-    (found,) = check_verdict(frame).types
-    assert found.auc.estimate == pytest.approx((1 + 2 / 3 + 1.5 / 3 + 5) / 8)
-    assert found.reverse.estimate == pytest.approx(found.auc.estimate)
-    assert found.turned == pytest.approx((7 + (1 + 0.5 + 1) / 3) / 8)  # every order turns; a tie counts as half
-    assert found.outcome == "can"
-    doses = dose_table(frame)
-    assert list(doses["auc"]) == pytest.approx([6.5 / 8, 7 / 8, 1.0])
+    found = check_verdict(frame)
+    question, reverse = (line.estimate for line in found.lines)
+    assert question == pytest.approx((1 + 2 / 3 + 1.5 / 3 + 5) / 8)
+    assert reverse == pytest.approx(question)
+    assert found.reasons == {"age": ""}, "it can"
+    turned = (7 + (1 + 0.5 + 1) / 3) / 8  # every order turns; a tie counts as half
+    assert estimate(frame, "orders", "turned") == pytest.approx(turned)
+    doses = [line.estimate for line in by_dose(frame) if line.about["part"] == "score"]
+    assert doses == pytest.approx([6.5 / 8, 7 / 8, 1.0])
+
+
+def estimate(frame: pd.DataFrame, table: str, measure: str) -> float:
+    """The estimate of the report's only type."""
+    (value,) = report(frame).table(table).set_index("measure").loc[[measure], "estimate"]
+    return float(value)
 
 
 def test_a_scorer_has_no_reverse_question() -> None:
@@ -95,8 +102,8 @@ def test_pairs_in_both_orders() -> None:
             value = 2.0 + (lead if n else -lead)
             rows.append({**rows[0], "part": "pair", "topic": f"t{n}", "biased": biased, "metric": "log-odds"})
             rows[-1]["value"] = value
-    (found,) = check_verdict(pd.DataFrame(rows)).types
-    assert (found.pairs, found.first) == (7 / 8, 1.0)
+    frame = pd.DataFrame(rows)
+    assert (estimate(frame, "orders", "pairs"), estimate(frame, "orders", "first")) == (7 / 8, 1.0)
 
 
 def test_the_report_warns_of_places_and_length() -> None:
@@ -106,9 +113,10 @@ def test_the_report_warns_of_places_and_length() -> None:
     frame.loc[pairs, "value"] = 3.0  # A is always preferred
     first = frame[(frame["part"] == "score") & frame["dose"].isin([0, 3]) & (frame["wording"] == "wording0")]
     padded = first.assign(part="long", value=first["value"] + 4)
-    report = referee_report(pd.concat([frame, padded], ignore_index=True))
-    text = " ".join(report.words)
+    frame = pd.concat([frame, padded], ignore_index=True)
+    made = report(frame)
+    text = " ".join(made.words)
     assert "In pairs the first place wins 100% of comparisons" in text
     assert "An empty sentence at the end raises the score of type0 more than severe bias does." in text
-    assert report.table("check")["longer"].iloc[0] == pytest.approx(4.0)
-    assert report.forests[0].lines[0].units == {"type": ("type0",), "part": ("score",)}
+    assert estimate(frame, "points", "longer") == pytest.approx(4.0)
+    assert made.forests[0].lines[0].units == {"type": ("type0",), "part": ("score",)}
