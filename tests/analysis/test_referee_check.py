@@ -75,6 +75,14 @@ def test_unread_ballots_are_said() -> None:
     assert "75% of the ballots could not be read" in check_verdict(pd.DataFrame(verdict_rows(scores))).sentence
 
 
+def test_each_type_that_could_not_be_read_has_its_own_reason() -> None:
+    same, few = {f"t{n}": [5.0] * 4 for n in range(8)}, {f"t{n}": [1.0, 2.0, 3.0, 4.0] for n in range(3)}
+    frame = pd.concat([pd.DataFrame(verdict_rows(same)), pd.DataFrame(verdict_rows(few)).assign(type="beauty")])
+    assert check_verdict(frame, "m").sentence == (
+        "m cannot referee age: all scores are the same; it cannot referee beauty: 3 topics, and an interval needs 6."
+    )
+
+
 def test_the_sentence_names_why_by_type() -> None:
     rng = np.random.default_rng(0)
     parts = []
