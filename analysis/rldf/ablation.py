@@ -134,7 +134,10 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
         for line in changes(kept)
         if not line.secondary
     ]
-    return [replace(line, label=line.about["setting"], group="", p=math.nan) for line in (*bias, *change)]
+    return [
+        replace(line, label=line.about["setting"], group="", p=math.nan, p_adjusted=math.nan)
+        for line in (*bias, *change)
+    ]
 
 
 def ablation_section(runs: Runs, title: str) -> Section:

@@ -105,8 +105,6 @@ class Line:
 
 PLOTTED = ("estimate", "low", "high", "p_adjusted", "n", "label", "group", "units", "secondary", "simultaneous")
 """Fields that a plot reads, and that JSON therefore always has."""
-MADE = ("level", "n", "clusters", "method", "assumes", "note")
-"""Fields that say how an estimate was made."""
 
 
 def columns(line: Line, value: str, *names: str, **renamed: str) -> dict[str, Any]:

@@ -174,6 +174,7 @@ def test_runs_are_compared_on_the_topics_they_share() -> None:
     assert (only["first"], only["second"], only["clusters"]) == ("rounds 10", "rounds 2", 2)
     assert only["estimate"] == pytest.approx(1.5), "6 - 4 on x, 4 - 3 on y; w is only in one run"
     assert change_of(levels, "rounds 2") == pytest.approx(-4.5)
+    assert "p_adjusted" not in levels, "levels are described; only differences are tested"
 
 
 def ablated(runs: dict[str, tuple[dict[str, Any], pd.DataFrame]]) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -288,6 +289,18 @@ def test_framings_are_compared_on_the_same_answers() -> None:
     assert math.isnan(gaps.loc[(model, ours), "p"]), "a gap that never varies has no t test"
     said = f"{rival} compared with {ours}: number of biases admitted per answer is higher by 2.75 (+1.95 to +3.55; p = "
     assert any(line.startswith(said) for line in whole.words)
+
+
+def test_framings_of_two_models_are_not_pooled() -> None:
+    counts = {f"t{n}": (n % 2, 1 + n % 3, 2) for n in range(6)}
+    both = pd.concat([framed(counts), framed(dict.fromkeys(counts, (5, 5, 5))).assign(model="m2")])
+    whole = framing.report(both)
+    assert [line for line in whole.words if line.startswith("Shown as our Q&A")] == [
+        "Shown as our Q&A, m: number of biases admitted per answer is 0.50 (−0.07 to 1.07), over 6 topics.",
+        "Shown as our Q&A, m2: number of biases admitted per answer is 5.00 (no interval), over 6 topics.",
+    ]
+    alone = framing.report(framed(counts)).table("differences")
+    pd.testing.assert_frame_equal(whole.table("differences").query("model == 'm'"), alone)
 
 
 # Rubrics
