@@ -11,6 +11,7 @@ clusters, and responses (scenarios) where there is no base.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -171,11 +172,14 @@ def by_variant(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _answers(question: Question, frame: pd.DataFrame, variants: tuple[str, ...] = ("attack", "control")) -> list[Line]:
     """The lines, under headings without the columns' names, and of units of these variants where none is asked for."""
-    several = [name for name in question.by if frame[name].nunique() > 1]
     return [
-        replace(line, group=" · ".join(map(line.about.__getitem__, several)), units={"variant": variants, **line.units})
+        replace(line, group=_bare(line.group), label=_bare(line.label), units={"variant": variants, **line.units})
         for line in answer(question, frame)
     ]
+
+
+def _bare(heading: str) -> str:
+    return re.sub(r"\b(judged_by|shown|variant): ", "", heading)
 
 
 def _with_shares(effects: Sequence[Line], shares: Sequence[Line]) -> list[Line]:

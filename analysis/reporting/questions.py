@@ -146,9 +146,11 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
     """
     lines: list[Line] = []
     several = [name for name in question.by if frame[name].nunique() > 1]
+    shared = several if question.arms or question.each else several[:-1]  # a level's own name is the last one
     for keys, part in frame.groupby(list(question.by), sort=False):
         about = dict(zip(question.by, map(str, keys), strict=True))
-        group = heading({name: about[name] for name in several})
+        group = heading({name: about[name] for name in shared})
+        level = heading({name: about[name] for name in several[len(shared) :]})
         for compared, rows in _compared(question, part):
             for each, own in _each(question, rows):
                 one = {question.each: each} if question.each else {}
@@ -160,7 +162,7 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                         _estimated(question, own, measure),
                         measure=measure,
                         about={**about, **compared, **one},
-                        label=label or ALL,
+                        label=label or level or ALL,
                         group=group,
                         units=_units(question, own, several, narrowed=each != ALL),
                         secondary=each != ALL or number > 0,
@@ -337,7 +339,7 @@ def _telling(rows: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _method(lines: Sequence[Line]) -> str:
-    return next((line.method for line in lines if line.method), "none")
+    return "; ".join(dict.fromkeys(line.method for line in lines if line.method)) or "none"
 
 
 def _sentence(question: Question, line: Line, forest: Forest) -> str:
@@ -348,6 +350,8 @@ def _sentence(question: Question, line: Line, forest: Forest) -> str:
     if question.arms:
         named.append(f"{line.about['first']} compared with {line.about['second']}")
         size = f"{'higher' if line.estimate > 0 else 'lower'} by {size.lstrip('+−').replace('%', ' percentage points')}"
+    elif not question.each and line.label != ALL:
+        named.append(line.label)
     if (part := line.about.get(question.each, ALL)) != ALL:
         named.append(part)
     return stated(", ".join(filter(None, named)), f"{measure} is {size}{in_unit}", line, forest, question.cluster)

@@ -163,4 +163,4 @@ def test_a_line_leads_to_the_units_behind_it() -> None:
         "kind": ("order",),
     }
     assert lines["shares-moved.open-control.all"] == {"variant": ("control",), "shown": ("open",)}
-    assert lines["clean-value.fenced.all"] == {"variant": ("clean",), "shown": ("fenced",)}
+    assert lines["clean-value.fenced"] == {"variant": ("clean",), "shown": ("fenced",)}
