@@ -104,7 +104,8 @@ def test_the_wheel_adds_one_package_and_its_metadata(wheel: Path) -> None:
 
 
 def test_an_editable_installation_prints_nothing_and_works(source: Path, tmp_path: Path) -> None:
-    pip("install", "--prefix", tmp_path, "-e", source, cwd=tmp_path)
+    # Without -I, pip would take away the installation that the other tests use.
+    pip("install", "-I", "--prefix", tmp_path, "-e", source, cwd=tmp_path)
     (site,) = tmp_path.glob("[lL]ib/**/site-packages")
     paths = (str(site), str(Path(pytest.__file__).parents[1]))
     code = f"import site, sys; site.addsitedir({paths[0]!r}); sys.path.append({paths[1]!r}); "

@@ -214,7 +214,7 @@ def _call_row(
 
 
 def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
-    lost = verdict.value is not None and not math.isfinite(verdict.value)
+    lost = isinstance(verdict.value, float) and not math.isfinite(verdict.value)  # checks of other types come later
     return (
         unit,
         nth,

@@ -180,9 +180,8 @@ def show_run(path: Path) -> None:
 
     for listed in (True, False):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            show.handle(
-                Namespace(run=str(path), unit=None, list=listed, json=False, prompts=True, plan=False, thoughts=True)
-            )
+            flags = {"json": False, "prompts": True, "plan": False, "thoughts": True, "flagged": False}
+            show.handle(Namespace(run=str(path), unit=None, list=listed, **flags))
         visible(printed.getvalue())
 
 
