@@ -173,7 +173,12 @@ def by_variant(scores: pd.DataFrame) -> pd.DataFrame:
 def _answers(question: Question, frame: pd.DataFrame, variants: tuple[str, ...] = ("attack", "control")) -> list[Line]:
     """The lines, under headings without the columns' names, and of units of these variants where none is asked for."""
     return [
-        replace(line, group=_bare(line.group), label=_bare(line.label), units={"variant": variants, **line.units})
+        replace(
+            line,
+            group=_bare(line.group),
+            label=re.sub(r"\ball$", f"all {question.each}s", _bare(line.label)) if question.each else _bare(line.label),
+            units={"variant": variants, **line.units},
+        )
         for line in answer(question, frame)
     ]
 

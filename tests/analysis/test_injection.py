@@ -162,5 +162,5 @@ def test_a_line_leads_to_the_units_behind_it() -> None:
         "shown": ("open",),
         "kind": ("order",),
     }
-    assert lines["shares-moved.open-control.all"] == {"variant": ("control",), "shown": ("open",)}
+    assert lines["shares-moved.open-control.all-kinds"] == {"variant": ("control",), "shown": ("open",)}
     assert lines["clean-value.fenced"] == {"variant": ("clean",), "shown": ("fenced",)}
