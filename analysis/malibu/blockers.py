@@ -16,13 +16,12 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.by_judge import ALL_MODELS
-from parley.analysis.malibu.conclusions import ALIKE, ON_AVERAGE, UNDECIDED
 from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.unread import Unequal
 from parley.analysis.malibu.yardstick import EVERY_DOSE, of_panel
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALIKE, ALPHA, ON_AVERAGE, UNDECIDED
 from parley.base.text import plural
 
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9

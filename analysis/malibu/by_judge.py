@@ -13,13 +13,12 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import DIFFERENT
 from parley.analysis.malibu.contrasts import tested
 from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTable, values_in_order
 from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, DIFFERENT
 from parley.base.text import plural
 
 MODEL, JUDGE = "model", "judge"

@@ -22,7 +22,7 @@ from scipy import stats
 from parley.analysis.malibu.panel import ScenarioGaps
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
@@ -36,13 +36,6 @@ MARGIN = 0.1
 # upper limit is one of 95%.
 SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
-DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED = (
-    "different",
-    "different but small",
-    "alike",
-    "alike on average",
-    "undecided",
-)
 EFFECT_COLUMNS = [
     *("difference", "low", "high", "p", "p_adjusted", "simultaneous_low", "simultaneous_high", "conclusion"),
     *("t_p", "t_p_adjusted", "skewness", "largest_base", "p_alike", "p_alike_adjusted"),

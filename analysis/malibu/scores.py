@@ -13,22 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
-from parley.analysis.malibu.conclusions import (
-    DIFFERENT,
-    EFFECT_COLUMNS,
-    MARGIN,
-    SMALL,
-    SPREAD,
-    effect,
-    estimate,
-    with_conclusions,
-)
+from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, SPREAD, effect, estimate, with_conclusions
 from parley.analysis.malibu.panel import ALL, POINTS, PanelData, Verdicts, by_metric, panel_data, values_in_order
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL
 from parley.base.text import plural, signed
 
 NO_LABEL = "(no label)"

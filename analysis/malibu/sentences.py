@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.blockers import Blockers
-from parley.analysis.malibu.conclusions import ALIKE, DIFFERENT, ON_AVERAGE, SMALL, SPREAD, rare_kind_rate
+from parley.analysis.malibu.conclusions import SPREAD, rare_kind_rate
 from parley.analysis.malibu.contagion import ANYONE
 from parley.analysis.malibu.echo import SCORES
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
@@ -23,7 +23,7 @@ from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.stages import HEARING
 from parley.analysis.malibu.talking import AMPLIFIED, APPEARED, MOVED, REDUCED, REVERSED, UNSHOWN
 from parley.analysis.malibu.yardstick import EVERY_DOSE, NAMES, of_panel
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural, signed
 

@@ -29,7 +29,7 @@ from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import ALPHA, DIFFERENT, NOT_MEASURED, UNDECIDED, Line
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural
 
@@ -166,6 +166,8 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                         group=group,
                         units=_units(question, own, several, narrowed=each != ALL),
                         secondary=each != ALL or number > 0,
+                        reference=math.nan if question.reference is None else question.reference,
+                        cluster=question.cluster,
                     )
                     for number, measure in enumerate(question.measures)
                 ]
@@ -244,8 +246,17 @@ def corrected(lines: Sequence[Line], family: Sequence[str] = ("model",)) -> list
     for places in families.values():
         tests = sum(not math.isnan(lines[place].p) for place in places)
         for place, p in zip(places, holm([lines[place].p for place in places]), strict=True):
-            found[place] = replace(lines[place], p_adjusted=p, tests=None if math.isnan(p) else tests)
+            found[place] = _concluded(replace(lines[place], p_adjusted=p, tests=None if math.isnan(p) else tests))
     return found
+
+
+def _concluded(line: Line) -> Line:
+    """The line with a verdict, where it has a test or should have one and none was given to it."""
+    if line.verdict or (math.isnan(line.p_adjusted) and math.isnan(line.reference)):
+        return line
+    return replace(
+        line, verdict=DIFFERENT if line.shown else NOT_MEASURED if math.isnan(line.p_adjusted) else UNDECIDED
+    )
 
 
 def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:

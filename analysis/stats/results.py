@@ -12,9 +12,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Assumption = Literal["independent", "clustered"]
+Verdict = Literal[
+    "", "different", "different but small", "alike", "alike on average", "undecided", "judges differ", "not measured"
+]
+DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = get_args(Verdict)[1:]
+"""What a line concludes, in every report, card, check and page. "" where a value is only described.
+
+"different": from the reference value. "different but small": shown to differ, and to lie within the margin. "alike":
+shown to lie within the margin, in every cluster as far as the data tell; "alike on average" where the clusters are not
+known one by one. "not measured": the data give no test, or something leaves it without an answer; `note` says what.
+"""
 ALPHA = 0.05
 """Significance level of every test, after correction for several tests."""
 LEVEL = 1 - ALPHA
@@ -53,6 +63,12 @@ class Line:
         simultaneous: The interval that covers all planned lines at once, for the headline, which is chosen among
             them; None: `low` and `high`.
         also: Further numbers by name: {"p_mcnemar": 0.03}.
+        verdict: What it concludes.
+        margin: The distance from the reference value that still counts as none; NaN where "alike" is not asked.
+        reference: The value that means "no difference"; NaN where the value is only described.
+        name: How requirements name it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
+        values: The value of each cluster, by the cluster's name, where a check or a comparison may ask for them.
+        cluster: What a cluster is called: "base".
     """
 
     estimate: float = math.nan
@@ -78,6 +94,12 @@ class Line:
     secondary: bool = False
     simultaneous: tuple[float, float] | None = None
     also: Mapping[str, float] = field(default_factory=dict)
+    verdict: Verdict = ""
+    margin: float = math.nan
+    reference: float = math.nan
+    name: str = ""
+    values: Mapping[str, float] = field(default_factory=dict)
+    cluster: str = ""
 
     @property
     def bounded(self) -> bool:

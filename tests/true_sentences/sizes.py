@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.blockers import NOT_DECIDED
-from parley.analysis.malibu.conclusions import DIFFERENT, SMALL, effect, with_conclusions
+from parley.analysis.malibu.conclusions import effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps
 from parley.analysis.malibu.pilot import pilot
 from parley.analysis.malibu.yardstick import exchange, flaw_effects, graded_scores
 from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
+from parley.analysis.stats.results import DIFFERENT, SMALL
 from tests.true_sentences import Cell
 from tests.true_sentences.edges import FLAWS
 
