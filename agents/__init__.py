@@ -51,7 +51,6 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
         register,
         session,
     )
-    from parley.agents.models.session import observe_calls
     from parley.agents.persona_agent import PersonaAgent, Placement
     from parley.agents.recorded_team import RecordedTeam
     from parley.agents.seats import ask
@@ -136,7 +135,6 @@ __all__ = [
     "load_personas",
     "looks_like_refusal",
     "model",
-    "observe_calls",
     "parse",
     "record_calls",
     "register",

@@ -47,7 +47,6 @@ from parley.agents.persona_agent import PersonaAgent, Placement
 from parley.agents.personas import Persona
 from parley.agents.seats import Seat, Spoken, choose_client
 from parley.agents.structured import Readout
-from parley.agents.tracing import ConversationSpans
 from parley.agents.transcripts import Role, Transcript, Turn
 from parley.base.errors import ConfigError
 from parley.base.tasks import last_item
@@ -180,9 +179,6 @@ class Conversation(Team):
         if self._running:
             raise ConfigError(f"'{self.name}' is running already; wait until it has ended, or make a second one")
         self._running, self._emit, self._turns_so_far = True, emit, []
-        spans = ConversationSpans.wanted(self.name, self.description)
-        for seat in self._seats:
-            seat.spans = spans
         try:
             self._begin(task)
             for message in task:
@@ -201,8 +197,6 @@ class Conversation(Team):
                     yield spoken
         finally:
             self._running, self._emit = False, None
-            if spans is not None:
-                spans.end()
             if self._termination is not None:
                 await self._termination.reset()
 

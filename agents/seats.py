@@ -28,7 +28,6 @@ from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
 from parley.agents.personas import Persona
 from parley.agents.structured import Readout, parse
-from parley.agents.tracing import ConversationSpans
 from parley.agents.transcripts import Call, ParseStatus, Role, Turn, record_calls
 from parley.base.errors import ConfigError, CutShort
 from parley.base.tasks import last_item
@@ -55,8 +54,6 @@ class Seat:
     inbox: list[BaseChatMessage] = field(default_factory=list)
     waiting: list[BaseChatMessage] = field(default_factory=list)
     """Messages of blind rounds, which are delivered when these are over."""
-    spans: ConversationSpans | None = None
-    """What traces the conversation; None if nothing does."""
 
     def deliver_waiting(self) -> None:
         """Deliver the messages of blind rounds."""
@@ -101,8 +98,7 @@ class Seat:
             speaks_again: Whether the agent is certain to have another turn.
         """
         unread, self.inbox = self.inbox, []
-        spans = self.spans
-        with record_calls() if spans is None else spans.turn(self.name, self.agent.description) as calls:
+        with record_calls() as calls:
             # A subclass that overrides `on_messages`, as AutoGen's agents are changed, is asked through it.
             if isinstance(self.agent, PersonaAgent) and type(self.agent).on_messages is PersonaAgent.on_messages:
                 response = await self.agent.speak(unread, token, emit, reply_type=reply_type, speaks_again=speaks_again)

@@ -96,15 +96,13 @@ _RECORDED: ContextVar[list[Call] | None] = ContextVar("parley_recorded", default
 
 
 class record_calls:
-    """Collect the calls made inside, in a new list or `into` this one; an enclosing `record_calls` gets them too."""
+    """Collect the calls made inside; an enclosing `record_calls` gets them too."""
 
     # A class with slots: `contextmanager` takes up to 10 µs more, at every turn.
     __slots__ = ("_calls", "_outer", "_token")
 
-    def __init__(self, into: list[Call] | None = None) -> None:
-        self._calls: list[Call] = [] if into is None else into
-
     def __enter__(self) -> list[Call]:
+        self._calls: list[Call] = []
         self._outer = _RECORDED.get()
         self._token = _RECORDED.set(self._calls)
         return self._calls

@@ -175,24 +175,8 @@ def session(current: Session) -> Iterator[Session]:
         SESSION.reset(token)
 
 
-_OBSERVER: Callable[[Call], None] | None = None
-
-
-@contextmanager
-def observe_calls(observer: Callable[[Call], None]) -> Iterator[None]:
-    """`observer` is called with every call of this process as it ends, in the context that made the call."""
-    global _OBSERVER
-    before, _OBSERVER = _OBSERVER, observer
-    try:
-        yield
-    finally:
-        _OBSERVER = before
-
-
 def report_call(call: Call) -> None:
     """Called by the clients, once per call."""
-    if _OBSERVER is not None:
-        _OBSERVER(call)
     current = SESSION.get()
     if current is not None and current.on_call is not None:
         current.on_call(call)

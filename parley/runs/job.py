@@ -29,7 +29,6 @@ from parley.runs.plan import Size, StudySpec, describe, measure, refuse_empty, r
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
 from parley.runs.studies import find_study, find_verdict
-from parley.runs.telemetry import parent, traced
 
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
@@ -190,10 +189,9 @@ class Job:
             from parley.runs.executors.batch import BatchExecutor
 
             return BatchExecutor(file)
-        trace = parent() if self.options.trace else None
 
         def make_spec() -> StudySpec:
-            return StudySpec.of(self.study, self.target, trace=trace)
+            return StudySpec.of(self.study, self.target)
 
         if self.options.executor == "auto":
             from parley.runs.executors.auto import AutoExecutor
@@ -271,12 +269,6 @@ class Job:
             on_progress: Called with the progress, at least twice a second.
             on_engine: Called with the engine before it starts, so that the caller can interrupt it.
         """
-        with traced(self.study, self.options.trace) as study:
-            return await replace(self, study=study)._execute(on_progress, on_engine)
-
-    async def _execute(
-        self, on_progress: Callable[[Progress], None] | None, on_engine: Callable[[Engine], None] | None
-    ) -> Result:
         clients = self.open_models()
         for line in self.notes(dry_run=False):
             say(line)

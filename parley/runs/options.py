@@ -70,7 +70,6 @@ class Options(BaseModel, extra="forbid", frozen=True):
     wall_time: Advanced[str | None] = Field(
         None, description="stop before this much time has passed: 90m, 2h30m, 02:00:00 or 1-12:00:00"
     )
-    trace: Advanced[bool] = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
 
     @field_validator("wall_time")
     @classmethod

@@ -294,11 +294,9 @@ class StudySpec:
     path: tuple[str, ...]
     """The run's `sys.path`, in absolute entries. It is set when a worker starts, before anything is imported there."""
     fingerprint: str
-    trace: str | None
-    """The run's span, if the run is traced."""
 
     @classmethod
-    def of(cls, study: Study, target: str, *, trace: str | None = None) -> StudySpec:
+    def of(cls, study: Study, target: str) -> StudySpec:
         file = Path(target.rpartition(":")[0])
         return cls(
             target=target,
@@ -307,7 +305,6 @@ class StudySpec:
             folder=os.getcwd(),
             path=absolute_path(),
             fingerprint=fingerprint(study),
-            trace=trace,
         )
 
     def make(self) -> Study:

@@ -17,7 +17,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -29,7 +29,6 @@ from parley.judging import Study, Unit
 from parley.runs.executor import GC_THRESHOLDS, KEEP_SECONDS, PendingRow, RunStopped, UnfinishedUnits, run_unit
 from parley.runs.plan import StudySpec
 from parley.runs.rows import Rows, Tally
-from parley.runs.telemetry import traced_in_worker
 
 TICK_SECONDS = 0.5
 """A report comes at least this often, so that progress is shown and the worker is not taken for dead."""
@@ -103,7 +102,6 @@ class Worker:
         self._spec, self._slot = spec, slot
         self._models = Models()
         self._cache: ReplyCache | None = None
-        self._until_closed = ExitStack()
         self._units: asyncio.Queue[Unit] = asyncio.Queue()
         self._earlier: dict[str, dict[bytes, str]] = {}
         self._unfinished = UnfinishedUnits(lambda unit: self._earlier.pop(unit, {}), collect=not slot.cache)
@@ -116,8 +114,7 @@ class Worker:
         try:
             self._wake = asyncio.Event()
             self._budget = BorrowedBudget(limited=self._slot.limited, wake=self._wake)
-            traced = traced_in_worker(self._spec.make(), self._spec.trace)
-            self._study: Study = self._until_closed.enter_context(traced)
+            self._study: Study = self._spec.make()
             if self._slot.cache:
                 self._cache = ReplyCache(home() / "replies.sqlite")
             for name in self._study.models():
@@ -167,7 +164,6 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._models.close()
-        self._until_closed.close()
         if self._cache is not None:
             with suppress(ParleyError):
                 self._cache.close()
