@@ -31,7 +31,7 @@ from parley.analysis.malibu.conclusions import SPREAD
 from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.reporting.report import Directions
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.proportions import cluster_proportion, tested_proportion
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
@@ -277,46 +277,8 @@ def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -
 
 
 def _share(values: Floats, null: float, margin: float) -> LineTest:
-    """A mean of shares: Wilson's interval with the effective number of bases, and the p-values that agree with it."""
-    found = cluster_proportion(values, np.arange(len(values)))
-    share, bases = found.estimate, len(values)
-    if np.ptp(values) < TIE and 0 < share < 1:
-        return _unvaried_share(share, bases, null, margin)
-    variance = float(np.var(values, ddof=1)) / bases if bases > 1 else math.nan
-    effective = (
-        float(bases) if share in (0.0, 1.0) else share * (1 - share) / variance if variance > 1e-15 else math.nan
-    )
-
-    def p_above(value: float) -> float:
-        """One-sided: that the share is at most this value."""
-        error = math.sqrt(max(value * (1 - value), 1e-12) / effective) if effective > 0 else math.nan
-        return float(stats.t.sf((share - value) / error, bases - 1)) if error > 0 else math.nan
-
-    one = p_above(null)
-    return LineTest(
-        estimate=share,
-        low=found.low,
-        high=found.high,
-        p=min(1.0, 2 * min(one, 1 - one)),
-        p_small=max(p_above(max(0.0, null - margin)), 1 - p_above(min(1.0, null + margin))),
-    )
-
-
-def _unvaried_share(share: float, bases: int, null: float, margin: float) -> LineTest:
-    """A share that is the same in every base, such as 0.5 where no place decides: how many unseen bases could differ.
-
-    A base that differs from 0.5 is at most half a share away. If a part r of all bases differed, none of the n read
-    would with probability (1 - r)ⁿ.
-    """
-    unseen = cluster_proportion(np.zeros(bases), np.arange(bases)).high / 2
-    far, near = min(1.0, 2 * abs(share - null)), min(1.0, max(0.0, 2 * (margin - abs(share - null))))
-    return LineTest(
-        estimate=share,
-        low=max(0.0, share - unseen),
-        high=min(1.0, share + unseen),
-        p=(1 - far) ** bases,
-        p_small=(1 - near) ** bases,
-    )
+    found = tested_proportion(values, null, margin)
+    return LineTest(estimate=found.estimate, low=found.low, high=found.high, p=found.p, p_small=found.also["p_small"])
 
 
 def _unmoved(bases: int, null: float, margin: float, largest: float) -> LineTest:

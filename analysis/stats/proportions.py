@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
 from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, cluster_sums
+
+SAME = 1e-9
+"""Shares that differ by less are the same."""
 
 
 def wilson(successes: float, n: float) -> Line:
@@ -94,6 +98,48 @@ def exact_proportion(shares: Floats, cases: float) -> tuple[float, float]:
     n = min(cases, p * (1 - p) / (float(shares.var(ddof=1)) / count)) * shrunk
     low, high = proportion_confint(p * n, n, alpha=1 - LEVEL, method="beta")
     return float(low), float(high)
+
+
+def tested_proportion(shares: Floats, null: float, margin: float) -> Line:
+    """The mean of the clusters' shares, with Wilson's interval, and p-values that agree with it.
+
+    `p` is that of the null value; `also["p_small"]` is that of a distance of more than the margin from it.
+
+    Args:
+        shares: The share of each cluster, none of them NaN.
+        null: The share of a judge without the property, such as 0.5.
+        margin: The distance from it that still counts as none.
+    """
+    line = cluster_proportion(shares, np.arange(len(shares)))
+    share, count = line.estimate, len(shares)
+    if count and np.ptp(shares) < SAME and 0 < share < 1:
+        return _unvaried(line, null, margin)
+    variance = float(np.var(shares, ddof=1)) / count if count > 1 else math.nan
+    effective = (
+        float(count) if share in (0.0, 1.0) else share * (1 - share) / variance if variance > 1e-15 else math.nan
+    )
+
+    def p_above(value: float) -> float:
+        """One-sided: that the share is at most this value."""
+        error = math.sqrt(max(value * (1 - value), 1e-12) / effective) if effective > 0 else math.nan
+        return float(stats.t.sf((share - value) / error, count - 1)) if error > 0 else math.nan
+
+    one = p_above(null)
+    small = max(p_above(max(0.0, null - margin)), 1 - p_above(min(1.0, null + margin)))
+    return replace(line, p=min(1.0, 2 * min(one, 1 - one)), also={"p_small": small})
+
+
+def _unvaried(line: Line, null: float, margin: float) -> Line:
+    """A share that is the same in every cluster, such as 0.5 where no place decides: how many unseen ones could differ.
+
+    A cluster that differs from 0.5 is at most half a share away. If a part r of all clusters differed, none of the n
+    read would with probability (1 - r)ⁿ.
+    """
+    share, count = line.estimate, line.clusters or 0
+    unseen = cluster_proportion(np.zeros(count), np.arange(count)).high / 2
+    far, near = min(1.0, 2 * abs(share - null)), min(1.0, max(0.0, 2 * (margin - abs(share - null))))
+    ends = {"low": max(0.0, share - unseen), "high": min(1.0, share + unseen)}
+    return replace(line, **ends, p=(1 - far) ** count, also={"p_small": (1 - near) ** count}, note="")
 
 
 def _within_unit(p: float, low: float, high: float) -> tuple[float, float]:
