@@ -60,8 +60,6 @@ class CatalogueEntry(BaseModel, extra="forbid", frozen=True):
     size: int
     """Bytes of the weights."""
     sha256: str
-    caution: str = ""
-    """A warning for reports on runs with this model."""
     context: int = 4096
     """Context window in tokens."""
     automatic: bool = False

@@ -58,8 +58,8 @@ def card_report(card: Card, context: ReportContext) -> Report:
         title=context.title,
         words=tuple(sentences(card)),
         cautions=(
-            # The card itself measures what catalogues say about a model's judging.
-            *(caution for caution in context.cautions if caution not in context.model_cautions),
+            # This card says itself what a shipped one says about the same model.
+            *(caution for caution in context.cautions if caution not in context.model_cautions.values()),
             *([can_judge(judging)] if judging and not card.judges else []),
         ),
         tables=(table,),

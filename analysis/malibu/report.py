@@ -106,22 +106,22 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     tables = [_blocked(table, blocked) for table in tables]
     frames = {table.name: table.frame for table in tables}
     drawn = [figure for section in sections for figure in section.figures if len(frames[figure.table])]
-    # What a catalogue says about the models is left out where this run measured whether they can judge, on bases
-    # enough for a test.
-    aucs = frames["yardstick_auc"]
-    measured = set(aucs["model"][aucs["clusters"] >= NEEDED]) >= set(data.models)
     said = list(_words(data, frames, blocked, margin))
-    # Where nothing was measured, the catalogue's caution about the model says it already.
-    asked = [] if context.model_cautions and not measured else data.models
+    # What a shipped card says about a model stands only where this run did not measure whether it can judge, on bases
+    # enough for a test; it is then said instead of that.
+    aucs = frames["yardstick_auc"]
+    measured = set(aucs["model"][aucs["clusters"] >= NEEDED])
+    shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
+    asked = [model for model in data.models if model not in shipped]
     reasons = tuple(f"{_prefix(data, model)}{blocked[model].quality}" for model in asked if blocked[model].quality)
     cannot_judge = [line for line in said if line.startswith(reasons)]
     return Report(
         title=context.title,
         words=_with_base_defined(said, cannot_judge),
         cautions=(
-            *(caution for caution in context.cautions if caution not in context.model_cautions),
+            *(caution for caution in context.cautions if caution not in context.model_cautions.values()),
             *unread_judges(data),
-            *(() if measured else context.model_cautions),
+            *shipped.values(),
             *cannot_judge,
             *check_scores(data.verdicts),
             *unread.cautions,

@@ -43,7 +43,8 @@ class ReportContext:
         remarks: Reads which statements repeat another judge's (`parley.reports.remarks.repeated_remarks`). This takes a
             while, so only a report that needs them calls it. None: they are not known.
         cautions: What every reader must know about the models.
-        model_cautions: Those of `cautions` that come from a catalogue. A report that measures the same leaves them out.
+        model_cautions: Those of `cautions` that say what shipped cards found about the models, by model. A report that
+            measures the same leaves them out.
         runs: The runs that the verdicts are from, as `Report.runs`.
     """
 
@@ -56,7 +57,7 @@ class ReportContext:
     blind: bool | None = None
     remarks: Callable[[], pd.DataFrame] | None = None
     cautions: Sequence[str] = ()
-    model_cautions: Sequence[str] = ()
+    model_cautions: Mapping[str, str] = field(default_factory=dict)
     runs: Sequence[Mapping[str, Any]] = ()
 
     @property

@@ -138,8 +138,8 @@ def _unvaried(line: Line, null: float, margin: float) -> Line:
     share, count = line.estimate, line.clusters or 0
     unseen = cluster_proportion(np.zeros(count), np.arange(count)).high / 2
     far, near = min(1.0, 2 * abs(share - null)), min(1.0, max(0.0, 2 * (margin - abs(share - null))))
-    ends = {"low": max(0.0, share - unseen), "high": min(1.0, share + unseen)}
-    return replace(line, **ends, p=(1 - far) ** count, also={"p_small": (1 - near) ** count}, note="")
+    low, high = max(0.0, share - unseen), min(1.0, share + unseen)
+    return replace(line, low=low, high=high, p=(1 - far) ** count, also={"p_small": (1 - near) ** count}, note="")
 
 
 def _within_unit(p: float, low: float, high: float) -> tuple[float, float]:

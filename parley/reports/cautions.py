@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 
 from parley.agents import LEAST_ON_SCALE
+from parley.analysis.card.record import Card, Line
+from parley.analysis.card.words import number
 from parley.base.text import plural
 from parley.runs import Replies
 
 
 def cautions(models: Sequence[str]) -> list[str]:
-    """What readers of a report must know about its models: simulated, or too small to be taken seriously."""
-    return [*simulated(models), *catalogue_cautions(models)]
+    """What readers of a report must know about its models: simulated, or not shown to judge."""
+    return [*simulated(models), *judging_cautions(models).values()]
 
 
 def simulated(models: Sequence[str]) -> list[str]:
@@ -23,17 +26,31 @@ def simulated(models: Sequence[str]) -> list[str]:
     ]
 
 
-def catalogue_cautions(models: Sequence[str]) -> list[str]:
-    """What the catalogue says about models that are too small to be taken seriously."""
-    lines = []
+def judging_cautions(models: Sequence[str]) -> dict[str, str]:
+    """By model, what its shipped card says, where this does not show that it can judge.
+
+    A report that measures the same leaves it out: a judge has one AUC.
+
+    Args:
+        models: Their names, as provider/model.
+    """
+    found = {}
     for name in models:
         provider, _, model = name.partition("?")[0].partition("/")
-        if provider in ("local", "hf"):
-            from parley.agents.models.catalogue import catalogue  # loads AutoGen, which most models do not need here
+        file = files("parley.analysis.card") / "shipped" / f"hf-{model}.json"
+        if provider in ("local", "hf") and file.is_file():
+            card = Card.model_validate_json(file.read_bytes())
+            if card.judging and not card.judges:
+                line, (auc, low, high) = card.judging, (number(end, card.judging) for end in _ends(card.judging))
+                found[name] = (
+                    f"{name} was not shown to tell good answers from flawed ones: its card, which ships with Parley, "
+                    f"has an AUC of {auc} ({low} to {high}, over {plural(line.clusters, 'base')}; 0.5 is guessing)."
+                )
+    return found
 
-            if model in catalogue() and catalogue()[model].caution:
-                lines.append(f"{catalogue()[model].caution}.")
-    return lines
+
+def _ends(line: Line) -> tuple[float | None, float | None, float | None]:
+    return line.estimate, line.low, line.high
 
 
 def unfinished_cautions(units: Mapping[str, int], run: str = "") -> list[str]:

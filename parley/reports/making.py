@@ -25,7 +25,7 @@ from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
-from parley.reports.cautions import catalogue_cautions, cautions, cut_cautions, scale_cautions, unfinished_cautions
+from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
 from parley.reports.flags import PLANTED, count_flags, flag_cautions
 from parley.reports.labelled import has_labels, with_labels
 from parley.reports.loading import LoadedRun, all_models, load_run, shorten_model_names, with_distinct_names
@@ -91,7 +91,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
             *conflicts,
             *(flag_cautions(flags, [run.path for run in runs]) if name not in PLANTED else ()),
         ),
-        model_cautions=catalogue_cautions(models),
+        model_cautions=judging_cautions(models),
         runs=tuple(run.record() | {"judged_texts": count._asdict()} for run, count in zip(runs, flags, strict=True)),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import parley as library
+from parley.analysis.card.record import read_card
 from parley.reports import make_report
-from parley.reports.cautions import scale_cautions
+from parley.reports.cautions import judging_cautions, scale_cautions
 from parley.runs import RunFile, frames
 from parley.viewer.headline import comparison, headline
 from tests.own_study import STUDY
@@ -485,6 +486,17 @@ def test_a_model_that_hardly_uses_the_scale_is_named_in_a_caution(parley: Parley
     (line,) = scale_cautions([{("local/small", "Overall"): 0.11, ("local/other", "Overall"): 0.97}])
     assert line.startswith("local/small answers silent ballots (Overall) as asked with a probability of 11%: those ")
     assert frames.ballots(Path("a.sqlite"))["on_scale"].to_numpy() == pytest.approx(1.0)
+
+
+def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card() -> None:
+    """Nothing but the card says what a model is worth: the numbers are its own, and its weights are the card's."""
+    judge = read_card(Path(library.__file__).parent / "analysis/card/shipped/hf-smollm2.json").line("judge")
+    found = judging_cautions(["local/smollm2?silent=false", "hf/smollm2", "sim/judge", "openai/smollm2", "hf/unknown"])
+    assert list(found) == ["local/smollm2?silent=false", "hf/smollm2"]
+    assert found["hf/smollm2"] == (
+        "hf/smollm2 was not shown to tell good answers from flawed ones: its card, which ships with Parley, has an AUC "
+        f"of {judge.estimate:.2f} ({judge.low:.2f} to {judge.high:.2f}, over 43 bases; 0.5 is guessing)."
+    )
 
 
 def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:

@@ -11,7 +11,7 @@ import yaml
 
 from parley import __version__
 from parley.base.text import plural
-from parley.reports.cautions import catalogue_cautions
+from parley.reports.cautions import judging_cautions
 from parley.reports.export.dataset import Dataset, Table
 from parley.reports.export.quality import confirmation_line
 from parley.reports.export.sources import CHECKED_FLAGS
@@ -182,12 +182,12 @@ def referee_lines(dataset: Dataset) -> list[str]:
 
 
 def cautions(dataset: Dataset) -> list[str]:
-    """What is known about the models of the runs: that they are simulated, or too weak."""
+    """What is known about the models of the runs: that they are simulated, or were not shown to judge."""
     lines: dict[str, None] = {}
     for name in (name for source in dataset.sources for name in source.info["models"]):
         if name.startswith("sim/"):
             lines[f"{name} is SIMULATED: texts and scores are planted, not written by a language model."] = None
-        lines |= dict.fromkeys(catalogue_cautions([name]))
+        lines |= dict.fromkeys(judging_cautions([name]).values())
     return list(lines)
 
 
