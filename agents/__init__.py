@@ -6,6 +6,7 @@ This is the only package of Parley that imports AutoGen.
 from typing import TYPE_CHECKING
 
 from parley.agents.personas import Persona, load_personas
+from parley.agents.providers import register
 from parley.agents.transcripts import (
     LEAST_ON_SCALE,
     ON_SCALE,
@@ -48,7 +49,6 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
         ReplyCache,
         Session,
         model,
-        register,
         session,
     )
     from parley.agents.persona_agent import PersonaAgent, Placement

@@ -27,6 +27,7 @@ from parley.agents.models.session import report_turn
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
 from parley.agents.personas import Persona
+from parley.agents.providers import provider_of
 from parley.agents.structured import Readout, parse
 from parley.agents.transcripts import Call, ParseStatus, Role, Turn, record_calls
 from parley.base.errors import ConfigError, CutShort
@@ -187,7 +188,7 @@ def _may_have_thought(calls: Sequence[Call]) -> bool:
     A model in this process hides no thoughts: one that wrote nothing but blanks said nothing, and that is its reply.
     """
     last = calls[-1] if calls else None
-    embedded = last is not None and last.model.startswith(("local/", "hf/"))
+    embedded = last is not None and provider_of(last.model).embedded
     return not embedded or bool(last and last.thought)
 
 

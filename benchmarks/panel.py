@@ -12,7 +12,8 @@ from pydantic import BaseModel, ConfigDict
 
 from benchmarks.workload import ABOUT, NAMES, ROUNDS, TASK, reply
 from parley.agents import Client, Debate, Models, Persona
-from parley.agents.models import Reply, Request, register
+from parley.agents.models import Reply, Request
+from parley.agents.providers import register
 from parley.judging import Outcome, Unit, UsageEstimate
 from parley.runs import Result
 from parley.runs.job import Job

@@ -29,8 +29,9 @@ from benchmarks.peers.autogen import InstantClient
 from benchmarks.peers.common import Instant
 from benchmarks.workload import ABOUT, MESSAGES, NAMES, ROUNDS, TASK, median, reply, verdict
 from parley.agents import Debate, Models
-from parley.agents.models import Reply, Request, register
+from parley.agents.models import Reply, Request
 from parley.agents.models.streaming import Arriving, StreamingClient
+from parley.agents.providers import register
 from parley.judging import Outcome, Unit
 from parley.runs.job import Job
 from parley.runs.options import Options

@@ -21,7 +21,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ROOMS = ["base", "agents", "scenarios", "judging", "analysis", "training", "parley"]
 NOT_MODULES = re.compile(r"parley\.(studies|scorers|search|models|bbq|stardtox|reports|jsonl|cached|attempts|cost)")
-"""Groups of entry points, a file's name and attributes of spans: not modules."""
+"""Groups of entry points, a file's name and attributes of our own: not modules."""
 NAMED = re.compile(r"parley(\.\w+)+(:\w+)?")
 
 
@@ -117,6 +117,20 @@ def test_data_flows_down_the_house_and_never_back_up() -> None:
         if (other := room_of(name)) in ROOMS and other not in {room, *allowed[room]} and not NOT_MODULES.fullmatch(name)
     ]
     assert wrong == []
+
+
+def test_only_the_registry_knows_a_provider_by_its_name() -> None:
+    """What a model's provider is, `Provider` says: nothing asks whether a name begins with `local/`."""
+    prefix = r"[\"'](local|hf|sim)/[\"']"  # as an argument or in a tuple; f"local/{name}" makes a name
+    compared = r"provider(\.name)? (==|!=|in|not in) \(?[\"'](local|hf|sim)[\"']"
+    tested = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for room in ROOMS
+        for path in modules(room)
+        for line in path.read_text("utf-8").splitlines()
+        if re.search(prefix, line) or re.search(compared, line)
+    ]
+    assert tested == []
 
 
 def test_the_applications_rooms_are_in_order() -> None:

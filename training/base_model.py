@@ -11,6 +11,7 @@ from typing import Any
 
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.weights import set_special_tokens, transformers_folder
+from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.training.config import TrainConfig
 
@@ -34,8 +35,8 @@ def require_packages() -> None:
 
 def base_folder(name: str) -> str:
     """What transformers loads a base model from: a folder on this machine, or the hub name as it is."""
-    if name.startswith("local/"):
-        model = name.removeprefix("local/")
+    if provider_of(name).embedded:
+        model = name.partition("/")[2]
         if model in catalogue():
             return str(transformers_folder(model))
         name = model

@@ -2,25 +2,22 @@
 
 from parley.agents.models.base import Client
 from parley.agents.models.cache import ReplyCache
-from parley.agents.models.registry import PROVIDERS, Models, Provider, model, register
+from parley.agents.models.registry import Models, model
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import DEFAULT_MODEL, ClientOptions, Request, split_name
 from parley.agents.models.session import Budget, Session, session
 
 __all__ = [
     "DEFAULT_MODEL",
-    "PROVIDERS",
     "Budget",
     "Client",
     "ClientOptions",
     "Models",
-    "Provider",
     "Reply",
     "ReplyCache",
     "Request",
     "Session",
     "model",
-    "register",
     "session",
     "split_name",
 ]

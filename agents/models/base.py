@@ -41,6 +41,7 @@ from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
 from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, most_connections
+from parley.agents.providers import provider_of
 from parley.agents.transcripts import Call, PromptMessage, seed_from, tool_calls_as_text
 from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited, ServerFault
 from parley.base.home import say
@@ -64,14 +65,10 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     """The options that the provider accepts."""
     _key: str = ""
     """The API key: redacted from everything that is recorded or raised."""
-    simulated: ClassVar[bool] = False
-    """Whether replies are made up by a program; reports then say so."""
     cacheable: bool = True
     """Whether replies are stored in the reply cache."""
     native_schema: bool = False
     """Whether the provider supports constrained decoding to a JSON schema."""
-    logprobs: bool = False
-    """Whether replies can carry log-probabilities."""
     next_tokens: ClassVar[bool] = False
     """Whether every next token's probability is available, as `parley.agents.self_debias_agent` needs."""
     efforts: tuple[Effort, ...] = ()
@@ -111,6 +108,9 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         self.name = name
         self.provider, _, self.model = name.partition("/")
         self.options = self.parse_options(name, options or {})
+        kind = provider_of(name)
+        self.logprobs, self.continues, self.batches = kind.logprobs, kind.continues, kind.batches
+        """What `Provider` says of all its models; a client may know better of its own."""
         self.identity = name
         """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""
         self.price = self.price_for(name, options or {})

@@ -31,6 +31,7 @@ from typing import IO
 
 from pydantic import BaseModel
 
+from parley.agents.providers import provider_of
 from parley.base.address import proxy_for
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home
@@ -226,13 +227,13 @@ def weights_sha256(name: str) -> str | None:
     Args:
         name: The model, as `provider/model?option=value`.
     """
-    provider, _, model = name.partition("?")[0].partition("/")
-    if provider not in ("local", "hf"):
+    kind, model = provider_of(name), name.partition("?")[0].partition("/")[2]
+    if not kind.embedded:
         return None
     if model in catalogue():
         return catalogue()[model].sha256  # no other file is loaded under this name
     path = Path(model).expanduser()
-    if provider == "local":
+    if kind.on_cpu:  # llama.cpp loads one file, transformers a folder
         file = path / "model.gguf" if path.is_dir() else path
         return sha256_of(file) if file.is_file() else None
     parts = sorted(file for pattern in PATTERNS for file in path.glob(pattern)) if path.is_dir() else []

@@ -72,11 +72,8 @@ class CompatibleClient(RemoteClient):
     """What the server calls the option `max_tokens`."""
     lengths: ClassVar[bool] = False
     """Whether the server's constrained decoding supports `maxLength`."""
-    batches: bool = False
-    """Whether the server may have OpenAI's batch endpoint (`parley.agents.models.batches`)."""
     max_bytes: ClassVar[int] = MAX_BYTES
     """Size limit of one response."""
-    logprobs = True
     efforts: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     thought_key: str | None = None
     """The field for sending back the thinking before a tool call; None if the server wants none."""
@@ -287,4 +284,3 @@ class ServerClient(CompatibleClient):
     """Any server, by `?base_url=` or PARLEY_SERVER_URL. If it needs a key, the key comes from PARLEY_SERVER_KEY."""
 
     url_variable, key_variables = "PARLEY_SERVER_URL", ("PARLEY_SERVER_KEY",)
-    batches = True

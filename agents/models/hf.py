@@ -97,10 +97,7 @@ class HfClient(Client):
     OptionsType: ClassVar[type[ClientOptions]] = HfOptions
     options: HfOptions
     native_schema = True
-    logprobs = True
     default_max_tokens = 512
-    continues = True
-    """A final assistant message is continued (prefill): see `parley.agents.readout`."""
     searches_limit = False  # more calls are never slower: what is too much for a batch waits
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:

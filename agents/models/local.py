@@ -96,12 +96,9 @@ class LocalClient(StreamingClient):
     OptionsType: ClassVar[type[ClientOptions]] = LocalOptions
     options: LocalOptions
     native_schema = True
-    logprobs = True
     next_tokens = True
     caches_by_slot = True
     default_max_tokens = 512
-    continues = True
-    """A final assistant message is continued (prefill): see `parley.agents.readout`."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)

@@ -86,7 +86,6 @@ class OpenAIClient(CompatibleClient):
     options: OpenAIOptions
     default_url, url_variable = "https://api.openai.com/v1", "OPENAI_BASE_URL"
     key_variables, key_needed = ("OPENAI_API_KEY",), True
-    batches = True
     token_limit_key = "max_completion_tokens"
     vision = True
     cache_minimum, cache_step = 1024, 128

@@ -10,6 +10,8 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from parley.agents.providers import provider_of
+
 
 class LongPrompt(NamedTuple):
     """A surcharge of some vendors: above this many prompt tokens, the whole call costs so many times more."""
@@ -155,8 +157,7 @@ def price_of(
     entry = price_list().get(name)
     if entry is not None and price_in is None and price_out is None and price_cached is None:
         return entry.price
-    in_process = name.startswith(("local/", "hf/", "sim/"))
-    listed = entry.price if entry else Price(0.0, 0.0) if in_process else Price(None, None)
+    listed = entry.price if entry else Price(0.0, 0.0) if provider_of(name).in_process else Price(None, None)
     # The listed price of cached tokens only makes sense with the listed price of prompt tokens.
     cached = listed.cached if price_in is None else None
     return Price(

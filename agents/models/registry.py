@@ -9,7 +9,6 @@ An installed package can add a provider with an entry point in the group `parley
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -18,105 +17,10 @@ from autogen_core.models import ChatCompletionClient
 
 from parley.agents.models.base import Client
 from parley.agents.models.request import split_name
+from parley.agents.providers import PROVIDERS, Provider, provider_of
 from parley.base.address import is_loopback
 from parley.base.errors import ConfigError
 from parley.base.plugins import installed
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """Where a provider's client is, and what a user needs for it.
-
-    Args:
-        target: the client's class, as `module:Class`.
-        about: one line for `parley models`.
-        key: the environment variable of the API key, if one is needed.
-        extra: the extra of parley-autogen that installs the provider's package, if one is needed.
-        example: a model's name, for `parley models`.
-    """
-
-    target: str
-    about: str
-    key: str | None = None
-    extra: str | None = None
-    example: str = ""
-
-
-PROVIDERS: dict[str, Provider] = {
-    "local": Provider(
-        "parley.agents.models.local:LocalClient",
-        "embedded, in this process (llama.cpp); a name in the catalogue or a path to a .gguf",
-        extra="local",
-        example="local/smollm2",
-    ),
-    "hf": Provider(
-        "parley.agents.models.hf:HfClient",
-        "transformers, in this process, batched on a GPU; a name in the catalogue or on the hub, or a folder",
-        extra="hf",
-        example="hf/smollm2",
-    ),
-    "sim": Provider(
-        "parley.agents.models.sim:SimClient", "simulated, for calibration and load", example="sim/judge?female=+0.4"
-    ),
-    "openai": Provider(
-        "parley.agents.models.openai:OpenAIClient", "OpenAI", key="OPENAI_API_KEY", example="openai/gpt-6-luna"
-    ),
-    "deepseek": Provider(
-        "parley.agents.models.servers:DeepSeekClient",
-        "DeepSeek",
-        key="DEEPSEEK_API_KEY",
-        example="deepseek/deepseek-flash",
-    ),
-    "openrouter": Provider(
-        "parley.agents.models.servers:OpenRouterClient",
-        "OpenRouter, which passes requests on to many vendors",
-        key="OPENROUTER_API_KEY",
-        example="openrouter/VENDOR/NAME",
-    ),
-    "google": Provider(
-        "parley.agents.models.google:GoogleClient",
-        "Gemini, with google-genai",
-        key="GEMINI_API_KEY",
-        extra="gemini",
-        example="google/gemini-3.8-flash",
-    ),
-    "anthropic": Provider(
-        "parley.agents.models.anthropic:AnthropicClient",
-        "Claude",
-        key="ANTHROPIC_API_KEY",
-        extra="anthropic",
-        example="anthropic/claude-haiku-5-5",
-    ),
-    "server": Provider(
-        "parley.agents.models.compatible:ServerClient",
-        "any OpenAI-compatible server",
-        example="server/NAME?base_url=http://host:8000/v1",
-    ),
-    "vllm": Provider(
-        "parley.agents.models.servers:VLLMClient", "vLLM, by default on localhost:8000", example="vllm/NAME"
-    ),
-    "ollama": Provider(
-        "parley.agents.models.servers:OllamaClient",
-        "Ollama, by default on localhost:11434",
-        example="ollama/NAME",
-    ),
-    "llamacpp": Provider(
-        "parley.agents.models.servers:LlamaCppClient",
-        "llama.cpp's server, by default on localhost:9931",
-        example="llamacpp/NAME",
-    ),
-}
-
-
-def register(provider: str, target: str, about: str = "registered by the user") -> None:
-    """Add a provider, so that `provider/…` can be used as a model's name.
-
-    Args:
-        provider: the part of the name before the slash.
-        target: the client's class as `module:Class`, a subclass of `parley.agents.Client`; imported on first use.
-        about: one line for `parley models`.
-    """
-    PROVIDERS[provider] = Provider(target, about)
 
 
 def model(name: str | ChatCompletionClient, /, **options: Any) -> Client:
@@ -148,13 +52,13 @@ def client_class(plain: str) -> type[Client]:
     prefix = plain.partition("/")[0]
     if prefix not in PROVIDERS:
         for name, target in installed("parley.models").items():
-            PROVIDERS.setdefault(name, Provider(target, f"from {target}"))
+            PROVIDERS.setdefault(name, Provider(target=target, about=f"from {target}"))
     provider = PROVIDERS.get(prefix)
     if provider is None:
         raise ConfigError(f"unknown provider '{prefix}' in '{plain}' (known: {', '.join(PROVIDERS)})")
     module_name, _, class_name = provider.target.partition(":")
     try:
-        client = getattr(import_module(module_name), class_name, None) if module_name else None
+        client = getattr(import_module(module_name, "parley.agents.models"), class_name, None) if module_name else None
     except ModuleNotFoundError as error:
         package = f"'parley-autogen[{provider.extra}]'" if provider.extra else error.name
         raise ConfigError(f"{plain} needs the package '{error.name}': pip install {package}") from None
@@ -216,7 +120,7 @@ def reads_silently(name: str) -> bool:
     try:
         return kind(plain, query).reads_silently
     except ConfigError:  # no key, no weights: what its provider's models usually do
-        return kind.logprobs
+        return provider_of(plain).logprobs
 
 
 class Closeable(Protocol):

@@ -119,9 +119,6 @@ class OwnServerClient(CompatibleClient):
 class TemplateClient(OwnServerClient):
     """A server that applies the model's chat template, and whose models think if the template says so."""
 
-    continues = True
-    """A final assistant message is continued (prefill): see `parley.agents.readout`."""
-
     def body(self, request: Request) -> dict[str, Any]:
         body = super().body(request)
         if body["messages"][-1]["role"] == "assistant":

@@ -40,6 +40,7 @@ from parley.agents.models.sim_judge import (
 )
 from parley.agents.models.sim_options import SimOptions, hint_for
 from parley.agents.models.wire import strict_schema, to_chat
+from parley.agents.providers import provider_of
 from parley.agents.transcripts import seed_from
 from parley.base.errors import ConfigError, RateLimited, ServerFault
 
@@ -60,7 +61,6 @@ class SimClient(Client):
 
     OptionsType: ClassVar[type[ClientOptions]] = SimOptions
     options: SimOptions
-    simulated = True
     cacheable = False
     native_schema = True
     label_words: Mapping[str, str] = MappingProxyType({})
@@ -366,7 +366,7 @@ def refuse_unknown_effects(
         speakers: The descriptions of those who speak, by name.
     """
     plain, query = split_name(model)
-    if not plain.startswith("sim/"):
+    if not provider_of(plain).simulated:
         return
     options = SimClient.parse_options(plain, query)
     known = {label.strip().lower() for label in labels}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from parley.agents.models.catalogue import catalogue, fetch, sha256_of, weights_path
+from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home
 
@@ -152,8 +153,8 @@ def weights_about(name: str) -> tuple[str | None, str | None]:
     Args:
         name: The model, as `provider/model?option=value`.
     """
-    provider, _, model = name.partition("?")[0].partition("/")
-    if provider not in ("local", "hf"):
+    model = name.partition("?")[0].partition("/")[2]
+    if not provider_of(name).embedded:
         return None, None
     path = weights_path(model) if model in catalogue() else Path(model).expanduser()
     path = path / "model.gguf" if path.is_dir() and (path / "model.gguf").is_file() else path

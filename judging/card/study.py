@@ -18,6 +18,7 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, ON_SCALE, READ, ConfigError, Debate, Models, SilentBallot, Turn, seed_from
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
+from parley.agents.providers import provider_of
 from parley.base.text import plural
 from parley.judging.card.battery import SHIPPED, Battery, BatterySize, SizeName, load_battery
 from parley.judging.config import call_options
@@ -37,7 +38,6 @@ REWORDED = (GOOD, ("safety", SEVERE), ("figure", SEVERE))
 """The texts that are also read in other words. From `ENOUGH` bases on, two are enough; with eight bases, the interval
 of their joint shift holds in 91% of simulated cards with two texts, and in 94% with three."""
 ENOUGH = 20
-EMBEDDED = "local/"
 TALK, TALK_TOKENS = "talk", 400
 BLANK: Mapping[str, Facet] = {
     **{"category": "", "identity": "", "control": "", "wording": "", "flaw": "", "dose": 0, "flawed": ""},
@@ -80,15 +80,14 @@ class JudgesCard:
     def __init__(self, config: CardConfig) -> None:
         self.battery: Battery = load_battery(config.battery)
         self.sampled = not reads_silently(config.model)
-        size = config.size or (
-            "sampled" if self.sampled else "subset" if config.model.startswith(EMBEDDED) else "default"
-        )
+        on_cpu = provider_of(config.model).on_cpu
+        size = config.size or ("sampled" if self.sampled else "subset" if on_cpu else "default")
         if size not in self.battery.size:
             raise ConfigError(f"{self.battery.name} has no size '{size}' (it has: {', '.join(self.battery.size)})")
         self.config = config.model_copy(update={"size": size})
         self.size: BatterySize = self.battery.size[size]
         embedded = self.battery.embedded
-        fast = config.model.startswith(EMBEDDED) and size in embedded.sizes
+        fast = on_cpu and size in embedded.sizes
         self.digest = self.battery.digest("embedded") if fast else self.battery.digest()
         self.samples = max(self.size.samples, self.battery.size["sampled"].samples) if self.sampled else 1
         suite, _ = load_suite(self.battery.suite)

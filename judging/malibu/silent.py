@@ -22,6 +22,7 @@ from functools import cached_property
 from hashlib import sha256
 
 from parley.agents import LOG_ODDS, Persona, SilentBallot, Turn, seed_from
+from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.base.text import plural
 from parley.judging.malibu.panel import cell_facets
@@ -40,8 +41,6 @@ JUDGE_TOKENS = 30
 SAMPLE_TOKENS = 4
 REPEATED_SHARE = 0.05
 """The share of ballots that are read twice if the model's server may answer differently the next time."""
-STEADY = ("sim/", "local/", "hf/")
-"""Providers of models in this process: the same ballot gives the same numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +245,7 @@ class SilentBallots:
 
     def again(self, units: Iterable[Unit], model: str) -> Iterator[Unit]:
         """The units of a model that are read twice, drawn by the seed; none where the second reading is the same."""
-        if model.startswith(STEADY):
+        if provider_of(model).in_process:  # the same ballot gives the same numbers
             return
         for unit in units:
             if unit.facets["phase"] == 1 and _share(self.settings.seed, unit.id) < REPEATED_SHARE:

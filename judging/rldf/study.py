@@ -36,6 +36,7 @@ from parley.agents import (
     shuffled,
 )
 from parley.agents.models.registry import reads_silently
+from parley.agents.providers import provider_of
 from parley.judging.config import call_options
 from parley.judging.rldf.check import CheckConfig, RefereeCheck, referee_persona
 from parley.judging.rldf.referee import (
@@ -169,7 +170,7 @@ class Rldf:
         config, name = self.config, self._referee_name
         asked = self.guides or config.rereferee or config.readout == "expected"
         # The effects of simulated debates are planted by role and round, which a silent referee does not see.
-        return not asked and not name.startswith("sim/") and reads_silently(name)
+        return not asked and not provider_of(name).simulated and reads_silently(name)
 
     def _subject(self) -> str:
         """What the bias is about, in the words of its graded statements; "" if it has none."""
@@ -178,7 +179,7 @@ class Rldf:
     def check_first(self) -> RefereeCheck | None:
         """The check of the referee; None if there are no graded statements, or nothing to learn from it."""
         config = self.config
-        wanted = config.require_referee or (config.check and not self._referee_name.startswith("sim/"))
+        wanted = config.require_referee or (config.check and not provider_of(self._referee_name).simulated)
         if not wanted or (config.bias not in BIASES and not config.require_referee):
             return None
         if config.bias not in BIASES:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
+from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.base.text import visible
 from parley.cli.shared import AddParser
@@ -87,8 +88,8 @@ def _framing_prompts(file: RunFile, topics: int) -> list[tuple[str, list[dict[st
 
 
 def _weights_of(model: str) -> Path:
-    provider, _, name = model.partition("?")[0].partition("/")
-    if provider != "local":
+    name = model.partition("?")[0].partition("/")[2]
+    if not provider_of(model).embedded:
         raise ConfigError(f"{model} has no local weights: give a .gguf file or a folder with --weights")
     if name in catalogue() and not is_fetched(name):
         raise ConfigError(f"{model} is not downloaded yet: parley models fetch {name}")

@@ -30,9 +30,10 @@ import aiohttp
 from rich.console import Console
 
 from parley.agents import Client
-from parley.agents.models import PROVIDERS, model
-from parley.agents.models.catalogue import catalogue, is_fetched, weights_sha256
+from parley.agents.models import model
+from parley.agents.models.catalogue import catalogue, is_fetched
 from parley.agents.models.http import TooLong, open_session, read_body
+from parley.agents.providers import PROVIDERS, provider_of
 from parley.base.address import without_password
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
@@ -152,7 +153,8 @@ def _order(row: Reached) -> int:
 
 def _in_words(row: Reached) -> str:
     """A model with what is known about it; the line of keys names a missing key."""
-    return visible(row.name if row.state == "no key" or row.name == "sim/" else f"{row.name} ({row.detail})")
+    plain = row.state == "no key" or provider_of(row.name).simulated
+    return visible(row.name if plain else f"{row.name} ({row.detail})")
 
 
 def _line(label: str, text: str, width: int, hanging: int = 0) -> None:
@@ -181,7 +183,9 @@ async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examin
     """
     packages, extras = _packages()
     keys = {key: bool(os.environ.get(key, "").strip()) for key in _key_names()}
-    checks = [_check_provider(provider, seconds) for provider in PROVIDERS if provider not in ("local", "server")]
+    # The catalogue's models are listed one by one; a server of one's own has no address to ask.
+    asked = [provider for provider, entry in PROVIDERS.items() if not entry.on_cpu and provider != "server"]
+    checks = [_check_provider(provider, seconds) for provider in asked]
     models = [*_embedded(), *await asyncio.gather(*checks)]
     named = await asyncio.gather(*(check_model(name, seconds) for name in names))
     problems = [
@@ -291,7 +295,7 @@ async def _check_provider(provider: str, seconds: float) -> Reached:
         return Reached(name=name, state="no key", detail=f"set {' or '.join(keys)}")
     if missing := missing_extra(entry.extra):
         return Reached(name=name, state="not set up", detail=missing)
-    if provider in ("sim", "hf"):  # not made here: torch takes seconds to load
+    if entry.in_process:  # not made here: torch takes seconds to load
         return Reached(name=name, state="ready", detail="in this process")
     try:
         client = model(entry.example or f"{provider}/x")
@@ -311,12 +315,10 @@ async def check_model(name: str, seconds: float = SECONDS) -> Reached:
         client = model(name)
     except (ConfigError, ImportError) as error:
         return Reached(name=name, state="not set up", detail=_reason(error, name))
-    if client.provider in ("local", "hf") and client.model in catalogue() and not is_fetched(client.model):
+    if provider_of(name).embedded and client.model in catalogue() and not is_fetched(client.model):
         automatic = catalogue()[client.model].automatic
         detail = "downloaded then" if automatic else f"parley models fetch {client.model}"
         return Reached(name=name, state="on first use" if automatic else "not set up", detail=detail)
-    if client.provider == "local" and weights_sha256(name) is None:
-        return Reached(name=name, state="not set up", detail="there is no such file")
     return await _ask(client, name, seconds, wanted=client.model)
 
 

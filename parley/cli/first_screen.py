@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from parley.agents.providers import provider_of
 from parley.base.errors import ParleyError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import in_words, plural, visible
@@ -47,8 +48,6 @@ PARTS = ("quick", "tiny")
 """Suites for trying things out, which are parts of the suite `wide`."""
 SAMPLES = ("limit", "per_base")
 """Settings that leave out a part of a suite."""
-SMALL = ("sim/", "local/", "hf/")
-"""Providers of models that are for trying things out."""
 
 
 def print_first_screen(
@@ -252,7 +251,7 @@ def _on_a_real_model(report: Report) -> tuple[str, str] | None:
         return None
     run = report.runs[0]
     study = str(run["study"])
-    if study not in STUDIES or not all(str(name).startswith(SMALL) for name in run["models"]):
+    if study not in STUDIES or not all(provider_of(str(name)).in_process for name in run["models"]):
         return None
     try:
         chosen = _chosen(study, run["config"])

@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 from rich.console import Console
 
-from parley.agents.models import PROVIDERS
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
 from parley.agents.models.prices import Listed, Price, price_list
-from parley.agents.models.registry import Provider, client_class
+from parley.agents.models.registry import client_class
 from parley.agents.models.servers import OwnServerClient
+from parley.agents.providers import PROVIDERS, Provider
 from parley.base.errors import ConfigError
 from parley.cli.doctor import missing_extra
 from parley.cli.progress import fetch_with_bar

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from parley.agents import Client
 from parley.agents.models import catalogue
+from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
 from parley.cli import Parser
@@ -134,7 +135,7 @@ def execute_job(job: Job, *, quiet: bool, as_json: bool, last: bool = True, hint
 def fetch_weights(client: Client) -> None:
     """Download an embedded model's weights with a progress bar, unless they are on disk."""
     name = client.model
-    if client.provider in ("local", "hf") and name in catalogue.catalogue() and not catalogue.is_fetched(name):
+    if provider_of(client.name).embedded and name in catalogue.catalogue() and not catalogue.is_fetched(name):
         fetch_with_bar(name)
 
 

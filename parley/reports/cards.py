@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from parley.agents import ConfigError
+from parley.agents.providers import provider_of
 from parley.analysis.card.lines import card_lines
 from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, read_card, write_card
 from parley.analysis.card.samples import SEVERE
@@ -156,7 +157,7 @@ def _model(run: LoadedRun, plan: dict[str, Any] | Any, began: float) -> ModelRec
         template_sha256=template,
         readout=plan["readout"],
         scale=(int(low), int(high)),
-        simulated=name.startswith("sim/"),
+        simulated=provider_of(name).simulated,
     )
 
 

@@ -8,6 +8,7 @@ from importlib.resources import files
 from parley.agents import LEAST_ON_SCALE
 from parley.analysis.card.record import Card, Line
 from parley.analysis.card.words import number
+from parley.agents.providers import provider_of
 from parley.base.text import plural
 from parley.runs import Replies
 
@@ -22,7 +23,7 @@ def simulated(models: Sequence[str]) -> list[str]:
     return [
         f"{name} is SIMULATED: these numbers come from planted effects, not from a language model."
         for name in models
-        if name.startswith("sim/")
+        if provider_of(name).simulated
     ]
 
 
@@ -36,9 +37,9 @@ def judging_cautions(models: Sequence[str]) -> dict[str, str]:
     """
     found = {}
     for name in models:
-        provider, _, model = name.partition("?")[0].partition("/")
+        model = name.partition("?")[0].partition("/")[2]
         file = files("parley.analysis.card") / "shipped" / f"hf-{model}.json"
-        if provider in ("local", "hf") and file.is_file():
+        if provider_of(name).embedded and file.is_file():
             card = Card.model_validate_json(file.read_bytes())
             if card.judging and not card.judges:
                 line, (auc, low, high) = card.judging, (number(end, card.judging) for end in _ends(card.judging))

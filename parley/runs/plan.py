@@ -28,6 +28,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.plugins import absolute_path
 from parley.judging import HasAnalysisPlan, HasMeasures, Measure, Study, Unit
@@ -91,7 +92,7 @@ def refuse_unknown_labels(study: Study) -> None:
     A label is a facet of a unit (an identity), a word of the prompts (a metric, a role), or an identity that other runs
     of the study may have.
     """
-    simulated = [name for name in study.models() if name.startswith("sim/") and "?" in name]
+    simulated = [name for name in study.models() if provider_of(name).simulated and "?" in name]
     if not simulated:
         return
     # Loaded here: what reads a run file needs neither AutoGen nor the suites.

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from parley.agents.models import PROVIDERS
 from parley.agents.models.prices import LongPrompt, Price, price_list, price_of
 from parley.agents.models.registry import client_class
+from parley.agents.providers import PROVIDERS
 
 DAY = date(2026, 11, 16)
 

@@ -11,18 +11,11 @@ from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
 from parley.agents import Assessment, StructuredReply, structured_reply
-from parley.agents.models.compatible import ServerClient
 from parley.agents.readout import values
 from tests.agents.common import Opinion
 
 ASK = [UserMessage(content="Score it.", source="user")]
 Token = str | tuple[str, Mapping[str, float]]
-
-
-class Continuing(ServerClient):
-    """A server that continues the assistant's last message."""
-
-    continues = True
 
 
 def as_logprobs(tokens: Sequence[Token]) -> list[dict[str, Any]]:
@@ -108,7 +101,8 @@ async def test_one_written_where_ten_was_possible(server: Any) -> None:
 async def test_ten_as_two_tokens_not_written_is_requested_if_the_model_can_continue_a_text(server: Any) -> None:
     server.says('{"score": 9}', logprobs=as_logprobs(['{"score": ', ("9", {"9": 0.6, "1": 0.4}), "}"]))
     server.says("0", logprobs=as_logprobs([("0", {"0": 0.75, "}": 0.25})]))
-    client = Continuing("server/m", {"base_url": server.url})
+    client = server.client()
+    client.continues = True
     reply = await structured_reply(client, ASK, Opinion, readout="expected")
     await client.close()
     # Three quarters of the 0.4 on "1" are for 10: 0.3 x 10 + 0.1 x 1 + 0.6 x 9 = 3 + 0.1 + 5.4 = 8.5

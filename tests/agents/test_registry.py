@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, model, register
-from parley.agents.models import PROVIDERS, split_name
+from parley.agents.models import split_name
+from parley.agents.providers import PROVIDERS
 from tests.agents.common import ASK
 
 ACME = """

@@ -24,6 +24,7 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.models.sim import refuse_unknown_effects
+from parley.agents.providers import provider_of
 
 
 class Opinion(BaseModel):
@@ -165,7 +166,7 @@ async def test_it_is_marked_as_simulated_and_free() -> None:
     client = model("sim/judge")
     with record_calls() as calls:
         await client.create(prompt("Say something."))
-    assert client.simulated
+    assert provider_of(client.name).simulated
     assert calls[0].cost == 0.0
     assert calls[0].prompt_tokens > 0
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from parley.agents.models.registry import PROVIDERS
+from parley.agents.providers import PROVIDERS
 
 CHANGED = {
     r'"(?:openai|ollama|anthropic|google)/[^"]+"': '"sim/any"',  # a key or a server
@@ -88,7 +88,7 @@ def test_the_python_of_a_page_runs(
     page: Path, desk: Callable[[], Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    monkeypatch.setattr("parley.agents.models.registry.PROVIDERS", dict(PROVIDERS))  # a block may register one
+    monkeypatch.setitem(PROVIDERS, "acme", PROVIDERS["sim"])  # a block registers its own, which is then gone again
     for code in blocks(page.read_text("utf-8"), "python"):
         desk()
         for old, new in CHANGED.items() if UNCHANGED not in code else ():

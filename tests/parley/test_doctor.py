@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.agents.models import PROVIDERS
+from parley.agents.providers import PROVIDERS
 from parley.cli.doctor import _limits
 from tests.servers import Loopback
 

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from parley import __version__
+from parley.agents.providers import provider_of
 from parley.base.text import plural
 from parley.reports.cautions import judging_cautions
 from parley.reports.export.dataset import Dataset, Table
@@ -185,7 +186,7 @@ def cautions(dataset: Dataset) -> list[str]:
     """What is known about the models of the runs: that they are simulated, or were not shown to judge."""
     lines: dict[str, None] = {}
     for name in (name for source in dataset.sources for name in source.info["models"]):
-        if name.startswith("sim/"):
+        if provider_of(name).simulated:
             lines[f"{name} is SIMULATED: texts and scores are planted, not written by a language model."] = None
         lines |= dict.fromkeys(judging_cautions([name]).values())
     return list(lines)

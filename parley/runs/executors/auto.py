@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+from parley.agents.providers import provider_of
 from parley.base.errors import ParleyError
 from parley.base.tasks import gather_or_cancel
 from parley.judging import Unit
@@ -27,8 +28,6 @@ BUSY = 0.9
 """The share of that time in which its event loop does something."""
 WORTH_SECONDS = 10.0
 """Workers take seconds to start: with less than this left to do, they are not worth it."""
-EMBEDDED = ("local/", "hf/")
-"""Models that run in the process: each worker would load their weights."""
 
 
 def cores() -> int:
@@ -110,5 +109,6 @@ class AutoExecutor(InProcess):
 
 
 def _may_move(control: RunControl) -> bool:
-    embedded = any(name.startswith(EMBEDDED) for name in control.study.models())
+    # Each worker would load their weights.
+    embedded = any(provider_of(name).embedded for name in control.study.models())
     return cores() > 1 and control.concurrency > 1 and not embedded

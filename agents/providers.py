@@ -1,0 +1,159 @@
+"""The providers: where each one's client is, and what it is. Nothing here loads AutoGen or a client.
+
+Everything that depends on the kind of a model's provider asks `provider_of(name)`; nothing else looks at how a name
+begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """Where a provider's client is, what a user needs for it, and what it is.
+
+    Args:
+        target: the client's class, as `module:Class`; `.module` is one of `parley.agents.models`.
+        about: one line for `parley models`.
+        key: the environment variable of the API key, if one is needed.
+        extra: the extra of parley-autogen that installs the provider's package, if one is needed.
+        example: a model's name, for `parley models`.
+        in_process: whether its models run in this process: free, and the same request gives the same reply.
+        simulated: whether replies are made up by a program; reports then say so.
+        on_cpu: whether its models are meant for a processor, where a call takes about a second.
+        logprobs: whether replies can carry log-probabilities; a single model may have none.
+        continues: whether a reply can be begun for the model (prefill), which it continues.
+        batches: whether it may answer batches within a day, at a lower price.
+    """
+
+    target: str
+    about: str
+    key: str | None = None
+    extra: str | None = None
+    example: str = ""
+    in_process: bool = False
+    simulated: bool = False
+    on_cpu: bool = False
+    logprobs: bool = False
+    continues: bool = False
+    batches: bool = False
+
+    @property
+    def embedded(self) -> bool:
+        """Whether its models' weights are on this machine and loaded into this process."""
+        return self.in_process and not self.simulated
+
+
+PROVIDERS: dict[str, Provider] = {
+    "local": Provider(
+        target=".local:LocalClient",
+        about="embedded, in this process (llama.cpp); a name in the catalogue or a path to a .gguf",
+        extra="local",
+        example="local/smollm2",
+        in_process=True,
+        on_cpu=True,
+        logprobs=True,
+        continues=True,
+    ),
+    "hf": Provider(
+        target=".hf:HfClient",
+        about="transformers, in this process, batched on a GPU; a name in the catalogue or on the hub, or a folder",
+        extra="hf",
+        example="hf/smollm2",
+        in_process=True,
+        logprobs=True,
+        continues=True,
+    ),
+    "sim": Provider(
+        target=".sim:SimClient",
+        about="simulated, for calibration and load",
+        example="sim/judge?female=+0.4",
+        in_process=True,
+        simulated=True,
+    ),
+    "openai": Provider(
+        target=".openai:OpenAIClient",
+        about="OpenAI",
+        key="OPENAI_API_KEY",
+        example="openai/gpt-6-luna",
+        logprobs=True,
+        batches=True,
+    ),
+    "deepseek": Provider(
+        target=".servers:DeepSeekClient",
+        about="DeepSeek",
+        key="DEEPSEEK_API_KEY",
+        example="deepseek/deepseek-flash",
+        logprobs=True,
+    ),
+    "openrouter": Provider(
+        target=".servers:OpenRouterClient",
+        about="OpenRouter, which passes requests on to many vendors",
+        key="OPENROUTER_API_KEY",
+        example="openrouter/VENDOR/NAME",
+        logprobs=True,
+    ),
+    "google": Provider(
+        target=".google:GoogleClient",
+        about="Gemini, with google-genai",
+        key="GEMINI_API_KEY",
+        extra="gemini",
+        example="google/gemini-3.8-flash",
+        batches=True,
+    ),
+    "anthropic": Provider(
+        target=".anthropic:AnthropicClient",
+        about="Claude",
+        key="ANTHROPIC_API_KEY",
+        extra="anthropic",
+        example="anthropic/claude-haiku-5-5",
+        batches=True,
+    ),
+    "server": Provider(
+        target=".compatible:ServerClient",
+        about="any OpenAI-compatible server",
+        example="server/NAME?base_url=http://host:8000/v1",
+        logprobs=True,
+        batches=True,
+    ),
+    "vllm": Provider(
+        target=".servers:VLLMClient",
+        about="vLLM, by default on localhost:8000",
+        example="vllm/NAME",
+        logprobs=True,
+        continues=True,
+    ),
+    "ollama": Provider(
+        target=".servers:OllamaClient",
+        about="Ollama, by default on localhost:11434",
+        example="ollama/NAME",
+        logprobs=True,
+    ),
+    "llamacpp": Provider(
+        target=".servers:LlamaCppClient",
+        about="llama.cpp's server, by default on localhost:9931",
+        example="llamacpp/NAME",
+        logprobs=True,
+        continues=True,
+    ),
+}
+ELSEWHERE = Provider(target="", about="")
+"""A provider that nothing is known about: that of an AutoGen client, or one of an earlier run."""
+
+
+def provider_of(name: str) -> Provider:
+    """What the provider of a model's name is, options or not; `ELSEWHERE` if it is not registered here."""
+    return PROVIDERS.get(name.partition("/")[0], ELSEWHERE)
+
+
+def register(provider: str, target: str, about: str = "registered by the user", **traits: bool) -> None:
+    """Add a provider, so that `provider/…` can be used as a model's name.
+
+    Args:
+        provider: the part of the name before the slash.
+        target: the client's class as `module:Class`, a subclass of `parley.agents.Client`; imported on first use.
+        about: one line for `parley models`.
+        **traits: what it is, as `Provider` says it: `logprobs=True`.
+    """
+    PROVIDERS[provider] = Provider(target=target, about=about, **traits)  # type: ignore[arg-type]
