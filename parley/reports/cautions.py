@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 from parley.agents import LEAST_ON_SCALE
+from parley.agents.providers import provider_of
 from parley.analysis.card.record import Card, Line
 from parley.analysis.card.words import number
-from parley.agents.providers import provider_of
 from parley.base.text import plural
 from parley.runs import Replies
 
