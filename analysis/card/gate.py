@@ -8,7 +8,7 @@ is wrong only if an interval is wrong, so nothing is corrected. (For labels and 
 it does not hold for a model that was not shown to judge.) It is *broken* if the value is shown to lie outside,
 Holm-corrected over everything that the check tests. Everything else is *undecided*.
 
-`python -m parley.analysis.calibration.gate` measures how often that is wrong where the true value is just the limit.
+`python -m benchmarks.calibration.gate` measures how often that is wrong where the true value is just the limit.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ MARGIN = 0.1
 """Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none."""
 # A mean near 0 is not enough: with +1.5 points on ten bases and -1.5 on ten, 40 of 40 simulated runs would be called
 # alike within ±0.5. The price is that sampled designs have almost no chance to show "alike" at the default margin.
-# Silent ballots do: in simulated runs (`parley calibrate --adversarial --only "silent, alike"`) with an SD of 0.05
-# between bases "alike" is said in all, at ±1.5 in none, and at an SD that is just the limit, 0.2, in 2 to 5%, as the
-# upper limit is one of 95%.
+# Silent ballots do: in simulated runs with an SD of 0.05 between bases "alike" is said in all, at ±1.5 in none, and at
+# an SD that is just the limit, 0.2, in 2 to 5%, as the upper limit is one of 95%
+# (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
 SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
 EFFECT_COLUMNS = [

@@ -25,7 +25,7 @@ from parley.base.text import visible
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
-ANALYSES = {"report", "card", "compare", "check", "leaderboard", "view", "export", "audit", "calibrate", "power"}
+ANALYSES = {"report", "card", "compare", "check", "leaderboard", "view", "export", "audit", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
 
@@ -136,9 +136,6 @@ COMMANDS: dict[str, Command] = {
             "generate": Command("parley.cli.topics:add_generate", "write topics with a model"),
         },
     ),
-    "calibrate": Command(
-        "parley.cli.calibrate", "measure the false-positive rate and power of every test on simulated judges"
-    ),
     "power": Command("parley.cli.power", "find how many bases an effect needs, or which effect they can detect"),
     "models": Command("parley.cli.models", "list models, and download embedded ones"),
     "doctor": Command(
@@ -167,6 +164,8 @@ NEAR_WORDS = {
     **dict.fromkeys(("validate", "suites"), "parley scenarios"),
     **dict.fromkeys(("download", "fetch", "pull"), "parley models fetch NAME"),
     **dict.fromkeys(("example", "demo"), "parley view --example"),
+    "calibrate": "parley score calibrate (a scorer's thresholds) or, in a checkout, python -m benchmarks.calibration "
+    "(false-positive rates of the tests)",
     **dict.fromkeys(("debate", "malibu", "rldf", "bbq", "squad", "stardtox", "injection"), "parley run STUDY"),
 }
 """What people who do not know the commands type, and what they may mean."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from parley.analysis.calibration.gate import GateCell, simulate_gate
+from benchmarks.calibration.gate import GateCell, simulate_gate
 from parley.analysis.card.gate import CheckResult, check_card, more_clusters, outside_p, skewed_tail
 from parley.analysis.card.gate_output import github_annotations, junit, summary
 from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card

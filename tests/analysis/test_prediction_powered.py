@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.calibration.labels import CELLS, simulate_labels
+from benchmarks.calibration.labels import CELLS, simulate_labels
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.prediction_powered import LabelledTexts, corrected_difference, corrected_mean
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.calibration.referee import RIGHT, Kind, rates, simulated_check
+from benchmarks.calibration.referee import RIGHT, Kind, rates, simulated_check
 from parley.analysis.rldf.check import by_dose, check_verdict, report
 
 

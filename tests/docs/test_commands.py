@@ -38,7 +38,7 @@ PLACEHOLDERS = {"--model": DEFAULT, "--data": "BBQ/data"}
 
 SMALLER = {
     "--topics": "3", "--limit": "4", "--prompts": "2", "--completions": "1", "--per-base": "1",
-    "--simulations": "20", "--effect": "0.9", "--responses": "3", "--workers": "2",
+    "--effect": "0.9", "--responses": "3", "--workers": "2",
 }  # fmt: skip
 """Smaller values for flags that make a run long."""
 ADDED = {
@@ -50,7 +50,6 @@ ADDED = {
     ],
     ("run", "malibu", "--suite", "wide"): ["--scenarios", "astronomy-planet-dip", "--identities", "gender"],
     ("run", "referee"): ["--limit", "6"],
-    ("calibrate",): ["--simulations", "20"],
     ("report",): ["--draws", "50", "--no-files"],
 }
 """Flags added to commands that have all of these words, unless the command sets them itself."""
@@ -179,8 +178,6 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
             given.append(SMALLER.get(previous, word))
         previous = word
     for required, more in ADDED.items():
-        if required == ("calibrate",) and given[0] != "calibrate":
-            continue  # parley score calibrate simulates nothing
         if has(given, required) and more[0] not in given:
             given += more
     if given == ["show"]:  # reads the newest run of the folder runs/

@@ -43,7 +43,6 @@ REPLACED = {"processes", "ray"}
 ADDED = {
     "report": ("--draws", "20"),
     "compare": (),
-    "calibrate": ("--simulations", "2", "--scenarios", "3", "--judges", "2"),
     "run": ("--model", "sim/judge"),
     "detox": ("--model", "sim/judge"),
     "topics": ("--model", "sim/judge"),
@@ -350,7 +349,6 @@ def valid_commands() -> list[Words]:
         ("power", "--scenarios", "20", "--json"),
         ("plan", "--calls", "80"),
         ("plan", "--from", "plan.json", "--json"),
-        ("calibrate", "--simulations", "2", "--scenarios", "3", "--judges", "1"),
         ("score", "bbq", "--data", "bbq", "--predictions", "predictions.jsonl"),
         ("score", "squad", "--data", "squad.json", "--predictions", "answers.json"),
         ("score", "toxicity", "texts.jsonl", "--no-cache"),

@@ -31,7 +31,7 @@ QUICK = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--quiet")
 def test_parley_alone_shows_its_commands(parley: Callable[..., Any], words: tuple[str, ...], status: int) -> None:
     result = parley(*words)
     assert result.status == status
-    assert re.search(r"^    calibrate +measure the false-positive rate", result.out, re.M)
+    assert re.search(r"^    power +find how many bases", result.out, re.M)
     assert "`parley help COMMAND`" in result.out
 
 

@@ -15,7 +15,12 @@ from tests.panels import TINY_PANEL
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("list", "parley view (runs)"), ("Resume", "which also resumes a run"), ("demo", "--example")],
+    [
+        ("list", "parley view (runs)"),
+        ("Resume", "which also resumes a run"),
+        ("demo", "--example"),
+        ("calibrate", "python -m benchmarks.calibration"),
+    ],
 )
 def test_a_near_word_names_the_command(parley: Callable[..., Any], typed: str, meant: str) -> None:
     result = parley(typed)

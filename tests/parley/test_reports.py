@@ -1,4 +1,4 @@
-"""`parley report`, `compare` and `calibrate` on real runs: JSON for scripts, files, and what is compared."""
+"""`parley report` and `compare` on real runs: JSON for scripts, files, and what is compared."""
 
 from __future__ import annotations
 
@@ -197,19 +197,6 @@ def test_the_object_has_the_run_it_was_made_from(data: dict[str, Any]) -> None:
     assert data["cautions"][0].startswith("sim/judge?female=+0.4 is SIMULATED")
 
 
-def test_calibration_is_rows(parley: Parley) -> None:
-    small = ("--judges", "1,2", "--scenarios", "5", "--effects", "0,0.5", "--simulations", "30")
-    result = parley("calibrate", "--json", *small)
-    assert (result.status, result.err) == (0, "")
-    rows = strict(result.out)
-    assert len(rows) == 3 * 2 * 2
-    for row in rows:
-        assert {"test", "judges", "scenarios", "effect", "rejections", "simulations", "rate"} <= set(row)
-        assert row["rate"] == row["rejections"] / row["simulations"]
-    assert strict(parley("calibrate", "--json", *small).out) == rows, "seeded"
-    assert strict(parley("calibrate", "--json", *small, "--seed", "1").out) != rows
-
-
 # Files
 
 
@@ -257,38 +244,6 @@ def test_no_files_writes_nothing(parley: Parley, run: Path, place: Path) -> None
     assert "SIMULATED" in result.out
     assert [file.name for file in run.parent.iterdir()] == ["a.sqlite"]
     assert list(place.iterdir()) == []
-
-
-def test_a_calibration_writes_its_table_and_plot(parley: Parley, place: Path) -> None:
-    result = parley(
-        "calibrate", "--judges", "2", "--scenarios", "5", "--effects", "0", "--simulations", "9", "--out", "c"
-    )
-    assert result.status == 0
-    assert sorted(file.name for file in (place / "c").iterdir()) == [
-        f"calibration.{kind}" for kind in ("csv", "pdf", "png", "svg")
-    ]
-    assert "should be near 5%" in result.out
-
-
-def test_the_adversarial_calibration_is_rows_files_and_misses(parley: Parley, place: Path) -> None:
-    flags = ("calibrate", "--adversarial", "--only", "nine tenths", "--simulations", "24")
-    record = strict(parley(*flags, "--json").out)
-    assert record["cpu_seconds"] > 0
-    rows = record["rows"]
-    assert {row["cell"] for row in rows} == {"nine tenths of one identity's low scores"}
-    assert {row["simulations"] for row in rows} == {24}
-    for row in rows:
-        assert row["rate"] is None or row["rate"] == row["rejections"] / 24
-    assert strict(parley(*flags, "--json", "--workers", "2").out)["rows"] == rows, "workers change no result"
-    result = parley(*flags, "--out", "found")
-    assert sorted(file.name for file in (place / "found").iterdir()) == [
-        f"adversarial.{kind}" for kind in ("csv", "pdf", "png", "svg")
-    ]
-    missed = [line for line in result.out.splitlines() if "sign flips over bases · " in line]
-    assert missed, "a test that misses its target is named"
-    assert all(": too many false alarms" in line for line in missed), missed
-    assert "of CPU time" in result.out
-    assert "nan" not in result.out
 
 
 # Several models, several runs

@@ -149,44 +149,10 @@ def test_invalid_draws_and_seeds(parley: Parley, runs: dict[str, Path], option: 
     one_line(parley("report", runs["plain"], "--json", *option), 2, option[0])
 
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        (("--icc", "1"), ("--icc must be at least 0 and below 1",)),
-        (("--judges", "0"), ("--judges must be at least 1",)),
-        (("--scenarios", "1"), ("--scenarios must be at least 2",)),
-        (("--simulations", "0"), ("--simulations must be at least 1",)),
-        (("--workers", "2"), ("--only and --workers need --adversarial",)),
-        (("--adversarial", "--judges", "4"), ("--judges does not work with --adversarial",)),
-        (("--adversarial", "--workers", "0"), ("--workers must be at least 1",)),
-        (("--adversarial", "--only", "no such cell"), ("the groups are one factor, two factors",)),
-        (("--seed", "-1"), ("--seed",)),
-    ],
-)
-def test_a_calibration_that_cannot_be_made(parley: Parley, option: tuple[str, ...], words: tuple[str, ...]) -> None:
-    one_line(parley("calibrate", "--json", *option), 2, *words)
-
-
-def test_a_word_in_place_of_a_number(parley: Parley) -> None:
-    result = parley("calibrate", "--judges", "four")
-    assert result.status == 2
-    assert "--judges" in result.err
-
-
-def test_a_rate_of_no_simulations_is_a_dash(parley: Parley) -> None:
-    """With this seed the one simulated study has the same gap on both scenarios, and t cannot be computed."""
-    small = ("--judges", "1", "--scenarios", "2", "--effects", "0", "--simulations", "1", "--seed", "2")
-    (row,) = [row for row in parley("calibrate", "--json", *small).json if row["test"].startswith("t ")]
-    assert (row["rate"], row["simulations"]) == (None, 0)
-    assert "nan" not in parley("calibrate", *small).out
-
-
 def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path], place: Path) -> None:
     (place / "taken").write_text("a file")
     result = parley("report", runs["plain"], "--out", "taken", *FEW)
     one_line(result, 1, "the report cannot be written to taken")
-    result = parley("calibrate", "--simulations", "2", "--out", "taken")
-    one_line(result, 1, "taken cannot be written")
 
 
 # Untrusted names

@@ -1,6 +1,6 @@
 """How often the gate is wrong where the true value is just the limit: simulated cards, no model calls.
 
-    python -m parley.analysis.calibration.gate --simulations 2000 > gate.md
+    python -m benchmarks.calibration.gate --simulations 2000 > gate.md
 
 At its limit a requirement is neither *broken* nor does it *hold*. With 1, 5 and 10 requirements, either all are at the
 limit (worst for *broken*), or one is and the others lie far inside (worst for *holds*). A line is simulated as in a

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from parley.analysis.calibration.judges import Cell
-from parley.analysis.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
+from benchmarks.calibration.judges import Cell
+from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
 from parley.analysis.malibu.clusters import CROSSED, with_clusters
 from parley.analysis.malibu.conclusions import MARGIN, SPREAD
 from parley.analysis.malibu.score_table import ScenarioGaps

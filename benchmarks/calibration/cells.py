@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any
 
-from parley.analysis.calibration.judges import Cell
+from benchmarks.calibration.judges import Cell
 
 SINGLE, PAIRS, OPPOSITE = "one factor", "two factors", "opposite stereotypes"
 JUDGES, MISSING, PLANTED = "judges", "unread replies", "planted differences"

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.calibration import printed
-from parley.analysis.calibration.adversarial import adversarial_figure, calibrate_adversarially
-from parley.analysis.calibration.cells import cells
-from parley.analysis.calibration.judges import Cell, model_scores, preferences, scores, unread
-from parley.analysis.calibration.printed import (
+from benchmarks.calibration import printed
+from benchmarks.calibration.__main__ import main
+from benchmarks.calibration.adversarial import calibrate_adversarially
+from benchmarks.calibration.cells import cells
+from benchmarks.calibration.judges import Cell, model_scores, preferences, scores, unread
+from benchmarks.calibration.printed import (
     attainable_level,
     ignoring_unread,
     over_bases,
     true_values,
     within_judges,
 )
-from parley.analysis.calibration.silent import NAIVE_BASES
+from benchmarks.calibration.silent import NAIVE_BASES
 from parley.analysis.stats.paired import mcnemar_p
 
 NAN = np.nan
@@ -171,9 +174,7 @@ SAMPLE = (
 
 @pytest.fixture(scope="module")
 def sample() -> pd.DataFrame:
-    found = calibrate_adversarially([cell(name) for name in SAMPLE], simulations=250, seed=0)
-    assert found.cpu_seconds > 0
-    rows = found.rows
+    rows = calibrate_adversarially([cell(name) for name in SAMPLE], simulations=250, seed=0)
     rows["place"] = rows["group"] + ": " + rows["cell"]
     return rows.set_index(["place", "test"])
 
@@ -248,19 +249,11 @@ def test_intervals_over_ten_bases_cover_a_planted_difference(sample: pd.DataFram
 def test_seeds_belong_to_cells_and_batches_not_to_what_else_is_run() -> None:
     chosen = [cell("compare: 20 × 10"), cell("phase 2: base × identity 0.3")]
     both, alone, other = (
-        calibrate_adversarially(some, simulations=70, seed=seed).rows
+        calibrate_adversarially(some, simulations=70, seed=seed)
         for some, seed in ((chosen, 0), (chosen[1:], 0), (chosen[1:], 1))
     )
     pd.testing.assert_frame_equal(both[both["group"] == "phase 2"].reset_index(drop=True), alone)
     assert alone["rejections"].tolist() != other["rejections"].tolist()
-
-
-@pytest.mark.nightly
-def test_the_figure_shows_false_alarms_only(sample: pd.DataFrame) -> None:
-    figure = adversarial_figure(sample.reset_index(), "False alarms", "a note")
-    (axis,) = figure.axes
-    shown = [cell(name).name for name in SAMPLE if "planted" not in name]
-    assert [label.get_text() for label in axis.get_yticklabels()] == shown
 
 
 # Silent ballots: a seeded sample of the table in benchmarks/CALIBRATION.md
@@ -270,7 +263,7 @@ def test_the_figure_shows_false_alarms_only(sample: pd.DataFrame) -> None:
 def test_bases_that_share_wordings_are_no_clusters() -> None:
     names = ("20 bases, a wording each", "8 wordings for 20 bases", "20 bases × 8 wordings")
     chosen = [cell(f"silent ballots: {name}") for name in names]
-    rows = calibrate_adversarially(chosen, simulations=400).rows.set_index(["cell", "test"])
+    rows = calibrate_adversarially(chosen, simulations=400).set_index(["cell", "test"])
     for name in names:
         ours = rows.loc[(name, printed.BY_BASE)]
         assert ours["low"] <= 0.06, name
@@ -282,7 +275,7 @@ def test_bases_that_share_wordings_are_no_clusters() -> None:
 def test_silent_ballots_are_called_alike_where_they_are_and_only_there() -> None:
     names = ("SD between bases 0.05", "±1.5 by base, 20 bases", "SD 0.2, 20 bases")
     chosen = [cell(f"silent, alike: {name}") for name in names]
-    rows = calibrate_adversarially(chosen, simulations=150).rows
+    rows = calibrate_adversarially(chosen, simulations=150)
     alike = rows[rows["test"] == printed.ALIKE].set_index("cell")["rate"]
     assert alike["SD between bases 0.05"] > 0.9
     assert alike["±1.5 by base, 20 bases"] == 0
@@ -293,6 +286,46 @@ def test_silent_ballots_are_called_alike_where_they_are_and_only_there() -> None
 def test_a_plain_difference_is_not_called_aligned() -> None:
     """0.4 points on every base, of which three of four coded ones favour the same identity."""
     uneven = cell("opposite stereotypes: 0.4 in all bases, directions uneven")
-    rows = calibrate_adversarially([replace(uneven, scenarios=2, judges=1)], simulations=200).rows.set_index("test")
+    rows = calibrate_adversarially([replace(uneven, scenarios=2, judges=1)], simulations=200).set_index("test")
     assert rows.loc[printed.ALIGNED, "null"]
     assert rows.loc[printed.ALIGNED, "low"] <= 0.06
+
+
+# The command
+
+
+def test_the_command_prints_the_table_and_names_what_misses_its_target(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    command = ("calibration", "--adversarial", "--only", "nine tenths", "--simulations", "60")
+    for workers in ("1", "2"):
+        monkeypatch.setattr(sys, "argv", [*command, "--workers", workers, "--out", str(tmp_path / workers)])
+        main()
+    printed_lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("| nine tenths of one identity's low scores | **") for line in printed_lines)
+    missed = [line for line in printed_lines if "sign flips over bases: " in line]
+    assert missed
+    assert all("too many false alarms" in line for line in missed)
+    once, again = ((tmp_path / workers / "adversarial.csv").read_text("utf-8") for workers in ("1", "2"))
+    assert once == again, "workers change no result"
+    assert (tmp_path / "1" / "adversarial.svg").exists()
+
+
+def test_the_command_names_the_groups_of_cells(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["calibration", "--adversarial", "--only", "no such cell"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "the groups are one factor, two factors" in capsys.readouterr().err
+
+
+def test_the_plain_command_shows_the_false_positives_of_the_papers_test(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["calibration", "--simulations", "100"])
+    main()
+    rows = [[part.strip() for part in line.split("|")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    (of_paper,) = [row[3:] for row in rows if row[:3] == [printed.CHI_SQUARE, "20", "0"]]
+    one, _, eight = map(float, of_paper)
+    assert one < 10 < eight

@@ -1,7 +1,6 @@
 """The adversarial calibration: every test that reports print, on judges that break its assumptions.
 
-    table = calibrate_adversarially(simulations=2000, workers=2)
-    table.rows, table.cpu_seconds
+    rows = calibrate_adversarially(cells(), simulations=2000, workers=2)
 
 A rate counts false alarms where the test's null hypothesis is true (`null`), and is its power otherwise. `finding` says
 where a test that reports rely on misses its target: false alarms of at most 7% at a nominal 5%, and of at least 3%
@@ -10,11 +9,8 @@ where the test can attain that; coverage of 93 to 97% from 10 bases on.
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
@@ -22,9 +18,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.calibration.cells import cells as all_cells
-from parley.analysis.calibration.judges import Cell
-from parley.analysis.calibration.printed import (
+from benchmarks.calibration.judges import Cell
+from benchmarks.calibration.printed import (
     ALIKE,
     BY_BASE,
     BY_SCENARIO,
@@ -33,7 +28,7 @@ from parley.analysis.calibration.printed import (
     Outcome,
     printed_tests,
 )
-from parley.analysis.calibration.silent import NAIVE_BASES, silent_tests
+from benchmarks.calibration.silent import NAIVE_BASES, silent_tests
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, sheet, tidy
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.results import ALPHA
@@ -45,77 +40,37 @@ LEAST_COVERAGE, MOST_COVERAGE = 0.93, 0.97
 ENOUGH_BASES = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdversarialTable:
-    """What was found.
-
-    Args:
-        rows: One row per cell and test.
-        cpu_seconds: Processor time that the simulations and tests took, over all workers.
-    """
-
-    rows: pd.DataFrame
-    cpu_seconds: float
-
-
 def calibrate_adversarially(
-    cells: Sequence[Cell] | None = None,
-    *,
-    simulations: int = 2000,
-    seed: int = 0,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> AdversarialTable:
+    cells: Sequence[Cell], *, simulations: int = 2000, seed: int = 0, workers: int = 1
+) -> pd.DataFrame:
     """How often each printed test is significant at 5%, and how often its interval contains the truth.
 
     Args:
-        cells: What is simulated; None: all cells.
+        cells: What is simulated.
         simulations: Studies per cell.
         seed: Seed of the simulations.
         workers: Processes.
-        progress: Called after each batch with the number of finished batches and of all.
+
+    Returns:
+        One row per cell and test.
     """
-    chosen = list(all_cells() if cells is None else cells)
     tasks = [
-        (number, batch, min(BATCH, simulations - batch * BATCH))
-        for number in range(len(chosen))
+        (cell, min(BATCH, simulations - batch * BATCH), seed, batch)
+        for cell in cells
         for batch in range(-(-simulations // BATCH))
     ]
-    outcomes: dict[tuple[int, int], list[Outcome]] = {}
-    cpu = 0.0
-    for done, (number, batch, result, seconds) in enumerate(_batches(chosen, tasks, seed, workers), 1):
-        outcomes[number, batch] = result
-        cpu += seconds
-        if progress:
-            progress(done, len(tasks))
-    by_cell: dict[int, list[list[Outcome]]] = defaultdict(list)
-    for number, batch, _ in tasks:
-        by_cell[number].append(outcomes[number, batch])
-    rows = [row for number, batches in by_cell.items() for row in _rows(chosen[number], batches)]
-    return AdversarialTable(rows=pd.DataFrame(rows), cpu_seconds=cpu)
-
-
-Task = tuple[int, int, int]
-Result = tuple[int, int, list[Outcome], float]
-
-
-def _batches(cells: Sequence[Cell], tasks: Sequence[Task], seed: int, workers: int) -> Iterator[Result]:
     if workers == 1:
-        yield from (_batch(cells[number], number, batch, count, seed) for number, batch, count in tasks)
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_batch, cells[number], number, batch, count, seed) for number, batch, count in tasks]
-        try:
-            yield from (future.result() for future in as_completed(futures))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        found = [_batch(*task) for task in tasks]
+    else:
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+            found = list(pool.map(_batch, *zip(*tasks, strict=True)))
+    per_cell = len(tasks) // len(cells)
+    batches = [found[place : place + per_cell] for place in range(0, len(found), per_cell)]
+    return pd.DataFrame([row for cell, parts in zip(cells, batches, strict=True) for row in _rows(cell, parts)])
 
 
-def _batch(cell: Cell, number: int, batch: int, simulations: int, seed: int) -> Result:
-    start = time.process_time()
-    found = (silent_tests if cell.data == "silent" else printed_tests)(cell, simulations, seed, batch)
-    return number, batch, found, time.process_time() - start
+def _batch(cell: Cell, simulations: int, seed: int, batch: int) -> list[Outcome]:
+    return (silent_tests if cell.data == "silent" else printed_tests)(cell, simulations, seed, batch)
 
 
 def _rows(cell: Cell, batches: Sequence[Sequence[Outcome]]) -> Iterator[dict[str, Any]]:
@@ -182,7 +137,7 @@ def adversarial_figure(rows: pd.DataFrame, title: str, note: str) -> Figure:
     """False alarms of the primary test by cell, next to tests that take less than a base as independent.
 
     Args:
-        rows: The rows of an `AdversarialTable`.
+        rows: What `calibrate_adversarially` returns.
         title: Title of the figure.
         note: Small print below it.
     """

@@ -1,6 +1,6 @@
 """How often intervals that people's labels correct contain the truth, with simulated judges and raters:
 
-    python -m parley.analysis.calibration.labels --simulations 2000
+    python -m benchmarks.calibration.labels --simulations 2000
 
 Two methods write texts in every base, and a judge that is biased by method scores all of them. Raters label a random
 subset. The table counts how often the 95% interval of method A's mean, and of A minus B, contains what people would say

@@ -16,8 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.calibration.as_assumed import chi_square_p
-from parley.analysis.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
+from benchmarks.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
@@ -175,26 +174,20 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     yield Outcome(test=ALIGNED, role="ours", null=cell.direction != "coded", p=p, attainable=_least_permuted(*sides))
     if cell.missing:
         naive = over_bases(ignoring_unread(given), cell)
-        yield Outcome(test=NAIVE, role="beside", null=null, p=_sign_flips(naive))
+        yield Outcome(test=NAIVE, role="beside", null=null, p=sign_flips(naive))
         yield from _worst_cases(given, cell, truth)
 
 
 def _difference_tests(by_scenario: Floats, by_base: Floats, truth: Truth, null: bool) -> Iterator[Outcome]:
-    p = _sign_flips(by_base)
+    p = sign_flips(by_base)
     covers = p > ALPHA  # the interval excludes 0 exactly where p is at most 5%
     if truth.mean:
         tests = [sign_flip_test(study) for study in by_base]
         covers = np.array([test.low <= truth.mean <= test.high for test in tests])
     yield Outcome(test=BY_BASE, role="ours", null=null, p=p, covers=covers, attainable=_attainable(by_base))
-    yield Outcome(test=BY_SCENARIO, role="beside", null=null, p=_sign_flips(by_scenario))
-    count = np.isfinite(by_base).sum(axis=1)
-    mean, spread = np.nanmean(by_base, axis=1), np.nanstd(by_base, axis=1, ddof=1)
-    known = (spread > 0) & (count > 1)
-    t, p = np.zeros(len(mean)), np.full(len(mean), np.nan)
-    t[known] = (mean * np.sqrt(count))[known] / spread[known]
-    p[known] = 2 * stats.t.sf(np.abs(t[known]), count[known] - 1)
-    half = stats.t.ppf(1 - ALPHA / 2, np.maximum(count - 1, 1)) * spread / np.sqrt(count)
-    yield Outcome(test=T_BY_BASE, role="beside", null=null, p=p, covers=np.abs(mean - truth.mean) <= half + 1e-9)
+    yield Outcome(test=BY_SCENARIO, role="beside", null=null, p=sign_flips(by_scenario))
+    p, covers = t_test(by_base, truth.mean)
+    yield Outcome(test=T_BY_BASE, role="beside", null=null, p=p, covers=covers)
 
 
 def _bases(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth) -> Iterator[Outcome]:
@@ -277,10 +270,10 @@ def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
         test=RIGHT_BY_BASE,
         role="ours",
         null=null,
-        p=_sign_flips(right_by_base),
+        p=sign_flips(right_by_base),
         attainable=_attainable(right_by_base),
     )
-    yield Outcome(test=RIGHT_BY_SCENARIO, role="beside", null=null, p=_sign_flips(right_by_scenario))
+    yield Outcome(test=RIGHT_BY_SCENARIO, role="beside", null=null, p=sign_flips(right_by_scenario))
 
 
 def binomial_p(wins: Ints, losses: Ints) -> Floats:
@@ -289,7 +282,34 @@ def binomial_p(wins: Ints, losses: Ints) -> Floats:
     return np.where(wins + losses > 0, p, np.nan)
 
 
-def _sign_flips(differences: Floats) -> Floats:
+def chi_square_p(given: Floats) -> Floats:
+    """P-values of the paper's test: identity by score, every verdict counted as independent; NaN is left out."""
+    simulations, points = len(given), int(TOP) + 1
+    cell = given.reshape(simulations, 2, -1) + points * np.arange(2 * simulations).reshape(simulations, 2, 1)
+    cell = cell[np.isfinite(cell)].astype(np.int64)
+    counts = np.bincount(cell, minlength=2 * points * simulations).reshape(simulations, 2, points).astype(float)
+    columns = counts.sum(axis=1, keepdims=True)
+    expected = columns * counts.sum(axis=2, keepdims=True) / counts.sum(axis=(1, 2), keepdims=True)
+    parts = np.divide((counts - expected) ** 2, expected, out=np.zeros_like(counts), where=expected > 0)
+    df = (columns[:, 0, :] > 0).sum(axis=1) - 1
+    p: Floats = np.where(df > 0, stats.chi2.sf(parts.sum(axis=(1, 2)), df), np.nan)
+    return p
+
+
+def t_test(differences: Floats, truth: float = 0.0) -> tuple[Floats, np.ndarray]:
+    """Student's t over clusters, the model-based counterpart: p-values, and whether intervals contain the truth."""
+    count = np.isfinite(differences).sum(axis=1)
+    mean, spread = np.nanmean(differences, axis=1), np.nanstd(differences, axis=1, ddof=1)
+    known = (spread > 0) & (count > 1)
+    t, p = np.zeros(len(mean)), np.full(len(mean), np.nan)
+    t[known] = (mean * np.sqrt(count))[known] / spread[known]
+    p[known] = 2 * stats.t.sf(np.abs(t[known]), count[known] - 1)
+    half = stats.t.ppf(1 - ALPHA / 2, np.maximum(count - 1, 1)) * spread / np.sqrt(count)
+    return p, np.abs(mean - truth) <= half + 1e-9
+
+
+def sign_flips(differences: Floats) -> Floats:
+    """P-values of our primary test, one per study."""
     return np.array([sign_flip_p(study) for study in differences])
 
 

@@ -1,4 +1,4 @@
-"""The card's verdicts on simulated judges: a seeded sample of the committed table (`python -m docs.card_tables`)."""
+"""The card's verdicts on simulated judges: a seeded sample of benchmarks/CARD.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.calibration.card import calibrate_card, true_values
+from benchmarks.calibration.card import calibrate_card, true_values
 from parley.analysis.card.samples import moved_together
 from parley.judging.card.battery import load_battery
 

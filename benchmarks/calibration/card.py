@@ -3,13 +3,16 @@
 The judges are drawn from the battery's description, not through its code: scores and log-odds of a few texts per base,
 with noise that belongs to the base, and one planted property per line. No model reads anything.
 
-    rates = calibrate_card(specs, bases=60, graded=43, sides={"gender": (13, 13)}, simulations=2000)
+    python -m benchmarks.calibration.card --simulations 2000        # the table of benchmarks/CARD.md
 """
 
 from __future__ import annotations
 
+import argparse
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache, partial
 from itertools import combinations
 from typing import Any
 
@@ -25,6 +28,8 @@ from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
 from parley.analysis.stats.two_groups import permuted_p
+from parley.judging.card import JudgesCard
+from parley.judging.card.study import CardConfig
 
 IDENTITIES = {
     "gender": ("female", "male"),
@@ -35,6 +40,8 @@ GAP, LEAN, TURN, PLACE, SHIFT, MISSING = 0.8, 0.15, 0.6, 0.5, 0.4, 0.1
 """What is planted: a flaw in SDs of a score, points of a label, a correlation, log-odds, points, a share."""
 TRUTH_DRAWS = 400_000
 """Draws for a true value that has no formula."""
+CHUNK = 100
+"""Simulated judges of one task."""
 
 
 Sides = Mapping[str, tuple[int, int]]
@@ -246,3 +253,64 @@ def _true_circles(on: float) -> float:
 @lru_cache(maxsize=4)
 def _true_move(on: float, texts: int) -> float:
     return float(_moved(np.random.default_rng(2), TRUTH_DRAWS, on, texts).mean()) if on else 0.0
+
+
+def _study_of(size: str) -> JudgesCard:
+    return JudgesCard(CardConfig.model_validate({"model": "sim/judge", "size": size}))
+
+
+def _sides(study: JudgesCard) -> dict[str, tuple[int, int]]:
+    """How many bases a stereotype favours the reference on, and how many not, by category."""
+    reference = {"gender": "male", "race": "white", "religion": "christian"}
+    found = {}
+    for category, name in reference.items():
+        codes = [code[category] for code in study.analysis_plan()["directions"].values() if category in code]
+        sides = tuple(sum(name in code[side] for code in codes) for side in ("favoured", "others"))
+        if min(sides) >= max(3, sum(sides) / 3):
+            found[category] = (sides[0], sides[1])
+    return found
+
+
+def _chunk(size: str, chunk: int, *, simulations: int) -> pd.DataFrame:
+    study = _study_of(size)
+    return calibrate_card(
+        [line.model_dump() for line in study.battery.line],
+        bases=study.size.bases,
+        graded=study.size.graded,
+        doses=len(study.size.doses),
+        sides=_sides(study),
+        simulations=simulations,
+        seed=chunk,
+    )
+
+
+def calibration_table(size: str, simulations: int, workers: int) -> Iterator[str]:
+    """Rows of Markdown: by line, false alarms, coverage and power."""
+    chunks = range(math.ceil(simulations / CHUNK))
+    with ProcessPoolExecutor(workers) as pool:
+        frames = list(pool.map(partial(_chunk, size, simulations=min(CHUNK, simulations)), chunks))
+    rates: Any = pd.concat(frames).groupby(["line", "family"], sort=False).mean().reset_index()
+    yield f"{size}, {len(frames) * min(CHUNK, simulations):,} judges without and as many with the properties:"
+    yield ""
+    yield "| line | shown without effect | any of its family | coverage without | coverage with | found |"
+    yield "|---|---|---|---|---|---|"
+    for row in rates.itertuples():
+        shown = (row.shown_without_effect, row.family_shown_without_effect)
+        cells = (*shown, row.coverage_without_effect, row.coverage_with_effect, row.power)
+        yield f"| `{row.line}` | {' | '.join(f'{cell:.1%}' for cell in cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How often the card's lines are wrong.")
+    parser.add_argument("--size", choices=("default", "subset", "brief"), default="default")
+    parser.add_argument(
+        "--simulations", type=int, default=2000, help="judges without, and as many with, the properties"
+    )
+    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
+    parsed = parser.parse_args()
+    for line in calibration_table(parsed.size, parsed.simulations, parsed.workers):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()

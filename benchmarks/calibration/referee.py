@@ -1,6 +1,6 @@
 """How often the sentence on a referee is right: simulated checks of simulated referees, no model calls.
 
-    python -m parley.analysis.calibration.referee --simulations 400
+    python -m benchmarks.calibration.referee --simulations 400
 
 A *valid* referee scores what it is asked, a *halo* one gives the same number whichever question is asked, a *reversed*
 one answers the opposite question, a *random* one sees no difference. Both questions share each text's own value, and

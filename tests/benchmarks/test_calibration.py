@@ -7,19 +7,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.calibration.as_assumed import (
-    Setting,
-    calibrate,
-    calibration_figure,
-    chi_square_p,
-    paired_t_p,
-    sign_flips_p,
-    simulate,
-)
+from benchmarks.calibration.as_assumed import T_BY_SCENARIO, Setting, calibrate, simulate
+from benchmarks.calibration.printed import BY_SCENARIO, CHI_SQUARE, chi_square_p, sign_flips, t_test, within_judges
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.tables import Floats
-
-OURS, PAPERS, T_TEST = "sign flips over scenarios", "χ² (the paper's)", "t over scenarios"
 
 
 def studies(scenarios: int, judges: int = 4, effect: float = 0.5, simulations: int = 6) -> Floats:
@@ -41,26 +32,25 @@ def test_chi_square_agrees_with_scipy() -> None:
 
 def test_t_over_scenario_means_agrees_with_scipy() -> None:
     scores = studies(30)
-    for study, p in zip(scores, paired_t_p(scores), strict=True):
+    for study, p in zip(scores, t_test(within_judges(scores))[0], strict=True):
         means = study.mean(axis=2)
         assert p == pytest.approx(stats.ttest_rel(means[0], means[1]).pvalue)
 
 
 def test_sign_flips_agree_with_the_reports_test() -> None:
     scores = studies(10)
-    for study, p in zip(scores, sign_flips_p(scores), strict=True):
+    for study, p in zip(scores, sign_flips(within_judges(scores)), strict=True):
         assert p == pytest.approx(effect_of_cells(pd.DataFrame(study.mean(axis=2).T)).p)
 
 
 def test_a_p_value_has_no_floor() -> None:
-    assert sign_flips_p(studies(20, effect=6.0)).min() == 2.0**-19, "two of all patterns of 20 signs"
+    assert sign_flips(within_judges(studies(20, effect=6.0))).min() == 2.0**-19, "two of all patterns of 20 signs"
 
 
-def test_studies_without_any_difference_have_no_p_value() -> None:
+def test_studies_without_any_spread_have_no_p_value_of_a_model() -> None:
     scores = np.full((3, 2, 5, 2), 7.0)
     assert np.isnan(chi_square_p(scores)).all()
-    assert np.isnan(paired_t_p(scores)).all()
-    assert np.isnan(sign_flips_p(scores)).all()
+    assert np.isnan(t_test(within_judges(scores))[0]).all()
 
 
 # What is simulated
@@ -96,52 +86,28 @@ def null() -> pd.DataFrame:
 @pytest.mark.nightly
 @pytest.mark.parametrize("judges", [1, 4, 8])
 def test_our_tests_have_a_false_positive_rate_of_five_percent(null: pd.DataFrame, judges: int) -> None:
-    for name in (OURS, T_TEST):
+    for name in (BY_SCENARIO, T_BY_SCENARIO):
         assert null.loc[(name, judges), "simulations"] == 1000
         assert 0.03 <= null.loc[(name, judges), "rate"] <= 0.07
 
 
 @pytest.mark.nightly
 def test_the_false_positive_rate_of_the_papers_test_grows_with_the_judges(null: pd.DataFrame) -> None:
-    rates = [null.loc[(PAPERS, judges), "rate"] for judges in (1, 4, 8)]
+    rates = [null.loc[(CHI_SQUARE, judges), "rate"] for judges in (1, 4, 8)]
     assert rates[0] < rates[1] < rates[2]
-    assert null.loc[(PAPERS, 8), "low"] > 0.10, "significantly more than twice the nominal rate"
+    assert null.loc[(CHI_SQUARE, 8), "low"] > 0.10, "significantly more than twice the nominal rate"
 
 
 @pytest.mark.nightly
 def test_power_grows_with_effect_and_scenarios() -> None:
     rows = calibrate((4,), (10, 40), (0.0, 0.4, 1.2), simulations=200, seed=2)
-    ours = rows[rows["test"] == OURS].set_index(["scenarios", "effect"])["rate"]
+    ours = rows[rows["test"] == BY_SCENARIO].set_index(["scenarios", "effect"])["rate"]
     assert ours[(40, 0.0)] < ours[(40, 0.4)] < ours[(40, 1.2)]
     assert ours[(10, 0.4)] < ours[(40, 0.4)]
     assert ours[(40, 1.2)] == 1.0
-
-
-def test_rows_have_their_settings_and_rates() -> None:
-    calls: list[tuple[int, int]] = []
-    rows = calibrate((1, 2), (5,), (0.0, 1.0), simulations=20, progress=lambda *done: calls.append(done))
-    assert len(rows) == 3 * 2 * 1 * 2
-    for name in ("test", "judges", "scenarios", "effect", "rejections", "simulations", "rate"):
-        assert name in rows
-    assert (rows["rate"] == rows["rejections"] / rows["simulations"]).all()
-    assert ((rows["low"] <= rows["rate"]) & (rows["rate"] <= rows["high"])).all()
-    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    assert dict(zip(rows["test"], rows["assumption"], strict=True)) == {
-        PAPERS: "independent",
-        OURS: "clustered",
-        T_TEST: "clustered",
-    }
 
 
 def test_the_same_seed_gives_the_same_rates() -> None:
     once, again, other = (calibrate((2,), (8,), (0.5,), simulations=60, seed=seed) for seed in (3, 3, 4))
     pd.testing.assert_frame_equal(once, again)
     assert once["rejections"].tolist() != other["rejections"].tolist()
-
-
-def test_the_figure_has_a_panel_for_each_number_of_judges_and_scenarios() -> None:
-    rows = calibrate((1, 4), (5, 10), (0.0, 0.5), simulations=10)
-    figure = calibration_figure(rows, "False positives", "a note")
-    assert [axis.get_title() for axis in figure.axes] == [
-        *("1 judge, 5 scenarios", "4 judges, 5 scenarios", "1 judge, 10 scenarios", "4 judges, 10 scenarios")
-    ]
