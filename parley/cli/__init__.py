@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
         raise ConfigError(f"{message} (see `{self.prog} --help`)")
 
 
-class Command(NamedTuple):
+class Entry(NamedTuple):
     """A command: where its flags are added, its line in the list of commands, and its subcommands, if it has any.
 
     A module is imported only when its command is typed: with all of them, `--help` took 1.3 s of CPU instead of 0.07
@@ -47,105 +47,109 @@ class Command(NamedTuple):
 
     module: str
     help: str
-    verbs: Mapping[str, Command] = {}
+    verbs: Mapping[str, Entry] = {}
 
 
-COMMANDS: dict[str, Command] = {
-    "run": Command("parley.cli.run", "run a study, or resume it"),
-    "plan": Command("parley.cli.plan", "forecast a large run: time, cost, disk space and memory"),
-    "report": Command("parley.cli.report", "report on a run, or on several runs of one study"),
-    "card": Command("parley.cli.card", "measure what a model can do as a judge, and write its card"),
-    "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
-    "leaderboard": Command("parley.cli.leaderboard", "put judges' cards side by side on one page"),
-    "check": Command("parley.cli.check", "check a judge's card against requirements, for CI"),
-    "show": Command("parley.cli.show", "print a conversation in the terminal"),
-    "view": Command("parley.cli.view", "read runs in the browser"),
-    "labels": Command(
+COMMANDS: dict[str, Entry] = {
+    "run": Entry("parley.cli.run", "run a study, or resume it"),
+    "plan": Entry("parley.cli.plan", "forecast a large run: time, cost, disk space and memory"),
+    "report": Entry("parley.cli.report", "report on a run, or on several runs of one study"),
+    "card": Entry("parley.cli.card", "measure what a model can do as a judge, and write its card"),
+    "compare": Entry("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
+    "leaderboard": Entry("parley.cli.leaderboard", "put judges' cards side by side on one page"),
+    "check": Entry("parley.cli.check", "check a judge's card against requirements, for CI"),
+    "show": Entry("parley.cli.show:Show", "print a conversation in the terminal"),
+    "view": Entry("parley.cli.view:View", "read runs in the browser"),
+    "labels": Entry(
         "",
         "draw texts for people to label, and export or import their labels",
         verbs={
-            "draw": Command("parley.cli.labels:add_draw", "draw texts to label; people label them in `parley view`"),
-            "simulate": Command("parley.cli.labels:add_simulate", "let simulated raters label a draw"),
-            "export": Command("parley.cli.labels:add_export", "print all labels of a run, one row per answer"),
-            "import": Command(
-                "parley.cli.labels:add_import", "add labels from a file: CSV, JSON lines, Label Studio or Argilla"
+            "draw": Entry("parley.cli.labels:Draw", "draw texts to label; people label them in `parley view`"),
+            "simulate": Entry("parley.cli.labels:Simulate", "let simulated raters label a draw"),
+            "export": Entry("parley.cli.labels:Export", "print all labels of a run, one row per answer"),
+            "import": Entry(
+                "parley.cli.labels:Import", "add labels from a file: CSV, JSON lines, Label Studio or Argilla"
             ),
         },
     ),
-    "export": Command("parley.cli.export", "make a dataset from runs, or write any run for Inspect or as JSON lines"),
-    "audit": Command("parley.cli.audit", "find what a reward model could learn from pairs besides their content"),
-    "train": Command("parley.cli.train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
-    "score": Command(
+    "export": Entry(
+        "parley.cli.export:Export", "make a dataset from runs, or write any run for Inspect or as JSON lines"
+    ),
+    "audit": Entry("parley.cli.audit", "find what a reward model could learn from pairs besides their content"),
+    "train": Entry("parley.cli.train:Train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
+    "score": Entry(
         "",
         "score answers or texts from a file, or audit toxicity scorers",
         verbs={
-            "bbq": Command("parley.cli.score:add_bbq", "score answers to BBQ: accuracy and bias by category"),
-            "squad": Command(
+            "bbq": Entry("parley.cli.score:add_bbq", "score answers to BBQ: accuracy and bias by category"),
+            "squad": Entry(
                 "parley.cli.score:add_squad", "score answers to SQuAD v2: exact match and F1, by the official rules"
             ),
-            "rubric": Command(
+            "rubric": Entry(
                 "parley.cli.score_texts:add_rubric",
                 "score texts by a rubric (BS, CE, LS by default), with several judges",
             ),
-            "toxicity": Command(
+            "toxicity": Entry(
                 "parley.cli.score_texts:add_toxicity",
                 "score the toxicity of texts, with one scorer or several side by side",
             ),
-            "audit": Command(
+            "audit": Entry(
                 "parley.cli.audit_scorers:add_audit",
                 "measure how much toxicity scores depend on the identity named in a sentence",
             ),
-            "calibrate": Command(
+            "calibrate": Entry(
                 "parley.cli.audit_scorers:add_calibrate",
                 "find a toxicity scorer's thresholds for a given miss rate, from labelled texts",
             ),
         },
     ),
-    "detox": Command("parley.cli.detox", "judge one text and revise it until it is neither toxic nor badly written"),
-    "attention": Command(
+    "detox": Entry(
+        "parley.cli.detox:Detox", "judge one text and revise it until it is neither toxic nor badly written"
+    ),
+    "attention": Entry(
         "parley.cli.attention", "measure attention to the framing's words (needs a framing run and the model's weights)"
     ),
-    "scenarios": Command(
+    "scenarios": Entry(
         "",
         "list, show and validate suites of scenarios, or write new ones with a model",
         verbs={
-            "list": Command(
+            "list": Entry(
                 "parley.cli.scenarios:add_list", "list the scenarios of a suite, or the wordings of silent ballots"
             ),
-            "show": Command(
+            "show": Entry(
                 "parley.cli.scenarios:add_show",
                 "show a scenario and underline how its responses differ, or show a label wording",
             ),
-            "validate": Command(
+            "validate": Entry(
                 "parley.cli.scenarios:add_validate",
                 "check whether a suite, wordings or graded statements are fit to measure with",
             ),
-            "derive": Command("parley.cli.scenarios:add_derive", "derive new scenarios from bases, with a model"),
-            "respond": Command(
+            "derive": Entry("parley.cli.scenarios:add_derive", "derive new scenarios from bases, with a model"),
+            "respond": Entry(
                 "parley.cli.scenarios:add_respond", "write pairs of responses for scenarios without any, with a model"
             ),
         },
     ),
-    "topics": Command(
+    "topics": Entry(
         "",
         "list debate topics, or generate new ones with a model",
         verbs={
-            "list": Command(
+            "list": Entry(
                 "parley.cli.topics:add_list", "list the topics of a bias type or a file, and near-duplicates"
             ),
-            "generate": Command("parley.cli.topics:add_generate", "write topics with a model"),
+            "generate": Entry("parley.cli.topics:add_generate", "write topics with a model"),
         },
     ),
-    "power": Command("parley.cli.power", "find how many bases an effect needs, or which effect they can detect"),
-    "models": Command("parley.cli.models", "list models, and download embedded ones"),
-    "doctor": Command(
-        "parley.cli.doctor", "check what is installed, which keys are set and which models can be reached"
+    "power": Entry("parley.cli.power:Power", "find how many bases an effect needs, or which effect they can detect"),
+    "models": Entry("parley.cli.models:Models", "list models, and download embedded ones"),
+    "doctor": Entry(
+        "parley.cli.doctor:Doctor", "check what is installed, which keys are set and which models can be reached"
     ),
-    "new": Command("parley.cli.new", "start a study of your own, or a file of scenarios, identities or wordings"),
-    "salvage": Command("parley.cli.pack:add_salvage", "copy what is readable in a damaged run file to a new one"),
-    "pack": Command("parley.cli.pack:add_pack", "compress runs to about a fifth; every command reads packed runs"),
-    "unpack": Command("parley.cli.pack:add_unpack", "restore packed runs"),
-    "import": Command("parley.cli.imports", "make a run file from a log of Inspect, AutoGen, BBQ or MABRF"),
+    "new": Entry("parley.cli.new:New", "start a study of your own, or a file of scenarios, identities or wordings"),
+    "salvage": Entry("parley.cli.pack:add_salvage", "copy what is readable in a damaged run file to a new one"),
+    "pack": Entry("parley.cli.pack:add_pack", "compress runs to about a fifth; every command reads packed runs"),
+    "unpack": Entry("parley.cli.pack:add_unpack", "restore packed runs"),
+    "import": Entry("parley.cli.imports", "make a run file from a log of Inspect, AutoGen, BBQ or MABRF"),
 }
 
 
@@ -257,7 +261,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     return parsed
 
 
-def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Sequence[str]) -> None:
+def add_commands(subparsers: Any, commands: Mapping[str, Entry], arguments: Sequence[str]) -> None:
     """Add all commands with their help lines, but flags only for the one that was typed.
 
     Args:
@@ -278,7 +282,8 @@ def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Se
             add_commands(verbs, command.verbs, arguments[1:])
         else:
             module, _, function = command.module.partition(":")
-            getattr(import_module(module), function or "add_to")(add_parser)
+            target = getattr(import_module(module), function or "add_to")
+            getattr(target, "add_to", target)(add_parser)
             parser = subparsers.choices[name]
             parser.set_defaults(parser=parser)
             for action in parser._actions:  # as the flags that are made from a study's config
@@ -286,7 +291,7 @@ def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Se
                     action.metavar = {int: "N", float: "X"}.get(action.type)
 
 
-def _refuse_unknown_command(typed: str, commands: Mapping[str, Command]) -> None:
+def _refuse_unknown_command(typed: str, commands: Mapping[str, Entry]) -> None:
     """Raise an error that names the command most like what was typed."""
     if typed.lower() in NEAR_WORDS and commands is COMMANDS:
         raise ConfigError(f"there is no command '{typed}'; did you mean {NEAR_WORDS[typed.lower()]}?")

@@ -2,88 +2,123 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import json
 import sys
 import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import ClassVar
+
+from pydantic import Field
 
 from parley.agents import DEFAULT_MODEL, Models
 from parley.base.errors import ConfigError
 from parley.base.text import visible
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional
 from parley.cli.run import fetch_weights
-from parley.cli.shared import AddParser, comma_separated
 from parley.judging.stardtox import Detoxed, Iteration, load_team
 from parley.judging.stardtox import detox as run_loop
 from parley.judging.toxicity import known_scorers
 from parley.reports import cautions
 
 WIDTH = 80
+WORDS = {
+    "words_kept": "content words kept",
+    "length": "length",
+    "identity_words_kept": "identity words kept",
+    "nothing_lost": "nothing lost",
+    "nothing_added": "nothing added",
+}
+"""What a revision may have changed."""
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser(
-        epilog="Exit status: 0 if all criteria are met in the end, 1 if not, 2 if the command is wrong."
+class Detox(Command):
+    """Judge one text and revise it until it is neither toxic nor badly written."""
+
+    epilog: ClassVar = "Exit status: 0 if all criteria are met in the end, 1 if not, 2 if the command is wrong."
+
+    text: Positional[str] = Field(description="the text, or - for standard input")
+    prompt: str | None = Field(None, title="TEXT", description="what the text continues or answers, if anything")
+    model: str = Field(DEFAULT_MODEL, description="the model that revises")
+    judge: str | None = Field(
+        None, description="the model that judges fluency, coherence and relevance (default: --model)"
     )
-    parser.add_argument("text", help="the text, or - for standard input")
-    parser.add_argument("--prompt", metavar="TEXT", help="what the text continues or answers, if anything")
-    parser.add_argument("--model", default=DEFAULT_MODEL, help="the model that revises (default: %(default)s)")
-    parser.add_argument(
-        "--judge", metavar="MODEL", help="the model that judges fluency, coherence and relevance (default: --model)"
+    scorer: str | None = Field(
+        None, description=f"toxicity scorer: {', '.join(known_scorers())}, judge:provider/model or file.py:Class"
     )
-    parser.add_argument(
-        "--scorer", help=f"toxicity scorer: {', '.join(known_scorers())}, judge:provider/model or file.py:Class"
+    measure: str = Field(
+        "ngrams", description="scorer that measures every draft but whose scores the loop never sees, or none"
     )
-    parser.add_argument(
-        "--measure",
-        default="ngrams",
-        metavar="SCORER",
-        help="scorer that measures every draft but whose scores the loop never sees, or none (default: %(default)s)",
+    meaning: str | None = Field(
+        None, description="model that judges whether revisions keep the meaning (default: none)"
     )
-    parser.add_argument(
-        "--meaning", metavar="MODEL", help="model that judges whether revisions keep the meaning (default: none)"
+    team: str = Field("stardtox", title="FILE", description="your own evaluators, as a .toml file")
+    criteria: list[str] = Field([], description="other criteria, such as 'toxicity < 0.05'")
+    calibration: str | None = Field(
+        None, title="FILE", description="the scorer's thresholds: a .toml file from `parley score calibrate`"
     )
-    parser.add_argument("--team", default="stardtox", metavar="FILE", help="your own evaluators, as a .toml file")
-    parser.add_argument("--criteria", metavar="A,B", default="", help="other criteria, such as 'toxicity < 0.05'")
-    parser.add_argument(
-        "--calibration", metavar="FILE", help="the scorer's thresholds: a .toml file from `parley score calibrate`"
+    as_published: bool = Field(
+        False,
+        description="as in the paper: toxicity < 0.1 for any scorer, judge harmless texts too, return the last draft",
     )
-    parser.add_argument(
-        "--as-published",
-        action="store_true",
-        help="as in the paper: toxicity < 0.1 for any scorer, judge harmless texts too, return the last draft",
-    )
-    parser.add_argument(
-        "--max-iterations", type=int, default=2, metavar="N", help="maximum number of revisions (default: %(default)s)"
-    )
-    parser.add_argument("--no-performance", action="store_true", help="judge only toxicity")
-    parser.add_argument("--without", metavar="A,B", default="", help="evaluators of the team to leave out")
-    parser.add_argument(
-        "--temperature", type=float, metavar="T", help="sampling temperature (default: the model's own)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON at the end")
-    parser.set_defaults(handler=handle)
+    max_iterations: int = Field(2, description="maximum number of revisions")
+    performance: bool = Field(True, description="judge only toxicity")
+    without: list[str] = Field([], description="evaluators of the team to leave out")
+    temperature: float | None = Field(None, description="sampling temperature (default: the model's own)")
+    seed: int = Field(0, description="random seed")
+
+    def answer(self) -> Answer:
+        text = _read_stdin() if self.text == "-" else self.text
+        if not text.strip():
+            raise ConfigError("the text is empty")  # before a model is fetched
+        result = asyncio.run(self._detox(text))
+        found = ("text", "met", "passages", "kept", "decisions")
+        data = {
+            **{name: getattr(result, name) for name in found},
+            "model": self.model,
+            "judge": self.judge or self.model,
+            "cautions": [*self._cautions(), *result.cautions],
+            "steps": [asdict(step) for step in result.steps],
+            "usage": asdict(result.usage),
+        }
+        return Answer(data, _lines(result), 0 if result.met else 1)
+
+    async def _detox(self, text: str) -> Detoxed:
+        models = Models()
+        try:
+            for name in self._models():
+                fetch_weights(models[name])
+            if not self.as_json:
+                _warn(self._cautions())
+            settings = self.model_dump(exclude={"as_json", "text"})
+            return await run_loop(
+                text, **settings, models=models, on_step=(lambda step: None) if self.as_json else _print_iteration
+            )
+        finally:
+            await models.close()
+
+    def _models(self) -> list[str]:
+        return list(dict.fromkeys(name for name in (self.model, self.judge, self.meaning) if name))
+
+    def _cautions(self) -> list[str]:
+        """Cautions about all models that take part, including those of the team."""
+        team = load_team(self.team).with_scorer(self.scorer)
+        return cautions(list(dict.fromkeys([*self._models(), *team.measured_by(self.measure).models()])))
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    text = _read_stdin() if parsed.text == "-" else parsed.text
-    if not text.strip():
-        raise ConfigError("the text is empty")  # before a model is fetched
-    result = asyncio.run(_detox(parsed, text))
-    if parsed.json:
-        print(json.dumps(_as_json(result, parsed), ensure_ascii=False, indent=2))
-        return 0 if result.met else 1
+def _warn(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(visible(f"Caution: {line}"), file=sys.stderr)
+
+
+def _lines(result: Detoxed) -> Iterator[str]:
     remarks = [] if result.met else ["not all criteria are met"]
     if result.passages == 1 and len(result.steps) > 1 and result.kept[0] < result.steps[-1].iteration:
         remarks.append(f"the best draft was iteration {result.kept[0]}")
-    print(f"result ({'; '.join(remarks)}):" if remarks else "result:")
-    print(visible(result.text))
-    for line in result.cautions:
-        print(visible(f"Caution: {line}"), file=sys.stderr)
-    return 0 if result.met else 1
+    yield f"result ({'; '.join(remarks)}):" if remarks else "result:"
+    yield result.text
+    _warn(result.cautions)
 
 
 def _read_stdin() -> str:
@@ -91,48 +126,6 @@ def _read_stdin() -> str:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"standard input is not UTF-8 text (byte {error.start})") from None
-
-
-async def _detox(parsed: argparse.Namespace, text: str) -> Detoxed:
-    models = Models()
-    try:
-        for name in _model_names(parsed):
-            fetch_weights(models[name])
-        if not parsed.json:
-            for line in _cautions(parsed):
-                print(visible(f"Caution: {line}"), file=sys.stderr)
-        return await run_loop(
-            text,
-            prompt=parsed.prompt,
-            model=parsed.model,
-            judge=parsed.judge,
-            scorer=parsed.scorer,
-            measure=parsed.measure,
-            meaning=parsed.meaning,
-            team=parsed.team,
-            performance=not parsed.no_performance,
-            without=comma_separated(parsed.without),
-            criteria=comma_separated(parsed.criteria),
-            calibration=parsed.calibration,
-            as_published=parsed.as_published,
-            max_iterations=parsed.max_iterations,
-            temperature=parsed.temperature,
-            seed=parsed.seed,
-            models=models,
-            on_step=(lambda step: None) if parsed.json else _print_iteration,
-        )
-    finally:
-        await models.close()
-
-
-def _model_names(parsed: argparse.Namespace) -> list[str]:
-    return list(dict.fromkeys(name for name in (parsed.model, parsed.judge, parsed.meaning) if name))
-
-
-def _cautions(parsed: argparse.Namespace) -> list[str]:
-    """Cautions about all models that take part, including those of the team."""
-    team = load_team(parsed.team).with_scorer(parsed.scorer)
-    return cautions(list(dict.fromkeys([*_model_names(parsed), *team.measured_by(parsed.measure).models()])))
 
 
 def _print_iteration(step: Iteration) -> None:
@@ -162,29 +155,5 @@ def _print_iteration(step: Iteration) -> None:
 
 def _changes(step: Iteration) -> str:
     """What else a revision changed, in words."""
-    words = {
-        "words_kept": "content words kept",
-        "length": "length",
-        "identity_words_kept": "identity words kept",
-        "nothing_lost": "nothing lost",
-        "nothing_added": "nothing added",
-    }
-    shares = [
-        f"{label} {step.changes[name]:.0f}%" for name, label in words.items() if step.changes.get(name) is not None
-    ]
+    shares = [f"{label} {share:.0f}%" for name, label in WORDS.items() if (share := step.changes.get(name)) is not None]
     return "; ".join([*shares, *(["a refusal, or empty"] if step.changes.get("refusal") else [])])
-
-
-def _as_json(result: Detoxed, parsed: argparse.Namespace) -> dict[str, Any]:
-    return {
-        "text": result.text,
-        "met": result.met,
-        "model": parsed.model,
-        "judge": parsed.judge or parsed.model,
-        "cautions": [*_cautions(parsed), *result.cautions],
-        "passages": result.passages,
-        "kept": list(result.kept),
-        "decisions": list(result.decisions),
-        "steps": [asdict(step) for step in result.steps],
-        "usage": asdict(result.usage),
-    }

@@ -8,7 +8,6 @@ their key is set. Servers of your own are asked at their usual address. A key is
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -23,10 +22,11 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import groupby
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 from urllib.request import getproxies_environment
 
 import aiohttp
+from pydantic import Field
 from rich.console import Console
 
 from parley.agents import Client
@@ -37,7 +37,8 @@ from parley.agents.providers import PROVIDERS, provider_of
 from parley.base.address import without_password
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
-from parley.cli.shared import AddParser
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional
 
 DISTRIBUTION = "parley-autogen"
 SECONDS = 3.0
@@ -105,46 +106,38 @@ class Examination:
     """What keeps Parley from working as it was set up; empty if nothing does."""
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser(
-        epilog="This calls no model. It only asks providers whose key is set for their list of models, which is free. "
+class Doctor(Command):
+    """Check what is installed, which keys and proxies are set, and which models can be reached."""
+
+    epilog: ClassVar = (
+        "This calls no model. It only asks providers whose key is set for their list of models, which is free. "
         "Exit status: 1 if a key is refused, a named model cannot be used or a package version is wrong; otherwise 0."
     )
-    parser.add_argument("model", nargs="*", metavar="MODEL", help="models to check by name, as provider/model")
-    parser.add_argument("--timeout", type=float, default=SECONDS, help="seconds to wait for an answer (default: 3)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.set_defaults(handler=handle)
+    model: Positional[list[str]] = Field([], description="models to check by name, as provider/model")
+    timeout: float = Field(SECONDS, description="seconds to wait for an answer")
+
+    def answer(self) -> Answer:
+        found = asyncio.run(examine(self.model, self.timeout))
+        return Answer(asdict(found), _lines(found), 1 if found.problems else 0)
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    found = asyncio.run(examine(parsed.model, parsed.timeout))
-    if parsed.json:
-        print(json.dumps(asdict(found), indent=2))
-    else:
-        _print(found)
-    return 1 if found.problems else 0
-
-
-def _print(found: Examination) -> None:
-    width = Console().width
-    _line("parley", f"{_versions(found.packages[:6])}; Python {found.python}, {found.system}", width)
+def _lines(found: Examination) -> Iterator[str]:
+    yield _line("parley", f"{_versions(found.packages[:6])}; Python {found.python}, {found.system}")
     installed = [name for name, packages in found.extras.items() if all(package.fits for package in packages)]
-    _line("extras", ", ".join(f"{name} ({_versions(found.extras[name][:1])})" for name in installed) or "none", width)
+    yield _line("extras", ", ".join(f"{name} ({_versions(found.extras[name][:1])})" for name in installed) or "none")
     if missing := [name for name in found.extras if name not in installed]:
-        _line("", f"not installed: {', '.join(missing)} (pip install '{DISTRIBUTION}[NAME]')", width)
+        yield _line("", f"not installed: {', '.join(missing)} (pip install '{DISTRIBUTION}[NAME]')")
     for what, wanted in (("set", True), ("not set", False)):
         names = [key for key, is_set in found.keys.items() if is_set is wanted]
-        _line("keys" if wanted else "", f"{what}: {', '.join(names) or 'none'}", width)
+        yield _line("keys" if wanted else "", f"{what}: {', '.join(names) or 'none'}")
     for number, (state, rows) in enumerate(groupby(sorted(found.models, key=_order), lambda row: row.state)):
         text = ", ".join(_in_words(row) for row in rows)
-        _line("" if number else "models", f"{state + ':':<{STATE}}{text}", width, hanging=STATE)
-    _line("GPU", ", ".join(found.gpus) or "none", width)
+        yield _line("" if number else "models", f"{state + ':':<{STATE}}{text}", hanging=STATE)
+    yield _line("GPU", ", ".join(found.gpus) or "none")
     proxies = ", ".join(f"{scheme}: {address}" for scheme, address in found.proxies.items())
-    _line("proxy", visible(proxies) or "none", width)
-    for number, problem in enumerate(found.problems):
-        _line("" if number else "problems", visible(problem), width)
-    if not found.problems:
-        _line("", "no problems found", width)
+    yield _line("proxy", proxies or "none")
+    for number, problem in enumerate(found.problems or ["no problems found"]):
+        yield _line("problems" if found.problems and not number else "", problem)
 
 
 def _order(row: Reached) -> int:
@@ -154,19 +147,17 @@ def _order(row: Reached) -> int:
 def _in_words(row: Reached) -> str:
     """A model with what is known about it; the line of keys names a missing key."""
     plain = row.state == "no key" or provider_of(row.name).simulated
-    return visible(row.name if plain else f"{row.name} ({row.detail})")
+    return row.name if plain else f"{row.name} ({row.detail})"
 
 
-def _line(label: str, text: str, width: int, hanging: int = 0) -> None:
-    print(
-        textwrap.fill(
-            text,
-            width,
-            initial_indent=f"{label:<{LABEL}}",
-            subsequent_indent=" " * (LABEL + hanging),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+def _line(label: str, text: str, hanging: int = 0) -> str:
+    return textwrap.fill(
+        visible(text),
+        Console().width,
+        initial_indent=f"{label:<{LABEL}}",
+        subsequent_indent=" " * (LABEL + hanging),
+        break_long_words=False,
+        break_on_hyphens=False,
     )
 
 

@@ -2,96 +2,92 @@
 
 from __future__ import annotations
 
-import argparse
-import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
-from parley.base.errors import ConfigError, ParleyError
-from parley.base.text import plural, visible
-from parley.cli.flags import add_flags, given
-from parley.cli.shared import AddParser
-from parley.reports.export import make_dataset, push, to_inspect, to_transcripts, write_dataset
+from pydantic import Field
+
+from parley.base.errors import ConfigError, explain_unwritable
+from parley.base.text import plural
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional
+from parley.reports.export import Dataset, make_dataset, push, to_inspect, to_transcripts, write_dataset
 from parley.reports.export.card import audit_lines, cautions, quality_lines
-from parley.reports.export.settings import Settings
+from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
-from parley.runs.options import validated
 from parley.runs.packing import run_stem
 
-WHOLE_RUN = ("inspect", "transcripts")
-"""Formats for any whole run; all others make a dataset."""
 
+class Export(Settings, Command):
+    """Make a dataset from runs, or write any run for Inspect or as JSON lines."""
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("run", nargs="+", help="run files of one study; only one with inspect or transcripts")
-    parser.add_argument(
-        "--to",
-        metavar="FOLDER",
-        help="where to write: a folder (default: <run>-<format>); with inspect or transcripts, a folder or a .json or "
-        ".jsonl file (default: the current folder); with hub, owner/name",
+    run: Positional[list[Path]] = Field(description="run files of one study; only one with inspect or transcripts")
+    to: str | None = Field(
+        None,
+        title="FOLDER",
+        description="where to write: a folder (default: <run>-<format>); with inspect or transcripts, a folder or a "
+        ".json or .jsonl file (default: the current folder); with hub, owner/name",
     )
-    parser.add_argument("--force", action="store_true", help="overwrite an earlier export")
-    parser.add_argument("--public", action="store_true", help="with hub: make the dataset public (default: private)")
-    parser.add_argument("--json", action="store_true", help="print the manifest as JSON")
-    add_flags(parser, Settings, "the dataset")
-    parser.set_defaults(handler=handle)
+    force: bool = Field(False, description="overwrite an earlier export")
+    public: bool = Field(False, description="with hub: make the dataset public (default: private)")
+    format: Literal[Format, "inspect", "transcripts"] = Field(  # type: ignore[assignment]
+        "trl", description="what to write: a dataset, or a whole run (inspect, transcripts)"
+    )
+
+    def answer(self) -> Answer:
+        if self.format in ("inspect", "transcripts"):
+            return self._whole_run()
+        settings = self.part(Settings)
+        if settings.format == "hub" and not self.to:
+            raise ConfigError("give the dataset a name on the hub: --to owner/name")
+        dataset = make_dataset(self.run, settings)
+        target = self.to or f"{run_stem(self.run[0])}-{settings.format}"
+        if settings.format == "hub":
+            location = push(dataset, target, public=self.public)
+        else:
+            location = str(write_dataset(dataset, Path(target), force=self.force))
+        return Answer(
+            {"to": location, **manifest(dataset, dataset.tables())}, [*_lines(dataset), f"written to {location}"]
+        )
+
+    def _whole_run(self) -> Answer:
+        if len(self.run) > 1:
+            raise ConfigError(f"--format {self.format} takes one run")
+        run = self.run[0]
+        if self.format == "inspect":
+            log = to_inspect(run)
+            name, texts = log.name, iter([log.text])
+        else:
+            name, texts = f"{run_stem(run)}.jsonl", to_transcripts(run)
+        target = Path(self.to or ".")
+        if target.suffix != Path(name).suffix:  # Inspect opens no file without .json
+            target /= name
+        if target.exists() and not self.force:
+            raise ConfigError(f"{target} already exists; choose another name with --to, or overwrite it with --force")
+        part = target.with_name(target.name + ".part")
+        try:
+            with explain_unwritable(target):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with part.open("w", encoding="utf-8") as file:
+                    file.writelines(texts)
+                part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
+        return Answer({"to": target}, [f"written to {target}"])
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    if parsed.format in WHOLE_RUN:
-        return _export_whole_run(parsed)
-    settings = validated(Settings, given(parsed, Settings))
-    runs = [Path(run) for run in parsed.run]
-    if settings.format == "hub" and not parsed.to:
-        raise ConfigError("give the dataset a name on the hub: --to owner/name")
-    dataset = make_dataset(runs, settings)
-    target = parsed.to or f"{run_stem(runs[0])}-{settings.format}"
-    if settings.format == "hub":
-        location = push(dataset, target, public=parsed.public)
-    else:
-        location = str(write_dataset(dataset, Path(target), force=parsed.force))
-    if parsed.json:
-        print(json.dumps({"to": location, **manifest(dataset, dataset.tables())}))
-        return 0
-    groups, settings = dataset.groups, dataset.settings
+def _lines(dataset: Dataset) -> Iterator[str]:
     for line in cautions(dataset):
-        print(visible(f"Caution: {line}"))
-    print(
+        yield f"Caution: {line}"
+    groups = dataset.groups
+    yield (
         f"{plural(len(dataset.statements), 'statement')}: {len(groups.high):,} high bias, {len(groups.low):,} low "
-        f"(threshold {settings.threshold:g}), {sum(groups.left_out.values()):,} left out; "
+        f"(threshold {dataset.settings.threshold:g}), {sum(groups.left_out.values()):,} left out; "
         f"{plural(len(dataset.pairs), 'pair')}"
     )
     for reason, count in sorted(groups.left_out.items()):
-        print(visible(f"- left out: {count:,} {reason}"))
-    print(visible(quality_lines(dataset)))
+        yield f"- left out: {count:,} {reason}"
+    yield quality_lines(dataset)
     for line in audit_lines(dataset):
-        print(visible(f"- {line}"))
-    print(f"written to {visible(location)}")
-    return 0
-
-
-def _export_whole_run(parsed: argparse.Namespace) -> int:
-    if len(parsed.run) > 1:
-        raise ConfigError(f"--format {parsed.format} takes one run")
-    run = Path(parsed.run[0])
-    if parsed.format == "inspect":
-        log = to_inspect(run)
-        name, texts = log.name, iter([log.text])
-    else:
-        name, texts = f"{run_stem(run)}.jsonl", to_transcripts(run)
-    target = Path(parsed.to or ".")
-    if target.suffix != Path(name).suffix:  # Inspect opens no file without .json
-        target /= name
-    if target.exists() and not parsed.force:
-        raise ConfigError(f"{target} already exists; choose another name with --to, or overwrite it with --force")
-    part = target.with_name(target.name + ".part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("w", encoding="utf-8") as file:
-            file.writelines(texts)
-        part.replace(target)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise ParleyError(f"{target} cannot be written: {error.strerror}") from None
-    print(json.dumps({"to": str(target)}) if parsed.json else visible(f"written to {target}"))
-    return 0
+        yield f"- {line}"

@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel
@@ -18,11 +18,18 @@ from parley.base.toml import parse_toml
 from parley.cli.shared import comma_separated
 from parley.judging.study import ADVANCED
 
+T = TypeVar("T")
+POSITIONAL, REPEATED = object(), object()
+Positional = Annotated[T, POSITIONAL]
+"""The type of a field that is typed without a flag: `Positional[str]`, `Positional[list[str]]`."""
+Repeated = Annotated[T, REPEATED]
+"""The type of a list whose flag may be given several times, with one value each: it may have commas."""
+
 
 def add_flags(
     parser: argparse.ArgumentParser,
     schema: type[BaseModel],
-    title: str,
+    title: str | None = None,
     leave_out: Collection[str] = (),
     everything: bool = True,
 ) -> None:
@@ -31,26 +38,50 @@ def add_flags(
     Args:
         parser: The parser that gets the flags.
         schema: The model.
-        title: The heading of these flags in --help.
+        title: The heading of these flags in --help, if they have one of their own. Such flags are also keys of a config
+            file, so that each of their switches can be set and unset.
         leave_out: Fields that get no flag.
         everything: Whether --help shows the flags of `Advanced` fields too; they are accepted either way.
     """
-    group = parser.add_argument_group(title)
-    for name, info in schema.model_fields.items():
-        if name in leave_out:
-            continue
-        flag = "--" + name.replace("_", "-")
-        types = {info.annotation, *get_args(info.annotation)}
+    group = parser.add_argument_group(title) if title else parser
+    fields = [(name, info) for name, info in schema.model_fields.items() if name not in leave_out]
+    # Pydantic lists a base's fields first: --json, and a run that need not be named.
+    for name, info in sorted(fields, key=_place):
+        settings: dict[str, Any] = {"dest": name, "metavar": _metavar(name, info)}
+        flag = flag_of(name, info)
         shown = everything or ADVANCED not in info.metadata
-        about = _help_text(info).replace("%", "%%") if shown else argparse.SUPPRESS
-        if bool in types:
-            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=about)
+        settings["help"] = help_text(info).replace("%", "%%") if shown else argparse.SUPPRESS
+        if POSITIONAL in info.metadata:
+            several = "+" if info.is_required() else "*"
+            settings["nargs"] = several if _is_list(info) else None if info.is_required() else "?"
+            group.add_argument(name, **{key: value for key, value in settings.items() if key != "dest"})
+        elif bool in {info.annotation, *get_args(info.annotation)}:
+            del settings["metavar"]
+            if title:
+                group.add_argument(flag, **settings, action=argparse.BooleanOptionalAction, default=None)
+            else:  # the description is that of the only word that can be typed
+                flag, settings["help"] = f"--no-{flag[2:]}" if info.default else flag, info.description
+                group.add_argument(flag, **settings, action="store_const", const=not info.default)
+        elif REPEATED in info.metadata:
+            group.add_argument(flag, **settings, action="append")
         elif _is_list(info):  # given twice, or with commas
-            group.add_argument(flag, metavar=_metavar(name, info), action="extend", type=comma_separated, help=about)
+            group.add_argument(flag, **settings, action="extend", type=comma_separated)
         elif name == "model":
-            group.add_argument(flag, metavar="MODEL", action=_OneModel, help=about)
+            group.add_argument(flag, **settings, action=_OneModel)
         else:
-            group.add_argument(flag, metavar=_metavar(name, info), help=about)
+            group.add_argument(flag, **settings)
+
+
+def _place(field: tuple[str, FieldInfo]) -> tuple[bool, bool]:
+    """Where a flag comes: --json last, a positional that must be given before those that need not."""
+    name, info = field
+    return name == "as_json", POSITIONAL in info.metadata and not info.is_required()
+
+
+def flag_of(name: str, info: FieldInfo) -> str:
+    """A field as one types it: --per-base; RUN if it is positional."""
+    word = (info.alias or name).replace("_", "-")
+    return word.upper() if POSITIONAL in info.metadata else f"--{word}"
 
 
 def count_advanced(*schemas: type[BaseModel]) -> int:
@@ -116,11 +147,15 @@ def _is_list(info: FieldInfo) -> bool:
 
 
 def _metavar(name: str, info: FieldInfo) -> str:
-    """The choices, or N for a number, or what the value is; a list ends with an ellipsis."""
+    """The field's title, or the choices, or N for a number, or what the value is; a list ends with an ellipsis."""
     types = {info.annotation, *get_args(info.annotation)}
     more = ",…" * _is_list(info)
+    if info.title:
+        return info.title
     if choices := _choices(info.annotation):
         return f"{{{','.join(choices)}}}{more}"
+    if POSITIONAL in info.metadata:
+        return flag_of(name, info)
     if {int, list[int]} & types:
         return f"N{more}"
     if name in METAVARS:
@@ -131,9 +166,11 @@ def _metavar(name: str, info: FieldInfo) -> str:
     return re.sub("IES$", "Y", word).removesuffix("S") + more if more else word
 
 
-def _help_text(info: FieldInfo) -> str:
+def help_text(info: FieldInfo) -> str:
     """A field's description and its default."""
     about = info.description or ""
+    if POSITIONAL in info.metadata:
+        return about
     if info.is_required():
         return about if "required" in about else f"{about} (required)"
     default = info.get_default(call_default_factory=True, validated_data={})
@@ -159,7 +196,11 @@ def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]
         schema: The model that the flags were made from.
     """
     values = {name: getattr(parsed, name, None) for name in schema.model_fields}
-    typed = {name: value for name, value in values.items() if value is not None}
+    typed = {
+        name: value
+        for name, value in values.items()
+        if value is not None and (value != [] or POSITIONAL not in schema.model_fields[name].metadata)
+    }
     for name, value in typed.items():
         types = {schema.model_fields[name].annotation, *get_args(schema.model_fields[name].annotation)}
         if isinstance(value, list) and list[str] not in types and all(str(item).isdigit() for item in value):

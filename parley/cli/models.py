@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from rich.console import Console
+from pydantic import Field
 
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
 from parley.agents.models.prices import Listed, Price, price_list
@@ -19,44 +17,43 @@ from parley.agents.models.registry import client_class
 from parley.agents.models.servers import OwnServerClient
 from parley.agents.providers import PROVIDERS, Provider
 from parley.base.errors import ConfigError
+from parley.cli.command import Answer, Command
 from parley.cli.doctor import missing_extra
+from parley.cli.flags import Positional
 from parley.cli.progress import fetch_with_bar
-from parley.cli.shared import AddParser
 from parley.cli.tables import cell_table
 
 CONNECT_SECONDS = 1.0
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument(
-        "action", nargs="?", choices=["list", "fetch"], default="list", help="list all models, or download one"
-    )
-    parser.add_argument("name", nargs="?", help="with fetch: the embedded model to download")
-    parser.add_argument("--json", action="store_true", help="print the list as JSON")
-    parser.set_defaults(handler=handle)
+class Models(Command):
+    """List models, what each still needs and what it costs, or download an embedded one."""
+
+    action: Positional[Literal["list", "fetch"]] = Field("list", description="list all models, or download one")
+    name: Positional[str | None] = Field(None, description="with fetch: the embedded model to download")
+
+    def answer(self) -> Answer:
+        if self.action == "list":
+            rows = _rows()
+            return Answer(rows, _tables(rows))
+        if self.name not in catalogue():
+            known = ", ".join(catalogue())
+            raise ConfigError(
+                f"no model '{self.name}' can be downloaded; choose one of {known}"
+                if self.name
+                else f"name the model to download: {known}"
+            )
+        fetch_with_bar(self.name)
+        path = weights_path(self.name)
+        return Answer({"model": self.name, "weights": path}, [f"{self.name} is downloaded: {path}"])
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    if parsed.action == "fetch":
-        if not parsed.name:
-            raise ConfigError(f"name the model to download: {', '.join(catalogue())}")
-        if parsed.name not in catalogue():
-            raise ConfigError(f"no model '{parsed.name}' can be downloaded; choose one of {', '.join(catalogue())}")
-        fetch_with_bar(parsed.name)
-        print(f"{parsed.name} is downloaded: {weights_path(parsed.name)}")
-        return 0
-    rows = _rows()
-    if parsed.json:
-        print(json.dumps(rows, indent=2, default=str))
-        return 0
-    console = Console()
+def _tables(rows: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
     examples = {provider.example for provider in PROVIDERS.values()}
     shown = [row for row in rows if "price" not in row or row["name"] in examples]
     cells = [[row[key] for key in ("name", "about", "ready")] for row in shown]
-    console.print(cell_table(("model", "about", "ready"), cells, left=3, whole="ready"))
-    _print_prices(console, price_list())
-    return 0
+    yield cell_table(("model", "about", "ready"), cells, left=3, whole="ready")
+    yield from _prices(price_list())
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -112,7 +109,7 @@ def _is_open(url: str | None) -> bool:
         return False
 
 
-def _print_prices(console: Console, prices: Mapping[str, Listed]) -> None:
+def _prices(prices: Mapping[str, Listed]) -> Iterator[Any]:
     """The known prices, with a number for each source, and the sources below."""
     sources = list(dict.fromkeys(entry.source for entry in prices.values()))
     rows = []
@@ -121,16 +118,14 @@ def _print_prices(console: Console, prices: Mapping[str, Listed]) -> None:
         amounts = (entry.price.prompt, entry.price.cached, entry.price.completion, batch.prompt, batch.completion)
         cells = ("–" if amount is None else f"{amount:.4g}" for amount in amounts)
         rows.append((name, *cells, f"[{sources.index(entry.source) + 1}]"))
-    console.print(
-        cell_table(("price of", "in", "cached", "out", "batch in", "batch out", "source"), rows, whole="price of")
-    )
+    yield cell_table(("price of", "in", "cached", "out", "batch in", "batch out", "source"), rows, whole="price of")
     looked_up = max(entry.looked_up for entry in prices.values())
-    print(f"US dollars per million tokens, looked up {looked_up}; thinking is billed as output; – means unknown.")
+    yield f"US dollars per million tokens, looked up {looked_up}; thinking is billed as output; – means unknown."
     for name, entry in prices.items():
         if entry.until:
-            print(f"{name}: this price is valid until {entry.until}")
+            yield f"{name}: this price is valid until {entry.until}"
         if entry.ends:
-            print(f"{name} ends {entry.ends}; its vendor recommends {entry.use}")
+            yield f"{name} ends {entry.ends}; its vendor recommends {entry.use}"
     for number, source in enumerate(sources, 1):
         dated = next(entry.dated for entry in prices.values() if entry.source == source)
-        print(f"[{number}] {source}" + (f" ({dated})" if dated else ""))
+        yield f"[{number}] {source}" + (f" ({dated})" if dated else "")

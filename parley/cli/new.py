@@ -6,15 +6,18 @@ parley new scenarios my.toml         # a file; likewise identities and wordings
 
 from __future__ import annotations
 
-import argparse
-import json
 import keyword
 import re
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from parley.base.errors import ConfigError, ParleyError
-from parley.cli.shared import AddParser
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional
 from parley.runs.studies import known_studies
 from parley.scenarios import SHIPPED, LabelChoice, Suite, load_ballot_wordings, load_suite, select
 
@@ -25,54 +28,50 @@ PLACES = {
     "ask.txt": "__PACKAGE__/ask.txt",
     "test_study.py.txt": "tests/test_study.py",
 }
-FILES = ("scenarios", "identities", "wordings")
 EXAMPLES = ("childcare", "engineering", "fitness", "kitchen", "law", "nursing")
 """The bases whose first scenarios are the examples in a new file of scenarios."""
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("what", choices=["study", *FILES], help="what to create")
-    parser.add_argument(
-        "name", help="for a study, its name in lower-case words with hyphens; otherwise the .toml file to write"
+class New(Command):
+    """Start a study of your own, or a file of scenarios, identities or wordings."""
+
+    what: Positional[Literal["study", "scenarios", "identities", "wordings"]] = Field(description="what to create")
+    name: Positional[str] = Field(
+        description="for a study, its name in lower-case words with hyphens; otherwise the .toml file to write"
     )
-    parser.add_argument(
-        "--to", metavar="DIR", default=".", help="the folder to create it in (default: the current one)"
-    )
-    parser.add_argument("--json", action="store_true", help="print the paths of the files as JSON")
-    parser.set_defaults(handler=handle)
+    to: Path = Field(Path(), title="DIR", description="the folder to create it in (default: the current one)")
+
+    def answer(self) -> Answer:
+        if self.what == "study":
+            written = new_study(self.name, self.to)
+            study = next(path for path in written if path.name == "study.py")
+            lines = [
+                f"\nrun it:      parley run {study}:{class_name(self.name)} --model sim/judge --report",
+                f"install it:  pip install --no-deps -e {written[0].parent}    then: parley run {self.name}",
+            ]
+        else:
+            written = [new_file(self.what, self.to / self.name)]
+            command = re.search(r"parley run .*", written[0].read_text("utf-8"))
+            lines = [
+                f"\nedit it, then check it:  parley scenarios validate {written[0]}",
+                f"and run it:              {command.group() if command else ''}",
+                *(_label_lines(written[0]) if self.what == "identities" else ()),
+            ]
+        return Answer(written, [*map(str, written), *lines])
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    is_study = parsed.what == "study"
-    written = (
-        new_study(parsed.name, Path(parsed.to)) if is_study else [new_file(parsed.what, Path(parsed.to, parsed.name))]
-    )
-    if parsed.json:
-        print(json.dumps([str(path) for path in written]))
-        return 0
-    for path in written:
-        print(path)
-    if is_study:
-        study = next(path for path in written if path.name == "study.py")
-        print(f"\nrun it:      parley run {study}:{class_name(parsed.name)} --model sim/judge --report")
-        print(f"install it:  pip install --no-deps -e {written[0].parent}    then: parley run {parsed.name}")
-    else:
-        command = re.search(r"parley run .*", written[0].read_text("utf-8"))
-        print(f"\nedit it, then check it:  parley scenarios validate {written[0]}")
-        print(f"and run it:              {command.group() if command else ''}")
-        if parsed.what == "identities":
-            choice = LabelChoice.of(load_ballot_wordings(), select([str(written[0])]))
-            for category in choice.identities.categories:
-                print(*choice.lines(category), sep="\n")
-    return 0
+def _label_lines(path: Path) -> Iterator[str]:
+    """How the labels of a file of identities read in the ballots."""
+    choice = LabelChoice.of(load_ballot_wordings(), select([str(path)]))
+    for category in choice.identities.categories:
+        yield from choice.lines(category)
 
 
 def new_file(kind: str, path: Path) -> Path:
     """Write a complete file of scenarios, identities or wordings, with comments, and return its path.
 
     Args:
-        kind: What it has: one of `FILES`.
+        kind: What it has: scenarios, identities or wordings.
         path: The file to write.
     """
     if path.suffix != ".toml":

@@ -2,71 +2,61 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from pydantic import Field
 from rich.rule import Rule
 from rich.text import Text
 
 from parley.agents.transcripts import tool_calls_in
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible, without_surrogates
-from parley.cli.shared import AddParser, newest_run, newest_runs
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional
+from parley.cli.shared import newest_run, newest_runs
 from parley.reports.flags import flagged_texts
 from parley.runs import RunFile, explain_damage, stored_plan
 from parley.runs.reading import read_messages, read_texts, why_nothing_is_done
 from parley.runs.rows import text_id
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("run", nargs="?", metavar="RUN", help="the run file (default: the newest in runs/)")
-    parser.add_argument(
-        "unit",
-        nargs="?",
-        metavar="UNIT",
-        help="a unit's id, or the beginning of one (default: the first finished unit)",
-    )
-    parser.add_argument("--list", action="store_true", help="list the units instead")
-    parser.add_argument(
-        "--flagged",
-        action="store_true",
-        help="print the judged texts that read like an instruction to the judge instead",
-    )
-    parser.add_argument("--plan", action="store_true", help="print the analysis plan and its SHA-256 instead")
-    parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
-    parser.add_argument("--thoughts", action="store_true", help="also print the models' thinking before each reply")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(handler=handle)
+class Show(Command):
+    """Print a conversation in the terminal, or what else a run file says about its units."""
 
+    run: Positional[str | None] = Field(None, description="the run file (default: the newest in runs/)")
+    unit: Positional[str | None] = Field(
+        None, description="a unit's id, or the beginning of one (default: the first finished unit)"
+    )
+    list: bool = Field(False, description="list the units instead")
+    flagged: bool = Field(
+        False, description="print the judged texts that read like an instruction to the judge instead"
+    )
+    plan: bool = Field(False, description="print the analysis plan and its SHA-256 instead")
+    prompts: bool = Field(False, description="also print the exact prompt of every call")
+    thoughts: bool = Field(False, description="also print the models' thinking before each reply")
 
-def handle(parsed: argparse.Namespace) -> int:
-    path, prefix = _what(parsed.run, parsed.unit)
-    with explain_damage(path), RunFile.open(path) as file:
-        if parsed.list:
-            return _list(file, as_json=parsed.json)
-        if parsed.flagged:
-            return _show_flagged(file, as_json=parsed.json)
-        if parsed.plan:
-            return _show_plan(file, as_json=parsed.json)
-        unit = _find(file, prefix)
-        turns = _turns(file, unit["id"], with_prompts=parsed.prompts)
-        if parsed.json:
-            print(json.dumps({**unit, "turns": turns}, ensure_ascii=False, indent=2))
-            return 0
-        _print(unit, turns, with_thoughts=parsed.thoughts)
-        if prefix and (others := _count(file, prefix) - 1):
-            print(
-                f"\n{plural(others, 'other unit')} also begin{'s' if others == 1 else ''} with '{visible(prefix)}': "
-                "--list prints all ids"
-            )
-    return 0
+    def answer(self) -> Answer:
+        path, prefix = _what(self.run, self.unit)
+        with explain_damage(path), RunFile.open(path) as file:
+            if self.list or self.flagged or self.plan:
+                return (_units if self.list else _flagged if self.flagged else _plan)(file)
+            unit = _find(file, prefix)
+            turns = _turns(file, unit["id"], with_prompts=self.prompts)
+            others = _count(file, prefix) - 1 if prefix else 0
+        return Answer({**unit, "turns": turns}, self._lines(unit, turns, others, prefix))
+
+    def _lines(
+        self, unit: dict[str, Any], turns: Sequence[dict[str, Any]], others: int, prefix: str | None
+    ) -> Iterator[Any]:
+        yield from _conversation(unit, turns, with_thoughts=self.thoughts)
+        if others:
+            begin = "begins" if others == 1 else "begin"
+            yield f"\n{plural(others, 'other unit')} also {begin} with '{prefix}': --list prints all ids"
 
 
 def _count(file: RunFile, prefix: str) -> int:
@@ -86,40 +76,30 @@ def _what(run: str | None, unit: str | None) -> tuple[Path, str | None]:
     return path, unit
 
 
-def _list(file: RunFile, *, as_json: bool) -> int:
+def _units(file: RunFile) -> Answer:
     _, rows = file.rows("SELECT id, status, coalesce(error, '') FROM units ORDER BY position")
-    if as_json:
-        print(json.dumps([{"id": i, "status": s, "error": e} for i, s, e in rows]))
-    else:
-        for unit, status, error in rows:
-            print(visible(f"{status:<8} {unit}{'  ' + error if error else ''}"))
-    return 0
+    data = [{"id": unit, "status": status, "error": error} for unit, status, error in rows]
+    return Answer(data, (f"{status:<8} {unit}{'  ' + error if error else ''}" for unit, status, error in rows))
 
 
-def _show_flagged(file: RunFile, *, as_json: bool) -> int:
+def _flagged(file: RunFile) -> Answer:
     """Judges read these like any other text: the flags are for people."""
     texts = list(flagged_texts(file))
-    if as_json:
-        print(json.dumps([text._asdict() for text in texts], ensure_ascii=False, indent=2))
-        return 0
-    for text in texts:
-        print(visible(f"{text.unit}  ({'; '.join(text.kinds)})\n{text.text}\n"))
-    print(f"{plural(len(texts), 'judged text')} read{'s' if len(texts) == 1 else ''} like an instruction to the judge")
-    return 0
+    read = "reads" if len(texts) == 1 else "read"
+    lines = [f"{text.unit}  ({'; '.join(text.kinds)})\n{text.text}\n" for text in texts]
+    counted = f"{plural(len(texts), 'judged text')} {read} like an instruction to the judge"
+    return Answer([text._asdict() for text in texts], [*lines, counted])
 
 
-def _show_plan(file: RunFile, *, as_json: bool) -> int:
+def _plan(file: RunFile) -> Answer:
     """The plan as it was stored when the run began; exit status 1 if it was changed since, or if there is none."""
     stored = stored_plan(file.info())
-    if as_json:
-        print(json.dumps(None if stored is None else asdict(stored), indent=2))
-    elif stored is None:
-        print("this run began without an analysis plan")
-    else:
-        print(visible(json.dumps(without_surrogates(stored.plan), ensure_ascii=False, indent=2)))
-        changed = "" if stored.intact else " is not the hash of this plan: it was changed"
-        print(visible(f"SHA-256 {without_surrogates(stored.sha256)}{changed}"))
-    return 0 if stored is not None and stored.intact else 1
+    if stored is None:
+        return Answer(None, ["this run began without an analysis plan"], 1)
+    changed = "" if stored.intact else " is not the hash of this plan: it was changed"
+    plan = json.dumps(without_surrogates(stored.plan), ensure_ascii=False, indent=2)
+    lines = [plan, f"SHA-256 {without_surrogates(stored.sha256)}{changed}"]
+    return Answer(asdict(stored), lines, 0 if stored.intact else 1)
 
 
 def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
@@ -170,35 +150,36 @@ def _readers(narrated: dict[str, Any], turns: list[dict[str, Any]]) -> list[str]
     return list(dict.fromkeys(read))
 
 
-def _print(unit: dict[str, Any], turns: list[dict[str, Any]], *, with_thoughts: bool) -> None:
-    console = Console()
-
-    def say(text: str, style: str = "") -> None:
-        console.print(visible(text), style=style, markup=False, highlight=False, emoji=False)
-
+def _conversation(
+    unit: dict[str, Any], turns: Sequence[dict[str, Any]], *, with_thoughts: bool
+) -> Iterator[Rule | Text]:
     facets = "  ".join(f"{key}={value}" for key, value in unit["facets"].items() if value not in ("", None))
-    console.print(Rule(Text(visible(unit["id"]), style="bold")))
-    say(f"{unit['status']}  {facets}", "dim")
+    yield Rule(_text(unit["id"], "bold"))
+    yield _text(f"{unit['status']}  {facets}", "dim")
     if unit["error"]:
-        say(unit["error"], "red")
+        yield _text(unit["error"], "red")
     agents = {turn["speaker"] for turn in turns if turn["role"] != "narrator" and turn["calls"]}
     for turn in turns:
-        console.print()
+        yield Text()
         if turn["role"] == "narrator":
-            say(_addressed(turn, agents) if turn["speaker"] == "user" else turn["speaker"], "dim")
+            yield _text(_addressed(turn, agents) if turn["speaker"] == "user" else turn["speaker"], "dim")
         else:
-            say(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
+            yield _text(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
-                say(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")
+                yield _text(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")
             for tool, arguments in call["tools"]:
-                say(f"  calls {tool}({arguments})", "dim")
+                yield _text(f"  calls {tool}({arguments})", "dim")
         if turn["thought"]:
             length = plural(len(turn["thought"]), "character")
-            say(turn["thought"] if with_thoughts else f"thought: {length}; --thoughts shows them", "dim italic")
-        say(turn["text"])
+            yield _text(turn["thought"] if with_thoughts else f"thought: {length}; --thoughts shows them", "dim italic")
+        yield _text(turn["text"])
         if notes := list(_notes(turn)):
-            say("  " + " · ".join(notes), "dim")
+            yield _text("  " + " · ".join(notes), "dim")
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(visible(text), style=style)
 
 
 def _addressed(turn: dict[str, Any], agents: set[str]) -> str:

@@ -8,28 +8,31 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin
 
-from pydantic import ValidationError
+from pydantic import Field
 from pydantic.fields import FieldInfo
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import say
 from parley.base.text import plural, visible
 from parley.base.toml import parse_toml
-from parley.cli.flags import HelpAll, read_config
+from parley.cli.command import Answer, Command
+from parley.cli.flags import HelpAll, Positional, Repeated, read_config
 from parley.cli.run import execute_job
 from parley.cli.shared import AddParser
 from parley.imports.preferences import referee_checks
 from parley.runs.job import Job
-from parley.runs.options import explain
+from parley.runs.options import validated
 from parley.training.base_model import MISSING
 from parley.training.config import TABLES, TrainConfig, control_config
 from parley.training.device import is_main
 
-HELP = {
+Stage = Literal["pairs", "sft", "reward", "rl", "rlaif", "evaluate", "control", "merge", "ablate", "all"]
+HELP: dict[Stage, str] = {
     "pairs": "make pairs without debates: the base model continues completions.prompts, and a scorer referees",
     "sft": "fine-tune the base model on low-bias statements",
     "reward": "train the reward model on pairs, and assess it on held-out ones",
@@ -44,35 +47,71 @@ HELP = {
 }
 
 
-def add_to(add_parser: AddParser) -> None:
-    stages = [
-        textwrap.fill(what, 80, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
-        for name, what in HELP.items()
-    ]
-    parser = add_parser(
-        usage="parley train STAGE [--config FILE] [--set KEY=VALUE …] [--out FOLDER]",
-        description="Train on one device, or on several with: accelerate launch -m parley train STAGE --config FILE.\n"
-        "Finished stages are skipped, and an interrupted stage resumes.",
-        epilog="\n".join(["stages:", *stages, "", "docs/training.md explains the keys; --help-all lists all of them."]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+class Train(Command):
+    """Train RLDF's policy on one device, or on several with `accelerate launch -m parley train STAGE --config FILE`.
+    Finished stages are skipped, and an interrupted stage resumes."""
+
+    usage: ClassVar = "parley train STAGE [--config FILE] [--set KEY=VALUE …] [--out FOLDER]"
+    epilog: ClassVar = "\n".join(
+        [
+            "stages:",
+            *(
+                textwrap.fill(what, 80, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
+                for name, what in HELP.items()
+            ),
+            "\ndocs/training.md explains the keys; --help-all lists all of them.",
+        ]
     )
-    parser.add_argument("stage", choices=HELP, metavar="STAGE", help="one of the stages below")
-    parser.add_argument("--config", metavar="FILE", help="TOML or YAML, with tables such as [rl]")
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        help="set a key of the config, such as data=pairs or rl.beta=0.1, as in TOML (strings need no quotes); may be "
-        "repeated",
+
+    stage: Positional[Stage] = Field(title="STAGE", description="one of the stages below")
+    config: Path | None = Field(None, title="FILE", description="TOML or YAML, with tables such as [rl]")
+    set: Repeated[list[str]] = Field(
+        [],
+        title="KEY=VALUE",
+        description="set a key of the config, such as data=pairs or rl.beta=0.1, as in TOML (strings need no quotes); "
+        "may be repeated",
     )
-    parser.add_argument("--out", metavar="FOLDER", help="the folder to write to (default: trained)")
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.add_argument(
-        "--help-all", action=HelpAll, make=_all_keys, help="print all keys and their defaults as a TOML file, and exit"
-    )
-    parser.set_defaults(handler=handle)
+    out: str | None = Field(None, title="FOLDER", description="the folder to write to (default: trained)")
+    quiet: bool = Field(False, description="show no progress")
+
+    @classmethod
+    def add_to(cls, add_parser: AddParser) -> argparse.ArgumentParser:
+        parser = super().add_to(partial(add_parser, formatter_class=argparse.RawDescriptionHelpFormatter))
+        about = "print all keys and their defaults as a TOML file, and exit"
+        parser.add_argument("--help-all", action=HelpAll, make=_all_keys, help=about)
+        return parser
+
+    def settings(self) -> TrainConfig:
+        """The config file with the settings of the command line over it; ConfigError if one of them is wrong."""
+        config = read_config(self.config) if self.config else {}
+        for name in TABLES:
+            if not isinstance(config.get(name, {}), dict):
+                raise ConfigError(f"{self.config}: {name} must be a table: [{name}]")
+        for setting in self.set:
+            _put(config, setting)
+        if self.out is not None:
+            config["out"] = self.out
+        _refuse_unknown_keys(config)
+        if self.stage == "control":
+            config = control_config(config)
+        if config.get("data") is None:
+            raise ConfigError("name the pairs to train on: --set data=FOLDER (of `parley export RUN --format trl`)")
+        return validated(TrainConfig, config)
+
+    def answer(self) -> Answer:
+        config = self.settings()
+        for line in referee_checks(Path(config.data)):
+            say(line)
+        report = (lambda line: None) if self.quiet else _print_progress
+        try:
+            from parley.jobs.training import run_training  # it loads pandas, which --help does without
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"{MISSING} ('{error.name}' is missing)") from None
+        results = run_training(self.stage, config, report, _run_job(self.quiet or self.as_json))
+        if not is_main():
+            raise SystemExit(0)  # one of several processes prints the results
+        passed = results.get("control", {}).get("passed", True)
+        return Answer(results, _result_lines(results, config), 0 if passed else 1)
 
 
 def _all_keys() -> str:
@@ -101,30 +140,6 @@ def _type_name(annotation: Any) -> str:
     if get_origin(annotation) is dict:
         return "table"
     return {str: "string", int: "integer", float: "number", bool: "boolean"}[annotation]
-
-
-def make_config(parsed: argparse.Namespace) -> TrainConfig:
-    """The config file with the settings of the command line over it; ConfigError if one of them is wrong."""
-    config = read_config(Path(parsed.config)) if parsed.config else {}
-    for name in TABLES:
-        if not isinstance(config.get(name, {}), dict):
-            raise ConfigError(f"{parsed.config}: {name} must be a table: [{name}]")
-    for setting in parsed.set:
-        _put(config, setting)
-    if parsed.out is not None:
-        config["out"] = parsed.out
-    _refuse_unknown_keys(config)
-    if parsed.stage == "control":
-        config = control_config(config)
-    try:
-        return TrainConfig.model_validate(config)
-    except ValidationError as error:
-        first = error.errors()[0]
-        if first["type"] == "missing" and first["loc"] == ("data",):
-            raise ConfigError(
-                "name the pairs to train on: --set data=FOLDER (of `parley export RUN --format trl`)"
-            ) from None
-        raise ConfigError(explain(error, TrainConfig)) from None
 
 
 def _put(config: dict[str, Any], setting: str) -> None:
@@ -163,26 +178,6 @@ def _refuse_unknown_keys(config: dict[str, Any]) -> None:
                 similar = difflib.get_close_matches(name[:80], known, n=1)
                 hint = f"did you mean '{similar[0]}'?" if similar else "`parley train --help-all` lists all keys"
                 raise ConfigError(f"unknown key '{name[:80]}' ({hint})")
-
-
-def handle(parsed: argparse.Namespace) -> int:
-    config = make_config(parsed)
-    for line in referee_checks(Path(config.data)):
-        say(line)
-    report = (lambda line: None) if parsed.quiet else _print_progress
-    try:
-        from parley.jobs.training import run_training  # it loads pandas, which --help does without
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{MISSING} ('{error.name}' is missing)") from None
-    results = run_training(parsed.stage, config, report, _run_job(parsed.quiet or parsed.json))
-    if not is_main():
-        return 0
-    if parsed.json:
-        print(json.dumps(results, ensure_ascii=False))
-    else:
-        for line in _result_lines(results, config):
-            print(visible(line))
-    return 0 if results.get("control", {}).get("passed", True) else 1
 
 
 def _run_job(quiet: bool) -> Callable[[Job], None]:

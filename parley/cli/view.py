@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import signal
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from multidict import MultiDict
+from pydantic import Field
 from yarl import URL
 
 from parley.base.errors import ConfigError, explain_unwritable
-from parley.base.text import visible
-from parley.cli.shared import FOLDER, AddParser, newest_run
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional, Repeated
+from parley.cli.shared import FOLDER, newest_run
 from parley.runs import explain_damage
 from parley.runs.example import example_runs, is_example
 from parley.viewer.api import read_query
@@ -26,56 +28,43 @@ from parley.viewer.server import serve
 PORT = 7575
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument(
-        "path",
-        nargs="?",
-        metavar="RUN|FOLDER",
-        help="a run file, or a folder of run files (default: runs/, opened at the newest run)",
-    )
-    parser.add_argument("--example", action="store_true", help="show the real runs that ship with Parley")
-    parser.add_argument(
-        "--host",
-        metavar="ADDRESS",
-        default="127.0.0.1",
-        help="address to listen on; any but loopback requires a token (default: 127.0.0.1)",
-    )
-    parser.add_argument(
-        "--port", type=int, default=PORT, help=f"port to listen on; 0 picks a free one (default: {PORT})"
-    )
-    parser.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser")
-    parser.add_argument("--export", metavar="FILE", help="write one self-contained HTML file instead of serving")
-    parser.add_argument(
-        "--where",
-        metavar="FILTER=VALUE",
-        action="append",
-        default=[],
-        help="with --export: only matching units, as in a page's address (f.phase=2, d.flip=flipped, judge=…, q=words)",
-    )
-    parser.set_defaults(handler=handle)
+class View(Command):
+    """Read runs in the browser, or write part of a run as a single page."""
 
+    needs: ClassVar = {"where": "export"}
+    alone: ClassVar = {"example": ("path",)}
+    no_flag: ClassVar = ("as_json",)
 
-def handle(parsed: argparse.Namespace) -> int:
-    path = Path(parsed.path or FOLDER)
-    if parsed.example:
-        if parsed.path:
-            raise ConfigError("give a run or --example, not both")
-        example = example_runs()["silent"]
-        path = example.parent
-    if not path.exists():
-        raise ConfigError(f"there is no run or folder {path}; parley view --example shows a run that ships with Parley")
-    if parsed.export:
-        run = example if parsed.example else path if parsed.path else newest_run()
-        return _export(run, Path(parsed.export), parsed.where)
-    if parsed.where:
-        raise ConfigError("--where needs --export; without it, filter on the page")
-    newest = None if parsed.path else next(iter(RunFolder(path).names()), None)
-    if parsed.example:
-        newest = example.name
-    with suppress(asyncio.CancelledError):
-        asyncio.run(_serve(path, newest, parsed.host, parsed.port, browser=parsed.browser))
-    return 0
+    path: Positional[Path | None] = Field(
+        None, description="a run file, or a folder of run files (default: runs/, opened at the newest run)"
+    )
+    example: bool = Field(False, description="show the real runs that ship with Parley")
+    host: str = Field(
+        "127.0.0.1", title="ADDRESS", description="address to listen on; any but loopback requires a token"
+    )
+    port: int = Field(PORT, description="port to listen on; 0 picks a free one")
+    browser: bool = Field(True, description="do not open a browser")
+    export: Path | None = Field(None, title="FILE", description="write one self-contained HTML file instead of serving")
+    where: Repeated[list[str]] = Field(
+        [],
+        title="FILTER=VALUE",
+        description="with --export: only matching units, as in a page's address (f.phase=2, d.flip=flipped, judge=…, "
+        "q=words)",
+    )
+
+    def answer(self) -> Answer:
+        example = example_runs()["silent"] if self.example else None
+        path = example.parent if example else self.path or FOLDER
+        if not path.exists():
+            raise ConfigError(
+                f"there is no run or folder {path}; parley view --example shows a run that ships with Parley"
+            )
+        if self.export:
+            return _export(example or self.path or newest_run(), self.export, self.where)
+        newest = example.name if example else None if self.path else next(iter(RunFolder(path).names()), None)
+        with suppress(asyncio.CancelledError):
+            asyncio.run(_serve(path, newest, self.host, self.port, browser=self.browser))
+        return Answer()
 
 
 async def _serve(path: Path, newest: str | None, host: str, port: int, *, browser: bool) -> None:
@@ -97,7 +86,7 @@ async def _serve(path: Path, newest: str | None, host: str, port: int, *, browse
     await serve(path, host, port, announce)
 
 
-def _export(run_path: Path, target: Path, where: list[str]) -> int:
+def _export(run_path: Path, target: Path, where: list[str]) -> Answer:
     if run_path.is_dir():
         raise ConfigError("--export needs one run file, got a folder")
     filters: MultiDict[str] = MultiDict()
@@ -113,5 +102,4 @@ def _export(run_path: Path, target: Path, where: list[str]) -> int:
     with explain_unwritable(target):
         part.write_text(page, "utf-8")
         part.replace(target)
-    print(visible(f"{target}: {len(page) / 1e6:.1f} MB, opens offline in any browser"))
-    return 0
+    return Answer(lines=[f"{target}: {len(page) / 1e6:.1f} MB, opens offline in any browser"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError, ValidationInfo, field_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from parley.base.errors import ConfigError
@@ -102,15 +104,42 @@ def validated(schema: type[M], values: Mapping[str, Any]) -> M:
         raise ConfigError(explain(error, schema)) from None
 
 
-def explain(error: ValidationError, schema: type[BaseModel]) -> str:
-    """Pydantic's first error as one line."""
+def explain(
+    error: ValidationError, schema: type[BaseModel], name: Callable[[str, FieldInfo], str] = lambda key, info: key
+) -> str:
+    """Pydantic's first error as one line.
+
+    Args:
+        error: What pydantic raised.
+        schema: The model.
+        name: How a field is called in the line.
+    """
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
-    if first["type"] == "missing" and key in schema.model_fields:
-        return f"{key} is missing: {schema.model_fields[key].description or 'it has no default'}"
+    info = next((info for field, info in schema.model_fields.items() if key in (field, info.alias)), None)
+    called = name(key, info) if info else key
+    if first["type"] == "missing" and info:
+        return f"{called} is missing: {info.description or 'it has no default'}"
     given, message = _BRIEF.repr(first["input"]), first["msg"]
+    if not called:
+        return message.removeprefix("Value error, ")
     if message.startswith("Input should be "):
-        return f"{key} must be {message.removeprefix('Input should be ').partition(', unable to')[0]}, got {given}"
-    return f"{key}: {message}, not {given}"
+        wanted = message.removeprefix("Input should be ").partition(", unable to")[0]
+        for long, short in _SHORTER.items():
+            wanted = wanted.replace(long, short)
+        similar = difflib.get_close_matches(str(first["input"])[:80], re.findall(r"'([^']+)'", wanted), n=1)
+        return f"{called} must be {wanted}, got {given}" + (f" (did you mean {similar[0]}?)" if similar else "")
+    return f"{called}: {message}, not {given}"
+
+
+_SHORTER = {
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "above",
+    "less than": "below",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+}
+"""Pydantic's words, and ours."""

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from parley.analysis.reporting.render import html, latex, markdown
 from parley.base.text import visible
-from parley.cli import show
 from parley.cli.report import show as print_report
+from parley.cli.show import Show
 from parley.reports import load_run, make_report
 from parley.runs import RunFile, explain_damage, frames
 from parley.runs.reading import read_unit
@@ -176,12 +176,10 @@ def read_report(content: bytes) -> None:
 
 
 def show_run(path: Path) -> None:
-    from argparse import Namespace
-
     for listed in (True, False):
         with contextlib.redirect_stdout(io.StringIO()) as printed:
-            flags = {"json": False, "prompts": True, "plan": False, "thoughts": True, "flagged": False}
-            show.handle(Namespace(run=str(path), unit=None, list=listed, **flags))
+            for line in Show(run=str(path), list=listed, prompts=True, thoughts=True).answer().lines:
+                print(line)
         visible(printed.getvalue())
 
 

@@ -193,9 +193,9 @@ def test_how_many_more_labels_a_width_takes(parley: Parley, labeller: Labeller) 
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
-        (["--width", "0.1"], "--width needs --labels RUN: it is the width of an interval that labels correct"),
+        (["--width", "0.1"], "--width needs --labels"),
         (["--labels", "s.sqlite", "--bases", "3"], "leave out --bases: it has no effect with --labels"),
-        (["--labels", "s.sqlite", "--width", "-1"], "--width must be a number above 0, got -1"),
+        (["--labels", "s.sqlite", "--width", "-1"], "--width must be above 0, got '-1'"),
         (["--labels", "s.sqlite"], "s.sqlite has no labels of a random draw: label some in `parley view`"),
     ],
 )

@@ -263,14 +263,14 @@ def test_respond_with_nothing_accepted(parley: Callable[..., Any], author: Any) 
     [
         (("derive", "plumbing"), "there is no base 'plumbing' in malibu-2 (known: astronomy, "),
         (("derive", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
-        (("derive", "fitness", "--count", "0"), "count must be greater than or equal to 1, got '0'"),
+        (("derive", "fitness", "--count", "0"), "count must be at least 1, got '0'"),
         (("derive", "--to", "new.yaml"), "new.yaml: the file's name must end in .toml"),
-        (("derive", "--budget-calls", "-1"), "budget_calls must be greater than or equal to 0"),
+        (("derive", "--budget-calls", "-1"), "budget_calls must be at least 0"),
         (("derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
         (("derive", "--model", "openai/gpt-4o-mini"), "openai/gpt-4o-mini needs a key: set OPENAI_API_KEY"),
         (("respond", "none.toml"), "none.toml: No such file or directory"),
         (("respond", "bare.toml", "--scenarios", "gym"), "unknown scenario or base 'gym': not among the 2 of bare"),
-        (("respond", "bare.toml", "--tries", "0"), "tries must be greater than or equal to 1"),
+        (("respond", "bare.toml", "--tries", "0"), "tries must be at least 1"),
         (("respond", "bare.toml", "--to", "new"), "new: the file's name must end in .toml"),
     ],
 )

@@ -26,7 +26,7 @@ def _start_in_an_empty_folder(place: Path) -> None:
         ('data = "nowhere"', "there is no dataset at nowhere"),
         ('data = "x"\n[rl]\nalgoritm = "rloo"', "unknown key 'rl.algoritm' (did you mean 'rl.algorithm'?)"),
         ('data = "x"\nbasis = "y"', "unknown key 'basis' (did you mean 'base'?)"),
-        ('data = "x"\n[rl]\ntemperature = 0', "rl.temperature must be greater than 0, got 0"),
+        ('data = "x"\n[rl]\ntemperature = 0', "rl.temperature must be above 0, got 0"),
         ('data = "x"\nrl = 3', "rldf.toml: rl must be a table: [rl]"),
     ],
 )

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import tomllib
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from parley.cli.train import make_config
+from parley.cli.train import Train
 from parley.training.config import TABLES, TrainConfig
 
 
 def config(*settings: str, **parsed: Any) -> TrainConfig:
-    given = {"stage": "sft", "config": None, "out": None, "set": ["data=pairs", *settings], **parsed}
-    return make_config(Namespace(**given))
+    return Train(**{"stage": "sft", "set": ["data=pairs", *settings], **parsed}).settings()
 
 
 def test_values_are_read_as_toml_or_as_plain_texts() -> None:
@@ -50,7 +48,7 @@ def test_the_command_line_stands_over_the_file(tmp_path: Path) -> None:
         ("beta=1", "unknown key 'beta' (did you mean 'rl.beta'?)"),
         ("rll.beta=1", "unknown key 'rll.beta' (did you mean 'rl.beta'?)"),
         ("xyzxyz=1", "unknown key 'xyzxyz' (`parley train --help-all` lists all keys)"),
-        ("rl.beta=much", "rl.beta must be a valid number, got 'much'"),
+        ("rl.beta=much", "rl.beta must be a number, got 'much'"),
         ("evaluate.judges=sim/judge", "evaluate.judges must be a valid list, got 'sim/judge'"),
         ("rl=3", "--set rl=3: rl is a table; set one of its keys: rl.KEY=VALUE"),
         ("data.x=3", "--set data.x=3: data is not a table"),

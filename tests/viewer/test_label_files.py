@@ -42,9 +42,9 @@ def test_labels_imported_elsewhere_give_the_same_numbers(run, malibu, tmp_path, 
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     other = Path(shutil.copy(malibu, elsewhere / "n.sqlite"))
-    for form in ("--csv", "--jsonl"):
+    for form in ([], ["--jsonl"]):
         NotesFile(other).path.unlink(missing_ok=True)
-        assert main(["labels", "export", str(run), form, "--to", str(tmp_path / "labels")]) == 0
+        assert main(["labels", "export", str(run), *form, "--to", str(tmp_path / "labels")]) == 0
         assert main(["labels", "import", str(tmp_path / "labels"), str(other)]) == 0
         pd.testing.assert_frame_equal(frames.labels(run), frames.labels(other))
         pd.testing.assert_frame_equal(frames.drawn(run), frames.drawn(other))

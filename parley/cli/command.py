@@ -1,0 +1,120 @@
+"""A command is a class: its fields are its flags, its docstring is its help, and `answer` does the work.
+
+    class Fetch(Command):
+        '''Download an embedded model.'''
+
+        name: Positional[str] = Field(description="the model to download")
+        tries: int = Field(3, ge=1, description="how often to try")
+
+        def answer(self) -> Answer:
+            return Answer({"model": self.name}, [f"{self.name} is downloaded"])
+
+A wrong value is one line that names the flag. With --json the answer's data are printed, otherwise its lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeVar
+
+from pydantic import BaseModel, Field, ValidationError, model_validator
+from rich.console import Console
+
+from parley.base.errors import ConfigError
+from parley.base.text import visible
+from parley.cli.flags import add_flags, flag_of, given
+from parley.cli.shared import AddParser
+from parley.runs.options import explain, validated
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command found.
+
+    Args:
+        data: What --json prints.
+        lines: What a terminal shows otherwise: lines, or rich's tables and texts; made only if they are printed.
+        status: The exit status.
+    """
+
+    data: Any = None
+    lines: Iterable[Any] = ()
+    status: int = 0
+
+
+class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, allow_inf_nan=False):
+    """The base of all commands."""
+
+    epilog: ClassVar[str | None] = None
+    usage: ClassVar[str | None] = None
+    needs: ClassVar[Mapping[str, str]] = {}
+    """Fields that mean something only with another one: {"where": "export"}."""
+    alone: ClassVar[Mapping[str, Sequence[str]]] = {}
+    """Fields with those that have no effect next to them."""
+    no_flag: ClassVar[Sequence[str]] = ()
+
+    as_json: bool = Field(False, alias="json", description="print JSON")
+
+    def answer(self) -> Answer:
+        """Do what the command is for."""
+        raise NotImplementedError
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        """Refuse a flag that would have no effect."""
+        typed = self.model_fields_set
+        for name, other in self.needs.items():
+            if name in typed and other not in typed:
+                raise ValueError(f"{self.flag(name)} needs {self.flag(other)}")
+        for name, others in self.alone.items():
+            if name in typed and (idle := [other for other in others if other in typed]):
+                raise ValueError(f"leave out {self.flag(idle[0])}: it has no effect with {self.flag(name)}")
+        return self
+
+    def part(self, schema: type[M]) -> M:
+        """The fields that were typed and that another model has, as that model."""
+        return validated(schema, self.model_dump(include=self.model_fields_set & schema.model_fields.keys()))
+
+    @classmethod
+    def flag(cls, name: str) -> str:
+        """A field as one types it: --per-base, RUN."""
+        return flag_of(name, cls.model_fields[name])
+
+    @classmethod
+    def add_to(cls, add_parser: AddParser) -> argparse.ArgumentParser:
+        """Add the command's parser."""
+        about = textwrap.fill(" ".join((cls.__doc__ or "").split()), 80)
+        parser = add_parser(epilog=cls.epilog, usage=cls.usage, description=about)
+        add_flags(parser, cls, leave_out=cls.no_flag)
+        parser.set_defaults(handler=cls.handle)
+        return parser
+
+    @classmethod
+    def read(cls, parsed: argparse.Namespace) -> Self:
+        """The command as it was typed; raises `ConfigError` that names a wrong flag or value."""
+        try:
+            return cls.model_validate(given(parsed, cls))
+        except ValidationError as error:
+            raise ConfigError(explain(error, cls, flag_of)) from None
+
+    @classmethod
+    def handle(cls, parsed: argparse.Namespace) -> int:
+        """Read the flags, do the work, print the answer, and return the exit status."""
+        command = cls.read(parsed)
+        answer = command.answer()
+        if command.as_json:
+            print(json.dumps(answer.data, ensure_ascii=False, indent=2, default=str))  # paths and dates are texts
+            return answer.status
+        console = Console()
+        for line in answer.lines:
+            if isinstance(line, str):
+                print(visible(line))
+            else:
+                console.print(line, highlight=False, soft_wrap=getattr(line, "no_wrap", None) is True)
+        return answer.status
