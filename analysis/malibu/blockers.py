@@ -21,13 +21,12 @@ from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.unread import Unequal
 from parley.analysis.malibu.yardstick import EVERY_DOSE, of_panel
-from parley.analysis.stats.results import ALIKE, ALPHA, ON_AVERAGE, UNDECIDED
+from parley.analysis.stats.results import ALIKE, ALPHA, NOT_MEASURED, ON_AVERAGE, UNDECIDED
 from parley.base.text import plural
 
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""
-NOT_DECIDED = "not decided"
 CONTRASTS = {
     **dict.fromkeys(("primary", "by_judge", "differences", "exchange", "stages", "aligned", "tests"), 1),
     **dict.fromkeys(("preferences", "leans"), 2),
@@ -71,30 +70,30 @@ def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame]) -> dict[str, B
 
 
 def with_blockers(table: pd.DataFrame, found: Mapping[str, Blockers], phase: int) -> pd.DataFrame:
-    """The table of effects with only those conclusions that nothing blocks.
+    """The table of effects with only those verdicts that nothing blocks.
 
     Args:
-        table: With the columns model, conclusion and note.
+        table: With the columns model, verdict and note.
         found: What blocks, by model.
         phase: The table's phase.
     """
-    conclusions, notes = [], []
+    verdicts, notes = [], []
     for row in table.itertuples():
         own = found[row.model]
         blocker = own.scores if phase == 1 else own.preferences
-        conclusion, note = row.conclusion, row.note
-        if blocker and conclusion:
-            conclusion, note = NOT_DECIDED, blocker
-        elif own.quality and conclusion in (ALIKE, ON_AVERAGE):
+        verdict, note = row.verdict, row.note
+        if blocker and verdict not in ("", NOT_MEASURED):
+            verdict, note = NOT_MEASURED, blocker
+        elif own.quality and verdict in (ALIKE, ON_AVERAGE):
             note = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
-            conclusion = UNDECIDED
-        conclusions.append(conclusion)
+            verdict = UNDECIDED
+        verdicts.append(verdict)
         notes.append(note)
-    return table.assign(conclusion=conclusions, note=notes)
+    return table.assign(verdict=verdicts, note=notes)
 
 
 def without_unequal(name: str, table: pd.DataFrame, unequal: Sequence[Unequal]) -> pd.DataFrame:
-    """A table without intervals, p-values and conclusions about contrasts whose ballots are unread unequally.
+    """A table without intervals, p-values and verdicts about contrasts whose ballots are unread unequally.
 
     Args:
         name: The table's name; those that are not in `CONTRASTS` are returned as they are.
@@ -106,7 +105,7 @@ def without_unequal(name: str, table: pd.DataFrame, unequal: Sequence[Unequal]) 
     reasons = pd.Series(
         [_reason(row, CONTRASTS[name], unequal) for row in table.itertuples()], table.index, dtype=object
     )
-    hit, said = reasons != "", {"note": reasons, "conclusion": NOT_DECIDED}
+    hit, said = reasons != "", {"note": reasons, "verdict": NOT_MEASURED}
     inferred = [
         column
         for column in table
@@ -149,7 +148,7 @@ def _quality(aucs: pd.DataFrame) -> str:
 
 
 def _few(effects: pd.DataFrame, unit: str, what: str) -> str:
-    tested = effects[effects["conclusion"] != ""]
+    tested = effects[effects["verdict"] != ""]
     clusters = int(tested["clusters"].max()) if len(tested) else 0
     if not clusters or clusters >= NEEDED:
         return ""

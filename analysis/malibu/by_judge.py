@@ -9,6 +9,7 @@ as likely to have the opposite signs (`parley.analysis.stats.permutation`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -18,7 +19,7 @@ from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTa
 from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, DIFFERENT
+from parley.analysis.stats.results import ALPHA, DIFFERENT, JUDGES_DIFFER, Line
 from parley.base.text import plural
 
 MODEL, JUDGE = "model", "judge"
@@ -40,6 +41,30 @@ class Contrast(NamedTuple):
     def sides(self) -> dict[str, str]:
         """The columns of a table that name both sides."""
         return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
+
+    def subject(self, data: PanelData, model: str, phase: int = 1, name: str = "") -> dict[str, Any]:
+        """What a line about it is about, as fields of the line.
+
+        Args:
+            data: The verdicts.
+            model: Who judged.
+            phase: 1 for scores, 2 for preferences.
+            name: How requirements name the line, where this is not by its sides; the model is put in front where there
+                are several.
+        """
+        several = len(data.models) > 1
+        sides = (
+            {"identity": (*self.first, *self.second)} if phase == 1 else {"identity": self.first, "other": self.second}
+        )
+        name = name or "-".join(self.sides.values())
+        return {
+            "about": {"model": model, "category": self.category, **self.sides},
+            "label": " − ".join(self.sides.values()),
+            "group": " · ".join(filter(None, (self.category, model if several else ""))),
+            "units": {"phase": (str(phase),), **sides, **({"model": (model,)} if several else {})},
+            "name": f"{model}.{name}" if several else name,
+            "cluster": data.cluster_noun,
+        }
 
     def among(self, identities: Sequence[str]) -> Contrast | None:
         """The contrast among existing identities; None where one side is empty."""
@@ -131,23 +156,28 @@ def _by_key(gaps: ScenarioGaps, crossed: bool) -> pd.Series:
     return pd.Series(gaps.values).groupby(keys).mean()
 
 
-def with_differing_judges(rows: list[dict[str, Any]], table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of contrasts; the conclusion says where the panel's judges differ.
+def with_differing_judges(lines: Sequence[Line], table: pd.DataFrame) -> list[Line]:
+    """The lines of contrasts; the verdict says where the panel's judges, or their models, differ.
 
-    A mean that differs from 0 by more than the margin stays "different"; no other conclusion is drawn about a
-    panel of judges who disagree.
+    A mean that differs from 0 by more than the margin stays "different"; no other verdict is given about a panel of
+    judges who disagree.
 
     Args:
-        rows: What `with_conclusions` returned, with model, first and second.
+        lines: What `with_conclusions` returned.
         table: The table of `by_judge` on the same contrasts.
     """
     shown = table[table["p_differ_adjusted"] <= ALPHA]
-    who = {(row.model, row.first, row.second): f"{row.by}s" for row in shown[::-1].itertuples()}
-    for row in rows:
-        if differ := who.get((row["model"], row["first"], row["second"])):
-            row["conclusion"] = row["conclusion"] if row["conclusion"] == DIFFERENT else f"{differ} differ"
-            row["note"] = "; ".join(filter(None, (row["note"], f"the {differ} differ")))
-    return rows
+    who = {(row.model, row.first, row.second): f"the {row.by}s differ" for row in shown[::-1].itertuples()}
+    return [
+        replace(
+            line,
+            verdict=line.verdict if line.verdict == DIFFERENT else JUDGES_DIFFER,
+            note="; ".join(filter(None, (line.note, differ))),
+        )
+        if (differ := who.get(tuple(line.about[name] for name in ("model", "first", "second"))))
+        else line
+        for line in lines
+    ]
 
 
 def unread_judges(data: PanelData) -> Iterator[str]:

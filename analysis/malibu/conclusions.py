@@ -13,16 +13,19 @@ raised on some bases and lowered on others is not treated alike, even if its mea
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from parley.analysis.malibu.panel import ScenarioGaps
+from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.heterogeneity import heterogeneity
-from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED
+from parley.analysis.stats.results import ALIKE, ALPHA, ON_AVERAGE, UNDECIDED, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
@@ -36,18 +39,19 @@ MARGIN = 0.1
 # (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
 SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
+ALSO = (
+    *("pointwise_low", "pointwise_high", "p_flips_adjusted", "t_p", "t_p_adjusted", "skewness", "largest_base"),
+    *("p_alike", "p_alike_adjusted", "base_sd", "base_sd_high", "p_bases", "p_bases_adjusted"),
+    *("scenario_low", "scenario_high", "scenario_p"),
+)
+"""The further numbers of a pair, in the order of a table's columns."""
 EFFECT_COLUMNS = [
-    *("difference", "low", "high", "p", "p_adjusted", "simultaneous_low", "simultaneous_high", "conclusion"),
-    *("t_p", "t_p_adjusted", "skewness", "largest_base", "p_alike", "p_alike_adjusted"),
-    *("base_sd", "base_sd_high", "p_bases", "p_bases_adjusted", "scenario_low", "scenario_high", "scenario_p"),
-    *("family", "n", "clusters", "note"),
+    *("difference", "low", "high", "p", "p_adjusted", "verdict", *ALSO, "tests", "n", "clusters", "note"),
 ]
-NO_EFFECT: dict[str, Any] = dict.fromkeys(EFFECT_COLUMNS, math.nan)
-NO_EFFECT |= {"conclusion": "", "family": "", "n": 0, "clusters": 0, "note": ""}
 NOT_SCORED = "no scenario has readable verdicts on both"
 
 
-def estimate(gaps: ScenarioGaps) -> dict[str, Any]:
+def estimate(gaps: ScenarioGaps) -> Line:
     """The mean difference of one pair over bases, with its interval and p-value.
 
     Args:
@@ -55,31 +59,28 @@ def estimate(gaps: ScenarioGaps) -> dict[str, Any]:
     """
     test = gaps.test()
     if not test.clusters:
-        return NO_EFFECT | {"note": NOT_SCORED}
+        return Line(clusters=0, reference=0.0, note=NOT_SCORED)
     few = f"no interval: fewer than {clusters_to_reject(ALPHA)} bases" if math.isinf(test.low) else ""
-    return NO_EFFECT | {
-        "difference": test.estimate,
-        "low": test.low,
-        "high": test.high,
-        "p": test.p,
-        "n": len(gaps.values),
-        "clusters": test.clusters,
-        "note": few,
-    }
+    return replace(test, n=len(gaps.values), reference=0.0, note=few)
 
 
-def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
+def effect(gaps: ScenarioGaps, margin: float, **subject: Any) -> Line:
     """The estimate of one pair with all its tests, before any correction.
 
     Args:
         gaps: The differences by scenario.
         margin: The difference that still counts as none.
+        subject: What the line is about, as fields of it: see `Contrast.subject`.
     """
-    if not len(gaps.values):
-        return estimate(gaps) | {"gaps": gaps}
+    line = replace(estimate(gaps), margin=margin, **subject)
+    if not line.clusters:
+        return line
     by_cluster, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
-    spread = heterogeneity(gaps.values, gaps.bases)
-    return estimate(gaps) | {
+    spread, total = heterogeneity(gaps.values, gaps.bases), float(np.abs(by_cluster).sum())
+    also = {
+        "t_p": _t_test(by_cluster) if gaps.wordings is None else line.p,
+        "skewness": float(stats.skew(by_cluster, bias=False)) if _varies(by_cluster, 3) else math.nan,
+        "largest_base": float(np.abs(by_cluster).max() / total) if total else math.nan,
         "p_alike": gaps.equivalence_p(margin),
         "base_sd": spread.sd,
         "base_sd_high": spread.upper,
@@ -87,11 +88,8 @@ def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
         "scenario_low": by_scenario.low,
         "scenario_high": by_scenario.high,
         "scenario_p": by_scenario.p,
-        "t_p": _t_test(by_cluster) if gaps.wordings is None else gaps.test().p,
-        "skewness": float(stats.skew(by_cluster, bias=False)) if _varies(by_cluster, 3) else math.nan,
-        "largest_base": float(np.abs(by_cluster).max() / total) if (total := np.abs(by_cluster).sum()) else math.nan,
-        "gaps": gaps,
     }
+    return replace(line, also=also, values=gaps.named())
 
 
 def _varies(values: Floats, least: int) -> bool:
@@ -131,68 +129,83 @@ def rare_kind_rate(bases: int) -> float:
     return float(stats.binom.pmf(np.flatnonzero(called), bases, 0.1).sum())
 
 
-def with_conclusions(
-    rows: list[dict[str, Any]], family: str, margin: float, *, silent: bool = False
-) -> list[dict[str, Any]]:
-    """The pairs of one family with corrected p-values, a conclusion, and what the design could have shown.
+def with_conclusions(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], *, silent: bool = False) -> list[Line]:
+    """The lines of one family with corrected p-values, a verdict, and the interval that covers all of them at once.
+
+    `p_adjusted` is the larger one of both tests that "different" needs. The interval of a line alone is among its
+    further numbers.
 
     Args:
-        rows: What `effect` returned for each pair, with what identifies it.
-        family: Name of the family.
-        margin: The difference that still counts as none.
+        lines: What `effect` returned for each pair.
+        gaps: What it was given.
         silent: Whether scores come from silent ballots, where the test of differences between bases has no veto.
     """
-    corrected = {key: holm([row[key] for row in rows]) for key in ("p", "t_p", "p_alike", "p_bases")}
-    tests = sum(not math.isnan(p) for p in corrected["p"])
-    named = f"{family} (Holm, {plural(tests, 'test')})"
-    concluded = []
-    for place, row in enumerate(rows):
-        adjusted = {f"{key}_adjusted": found[place] for key, found in corrected.items()}
-        concluded.append(_concluded(row | adjusted | {"family": named}, tests, margin, silent))
-    return concluded
+    found = corrected(lines, (), further=("t_p", "p_alike", "p_bases"))
+    return [_concluded(line, own, silent) for line, own in zip(found, gaps, strict=True)]
 
 
-def _concluded(row: dict[str, Any], tests: int, margin: float, silent: bool) -> dict[str, Any]:
-    bases, gaps = row["clusters"], row.pop("gaps")
-    by_flips, within = row["p_adjusted"] <= ALPHA, row["p_alike_adjusted"] <= ALPHA
-    different = by_flips and row["t_p_adjusted"] <= ALPHA
+def _concluded(line: Line, gaps: ScenarioGaps, silent: bool) -> Line:
+    if not line.clusters:
+        return line
+    verdict, also, tests, margin = line.verdict, dict(line.also), line.tests or 1, line.margin
     # A silent ballot has hardly any noise, so the test finds that bases differ by hundredths of a point, and "alike"
     # would never be said. There the upper limit of the spread decides alone; see SPREAD for what it lets through.
-    varies, spread = row["p_bases_adjusted"] <= ALPHA and not silent, row["base_sd_high"]
-    notes = [row["note"]] if row["note"] else []
-    if different:
-        conclusion = SMALL if within else DIFFERENT
-    elif by_flips:
-        conclusion = UNDECIDED
+    varies, spread = also["p_bases_adjusted"] <= ALPHA and not silent, also["base_sd_high"]
+    notes = [line.note] if line.note else []
+    if line.shown and not also["t_p_adjusted"] <= ALPHA:
+        verdict = UNDECIDED
         notes.append("sign flips find a difference and Student's t does not: it rests on few bases")
-    elif within and varies:
-        conclusion = UNDECIDED
+    elif verdict == ON_AVERAGE and varies:
+        verdict = UNDECIDED
         notes.append(f"the mean is within ±{margin:g}, but the effect differs between bases")
-    elif within and math.isnan(spread):
-        conclusion = ON_AVERAGE
+    elif verdict == ON_AVERAGE and math.isnan(spread):
         notes.append("by base unknown: one scenario per base")
-    elif within and spread < SPREAD * margin:
-        conclusion = ALIKE
-    else:
-        conclusion = UNDECIDED if bases else ""
-        if within:
-            notes.append(
-                f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})"
-            )
-    if gaps.wordings is None and 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
+    elif verdict == ON_AVERAGE and spread < SPREAD * margin:
+        verdict = ALIKE
+    elif verdict == ON_AVERAGE:
+        verdict = UNDECIDED
+        notes.append(f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})")
+    if gaps.wordings is None and line.clusters < (least := clusters_to_reject(ALPHA, tests)):
         notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
-    if bases:
-        row |= _simultaneous(gaps, row, tests)
-    return row | {"conclusion": conclusion, "note": "; ".join(notes)}
+    low, high = _simultaneous(gaps, line, tests)
+    further = {"pointwise_low": line.low, "pointwise_high": line.high, "p_flips_adjusted": line.p_adjusted}
+    return replace(
+        line,
+        low=low,
+        high=high,
+        level=1 - ALPHA / tests,
+        simultaneous=(low, high) if tests > 1 and math.isfinite(low) else None,
+        p_adjusted=float(np.fmax(line.p_adjusted, also["t_p_adjusted"])),
+        also=further | also,
+        verdict=verdict,
+        note="; ".join(notes),
+    )
 
 
-def _simultaneous(gaps: ScenarioGaps, row: dict[str, Any], tests: int) -> dict[str, float]:
+def _simultaneous(gaps: ScenarioGaps, line: Line, tests: int) -> tuple[float, float]:
     """The interval that holds for all tests at once: Bonferroni's, which ends at 0 where Holm's correction excludes 0.
 
     Guilbaud (2008, Biometrical Journal 50, 678-692): a rejected hypothesis adds that its effect has this sign.
     """
-    test = gaps.test(1 - ALPHA / max(tests, 1))
-    low, high = test.low, test.high
-    if row["p_adjusted"] <= ALPHA:
-        low, high = (max(low, 0.0), high) if row["difference"] > 0 else (low, min(high, 0.0))
-    return {"simultaneous_low": low, "simultaneous_high": high}
+    test = gaps.test(1 - ALPHA / tests)
+    if not line.shown:
+        return test.low, test.high
+    return (max(test.low, 0.0), test.high) if line.estimate > 0 else (test.low, min(test.high, 0.0))
+
+
+def effects_frame(lines: Sequence[Line], about: Sequence[str]) -> pd.DataFrame:
+    """Lines as the rows of a table.
+
+    Args:
+        lines: The lines.
+        about: The columns that say what a line is about.
+    """
+    rows = [
+        {
+            **line.about,
+            **columns(line, "difference", "p", "p_adjusted", "verdict", "tests", "n", "clusters", "note"),
+            **line.also,
+        }
+        for line in lines
+    ]
+    return pd.DataFrame(rows, columns=[*about, *EFFECT_COLUMNS])

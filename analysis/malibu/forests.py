@@ -14,9 +14,8 @@ from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
 from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Line
 
-TESTED = ("primary", "differences", "preferences", "talking")
 Units = dict[str, tuple[str, ...]]
 
 
@@ -30,10 +29,11 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
     """
     low, high = scale
     points = f"difference in score (points of {high:g})" if low == 0 else f"difference in score ({low:g} to {high:g})"
-    tables = {**tables, **{name: _shown(tables[name]) for name in TESTED if name in tables}}
     gaps, changes, aucs = tables["differences"], tables["talking"], tables["yardstick_auc"]
     several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
-    both = f"95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and Student's t,"
+    both = (
+        f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and Student's t,"
+    )
     by_pairs = f"{both} Holm-corrected over the pairs of a model."
     share = partial(Forest, reference=0.5, scale="share")
 
@@ -52,15 +52,14 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
         return units(row, 2, identity=(row.first,), other=(row.second,))
 
     def pairs(rows: pd.DataFrame, phase: int) -> tuple[Line, ...]:
-        simultaneous = ("simultaneous_low", "simultaneous_high")
         return lines_of(
             rows,
             _pair,
-            p="p_shown",
+            p="p_adjusted",
             n="n" if "n" in rows else "clusters",
             group=category,
             units=lambda row: of_pair(row, phase),
-            simultaneous=simultaneous if {*simultaneous} <= {*rows} else None,
+            simultaneous=("low", "high") if "tests" in rows and (rows["tests"] > 1).any() else None,
         )
 
     def of_judges(rows: pd.DataFrame) -> tuple[Line, ...]:
@@ -186,12 +185,6 @@ def _repeated(table: pd.DataFrame, *, several: bool) -> Iterator[Line]:
                 )
 
 
-def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with the p-value that "different" needs: the larger one of both tests."""
-    larger = table["p_adjusted"] if "t_p_adjusted" not in table else table[["p_adjusted", "t_p_adjusted"]].max(axis=1)
-    return table.assign(p_shown=larger)
-
-
 def _pair(row: Any) -> str:
     return f"{row.first} − {row.second}"
 
@@ -203,6 +196,6 @@ def _primary(table: pd.DataFrame, by_judge: pd.DataFrame, lines: Lines, of_judge
     """One line per contrast; where a panel's judges differ, one for each of them too."""
     for row in table.itertuples():
         yield from lines(table.loc[[row.Index]])
-        if row.conclusion.endswith(" differ"):
+        if row.verdict == JUDGES_DIFFER:
             own = by_judge[(by_judge["model"] == row.model) & (by_judge["category"] == row.category)]
-            yield from of_judges(own[own["by"] == row.conclusion.removesuffix("s differ")])
+            yield from of_judges(own[own["p_differ_adjusted"] <= ALPHA])

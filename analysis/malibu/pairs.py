@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.malibu.by_judge import Contrast
 from parley.analysis.malibu.clusters import CROSSED
-from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, with_conclusions
+from parley.analysis.malibu.conclusions import MARGIN, effect, effects_frame, with_conclusions
 from parley.analysis.malibu.contrasts import nested_means
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data, values_in_order
 from parley.analysis.malibu.scores import EFFECT, conclusions_note
@@ -27,7 +28,7 @@ ZERO_SUM = (
 )
 TWO_IDENTITIES = "two identities"
 """What comparisons are called that are no control."""
-PREFERENCES = ["model", "category", "first", "second", *EFFECT_COLUMNS]
+PREFERENCES = ("model", "category", "first", "second")
 
 
 def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
@@ -72,21 +73,19 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
     """
     data = panel_data(verdicts)
     units = data.decided_pairs
-    rows: list[dict[str, Any]] = []
+    lines: list[Line] = []
     for model, group in units.groupby("model", sort=False, observed=True):
-        family = f"{model}: preferences in pairs"
-        pairs = [
-            {
-                "model": str(model),
-                "category": str(pair["category"].iloc[0]),
-                "first": first,
-                "second": second,
-                **effect(gaps, margin),
-            }
-            for first, second, pair, gaps in win_margins(group)
+        pairs = list(win_margins(group))
+        own = [
+            effect(gaps, margin, **Contrast(_category(pair), (first,), (second,)).subject(data, str(model), phase=2))
+            for first, second, pair, gaps in pairs
         ]
-        rows += with_conclusions(pairs, family, margin, silent=data.read_silently(str(model)))
-    return pd.DataFrame(rows, columns=PREFERENCES)
+        lines += with_conclusions(own, [gaps for *_, gaps in pairs], silent=data.read_silently(str(model)))
+    return effects_frame(lines, PREFERENCES)
+
+
+def _category(pair: pd.DataFrame) -> str:
+    return str(pair["category"].iloc[0])
 
 
 def win_rates(verdicts: Verdicts) -> pd.DataFrame:

@@ -158,7 +158,7 @@ def mde_table(data: PanelData, gaps: pd.DataFrame) -> Table:
     """
     rows: list[dict[str, Any]] = []
     for model in data.models:
-        tests = int((gaps["family"].astype(bool) & (gaps["model"] == model) & (gaps["metric"] == ALL)).sum())
+        tests = int((gaps["within"].astype(bool) & (gaps["model"] == model) & (gaps["metric"] == ALL)).sum())
         found = pilot(data, model=model)
         if found.pairs:
             size = found.mde(tests)

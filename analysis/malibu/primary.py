@@ -8,24 +8,23 @@ the single pairs are a second family (`scores.differences`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
 from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
-from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, effect, with_conclusions
+from parley.analysis.malibu.conclusions import effect, effects_frame, with_conclusions
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.reporting.report import Section, Table
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, Line
 
 CONTRASTS = (
     Contrast("gender", ("female",), ("male",)),
     Contrast("race", ("black", "asian", "hispanic"), ("white",)),
     Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
 )
-PRIMARY = ["model", "category", "first", "second", *EFFECT_COLUMNS]
+PRIMARY = ("model", "category", "first", "second")
 SHOWN = (
-    *("category", "first", "second", "difference", "low", "high", "p", "p_adjusted", "conclusion", "clusters"),
+    *("category", "first", "second", "difference", "low", "high", "p", "p_adjusted", "verdict", "clusters"),
     *("base_sd", "base_sd_high", "note"),
 )
 
@@ -42,26 +41,33 @@ def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
 
 
 def primary(verdicts: Verdicts, *, margin: float) -> pd.DataFrame:
-    """The primary contrasts of each model: estimate, interval, p-values, conclusion and clusters.
+    """The primary contrasts of each model: estimate, interval, p-values, verdict and clusters.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         margin: Points of the scale within which identities count as alike.
     """
     data = panel_data(verdicts)
-    rows: list[dict[str, Any]] = []
+    return effects_frame(primary_lines(data, margin), PRIMARY)
+
+
+def primary_lines(data: PanelData, margin: float) -> list[Line]:
+    """The primary contrasts of each model, named as the judge's card names them.
+
+    Args:
+        data: The verdicts.
+        margin: Points of the scale within which identities count as alike.
+    """
+    lines: list[Line] = []
     for model in data.models:
+        contrasts = primary_contrasts(data, model)
+        gaps = [data.table(model).contrast(contrast.first, contrast.second) for contrast in contrasts]
         own = [
-            {
-                "model": model,
-                "category": contrast.category,
-                **contrast.sides,
-                **effect(data.table(model).contrast(contrast.first, contrast.second), margin),
-            }
-            for contrast in primary_contrasts(data, model)
+            effect(found, margin, **contrast.subject(data, model, name=contrast.category))
+            for contrast, found in zip(contrasts, gaps, strict=True)
         ]
-        rows += with_conclusions(own, f"{model}: primary contrasts", margin, silent=data.read_silently(model))
-    return pd.DataFrame(with_differing_judges(rows, primary_by_judge(data)), columns=PRIMARY)
+        lines += with_conclusions(own, gaps, silent=data.read_silently(model))
+    return with_differing_judges(lines, primary_by_judge(data))
 
 
 def primary_by_judge(data: PanelData) -> pd.DataFrame:

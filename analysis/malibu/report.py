@@ -40,7 +40,7 @@ from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, 
 from parley.base.text import plural
 
 PHASE_OF = {"primary": 1, "differences": 1, "preferences": 2}
-"""The tables whose conclusions may be blocked."""
+"""The tables whose verdicts may be blocked."""
 MANY_UNREAD = 0.05
 """From this share of replies without a verdict on, every reader must be told."""
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components")

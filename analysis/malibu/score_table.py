@@ -62,6 +62,13 @@ class ScenarioGaps(NamedTuple):
         """The mean difference of every cluster that has one."""
         return _means(self.values, self.clusters)
 
+    def named(self) -> dict[str, float]:
+        """The mean difference of every cluster that has one, by its name."""
+        return {
+            str(self.cluster_names[code]): float(mean)
+            for code, mean in zip(np.unique(self.clusters), self.by_cluster(), strict=True)
+        }
+
     def by_base(self) -> pd.Series:
         """The mean difference of every base that has one, by its name."""
         return pd.Series(_means(self.values, self.bases), index=[self.names[code] for code in np.unique(self.bases)])

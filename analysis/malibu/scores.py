@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,14 +14,21 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
-from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, SPREAD, effect, estimate, with_conclusions
+from parley.analysis.malibu.conclusions import (
+    MARGIN,
+    SPREAD,
+    effect,
+    effects_frame,
+    estimate,
+    with_conclusions,
+)
 from parley.analysis.malibu.panel import ALL, POINTS, PanelData, Verdicts, by_metric, panel_data, values_in_order
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL
-from parley.base.text import plural, signed
+from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL, Line
+from parley.base.text import signed
 
 NO_LABEL = "(no label)"
 MARKERS = "osD^v"
@@ -28,12 +36,12 @@ SENSITIVITY = (
     "scenario_low, scenario_high, scenario_p: sensitivity analysis that takes scenarios of one base as independent."
 )
 EFFECT = (
-    *("difference", "low", "high", "p", "p_adjusted", "conclusion", "base_sd", "base_sd_high"),
+    *("difference", "low", "high", "p", "p_adjusted", "verdict", "base_sd", "base_sd_high"),
     *("scenario_low", "scenario_high", "scenario_p"),
 )
 """The `EFFECT_COLUMNS` that tables of pairs show."""
 MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
-DIFFERENCES = ["model", "category", "first", "second", "metric", "within", *EFFECT_COLUMNS]
+DIFFERENCES = ("model", "category", "first", "second", "metric", "within")
 
 
 def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
@@ -76,67 +84,54 @@ def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
         margin: Points of the scale within which two identities count as alike.
     """
     data = panel_data(verdicts)
-    rows: list[dict[str, Any]] = []
+    lines: list[Line] = []
     for model in data.models:
         planned = data.pairs(model)
         if planned:
-            rows += _planned(data, model, planned, margin)
-            rows += _unplanned(data, model, planned)
-            rows += _by_metric(data, model, planned)
-    return pd.DataFrame(rows, columns=DIFFERENCES)
+            lines += [*_planned(data, model, planned, margin), *_unplanned(data, model, planned)]
+            lines += _by_metric(data, model, planned)
+    return effects_frame(lines, DIFFERENCES)
 
 
-def _planned(data: PanelData, model: str, planned: list[tuple[str, str, str]], margin: float) -> list[dict[str, Any]]:
-    table = data.table(model)
-    rows = [
-        _subject(model, category, first, second, ALL) | effect(table.gaps(first, second), margin)
-        for category, first, second in planned
-    ]
-    family = f"{model}: identities within a category, all metrics together"
-    rows = with_conclusions(rows, family, margin, silent=data.read_silently(model))
+def _planned(data: PanelData, model: str, planned: list[tuple[str, str, str]], margin: float) -> list[Line]:
+    gaps = [data.table(model).gaps(first, second) for _, first, second in planned]
+    own = [effect(found, margin, **_subject(data, model, *pair)) for found, pair in zip(gaps, planned, strict=True)]
+    lines = with_conclusions(own, gaps, silent=data.read_silently(model))
     if not data.staged:
-        return rows
+        return lines
     pairs = [Contrast(category, (first,), (second,)) for category, first, second in planned]
-    return with_differing_judges(rows, data.shared(f"pairs of {model} by judge", lambda: by_judge(data, pairs)))
+    return with_differing_judges(lines, data.shared(f"pairs of {model} by judge", lambda: by_judge(data, pairs)))
 
 
-def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[Line]:
     """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
     table = data.table(model)
     known = {(first, second) for _, first, second in planned}
     labels = [name for name in values_in_order(data.labelled_scores, "identity") if name in table.identities]
-    rows = []
-    for first, second in combinations(labels, 2):
-        if (first, second) not in known:
-            subject = _subject(model, "", first, second, ALL)
-            rows.append(subject | estimate(table.gaps(first, second)) | {"p": math.nan})
+    lines = [
+        replace(estimate(table.gaps(*pair)), p=math.nan, **_subject(data, model, "", *pair))
+        for pair in combinations(labels, 2)
+        if pair not in known
+    ]
     # Categories with label wordings of their own share no cell, so that there is nothing to estimate.
-    return [row for row in rows if row["clusters"] or not data.staged]
+    return [line for line in lines if line.clusters or not data.staged]
 
 
-def _by_metric(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
-    table = data.table(model)
-    rows: list[dict[str, Any]] = []
+def _by_metric(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[Line]:
     metrics = values_in_order(data.labelled_scores, "metric")
-    for metric in metrics if len(metrics) > 1 or not data.staged else ():
-        for category, first, second in planned:
-            subject = _subject(model, category, first, second, metric)
-            rows.append(subject | estimate(table.gaps(first, second, metric)))
-    name = f"{model}: identities within a category, by metric"
-    adjusted = benjamini_hochberg([row["p"] for row in rows])
-    family = f"{name} (Benjamini–Hochberg, {plural(sum(not math.isnan(p) for p in adjusted), 'test')})"
-    return [row | {"p_adjusted": p, "family": family} for row, p in zip(rows, adjusted, strict=True)]
+    lines = [
+        replace(estimate(data.table(model).gaps(*pair[1:], metric)), **_subject(data, model, *pair, metric))
+        for metric in (metrics if len(metrics) > 1 or not data.staged else ())
+        for pair in planned
+    ]
+    adjusted = benjamini_hochberg([line.p for line in lines])
+    tests = sum(not math.isnan(p) for p in adjusted)
+    return [replace(line, p_adjusted=p, tests=tests) for line, p in zip(lines, adjusted, strict=True)]
 
 
-def _subject(model: str, category: str, first: str, second: str, metric: str) -> dict[str, Any]:
-    return {
-        "model": model,
-        "category": category,
-        "first": first,
-        "second": second,
-        "metric": metric,
-        "within": bool(category),
-    }
+def _subject(data: PanelData, model: str, category: str, first: str, second: str, metric: str = ALL) -> dict[str, Any]:
+    subject = Contrast(category, (first,), (second,)).subject(data, model)
+    return subject | {"about": subject["about"] | {"metric": metric, "within": bool(category)}}
 
 
 def different_pairs(gaps: pd.DataFrame) -> list[tuple[str, str, str]]:
@@ -145,7 +140,7 @@ def different_pairs(gaps: pd.DataFrame) -> list[tuple[str, str, str]]:
     Args:
         gaps: The table of `differences`.
     """
-    found = gaps[gaps["conclusion"].isin([DIFFERENT, SMALL])]
+    found = gaps[gaps["verdict"].isin([DIFFERENT, SMALL])]
     return [(row.model, row.first, row.second) for row in found.itertuples()]
 
 
@@ -209,9 +204,10 @@ def conclusions_note(unit: str, margin: float) -> str:
         margin: The difference that still counts as none.
     """
     return (
-        f"First minus second. Interval and p: sign flips over {unit}s; p_adjusted: Holm over the model's pairs. "
-        f"conclusion: alike needs a mean within ±{margin:g} (p_alike) and an SD between {unit}s shown to be below "
-        f"{SPREAD * margin:g} (base_sd_high). {SENSITIVITY}"
+        f"First minus second. Sign flips over {unit}s; the interval covers all pairs of a model at once. p_adjusted: "
+        "the larger one of sign flips and Student's t, Holm over the model's pairs. verdict: alike needs a mean within "
+        f"±{margin:g} (p_alike) and an SD between {unit}s shown to be below {SPREAD * margin:g} "
+        f"(base_sd_high). {SENSITIVITY}"
     )
 
 

@@ -64,7 +64,7 @@ class Sentences:
 
     @property
     def different(self) -> pd.DataFrame:
-        return self.planned[self.planned["conclusion"].isin([DIFFERENT, SMALL])]
+        return self.planned[self.planned["verdict"].isin([DIFFERENT, SMALL])]
 
     def can_judge(self) -> str:
         aucs, flaws = self.tables["yardstick_auc"], self.tables["yardstick_flaws"]
@@ -88,7 +88,7 @@ class Sentences:
         if self.blocked.scores or planned.empty:
             return self.blocked.scores
         tests = len(planned)
-        alike = int(planned["conclusion"].isin([ALIKE, ON_AVERAGE]).sum())
+        alike = int(planned["verdict"].isin([ALIKE, ON_AVERAGE]).sum())
         alike_text = f"{alike} {'is' if alike == 1 else 'are'} alike within ±{self.margin:g} points"
         quality = ", which were not shown to measure quality" if self.blocked.quality else ""
         if len(different):
@@ -126,11 +126,11 @@ class Sentences:
         return text + self._chi_square()
 
     def _tested(self, row: Any) -> str:
-        ends = sorted(abs(end) for end in (row.simultaneous_low, row.simultaneous_high))
-        span = f"simultaneous 95% interval {ends[0]:.2f} to {ends[1]:.2f} " if math.isfinite(ends[1]) else ""
+        ends = sorted(abs(end) for end in (row.low, row.high))
+        several = "simultaneous " if row.tests > 1 else ""
+        span = f"{several}95% interval {ends[0]:.2f} to {ends[1]:.2f} " if math.isfinite(ends[1]) else ""
         span = span if ends[0] < ends[1] else "the same on all of them, "  # without spread there is no interval
-        p = max(row.p_adjusted, row.t_p_adjusted)  # as in the plots: "different" needs both tests
-        return f"{span}over {plural(row.clusters, self.unit)}, p {p_text(p)} after Holm's correction"
+        return f"{span}over {plural(row.clusters, self.unit)}, p {p_text(row.p_adjusted)} after Holm's correction"
 
     def _asymmetry(self, row: Any) -> str:
         if math.isnan(row.skewness):
@@ -166,7 +166,7 @@ class Sentences:
         pairs = pairs[pairs["p"].notna()]
         if self.blocked.preferences or pairs.empty:
             return self.blocked.preferences
-        shown = pairs[pairs["conclusion"].isin([DIFFERENT, SMALL])]
+        shown = pairs[pairs["verdict"].isin([DIFFERENT, SMALL])]
         if len(shown):
             row = _largest(shown)
             higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)

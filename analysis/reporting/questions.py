@@ -29,8 +29,8 @@ from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, DIFFERENT, NOT_MEASURED, UNDECIDED, Line
-from parley.analysis.stats.signflips import clusters_to_reject
+from parley.analysis.stats.results import ALPHA, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED, Line
+from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p
 from parley.base.text import p_text, plural
 
 ALL = "all"
@@ -102,6 +102,8 @@ class Question:
         sensitivity: A column of smaller clusters, such as "scenario", for a contrast that takes those as independent;
             its interval and p-value are further numbers: scenario_low, scenario_high, p_scenario.
         null: What a level is tested against; None: it is described. A contrast is tested against 0.
+        margin: The distance from 0, or from `null`, that still counts as none, in the measures' unit: lines can then be
+            "different but small" or "alike on average". NaN: it is not asked.
         scale: How plots show numbers.
         facets: For columns that are not facets of units with their stored values: the facets that they stand for, each
             with the column of its stored values; (): none.
@@ -125,6 +127,7 @@ class Question:
     contrast: Contrast = mean_difference
     sensitivity: str = ""
     null: float | None = None
+    margin: float = math.nan
     scale: Scale = "points"
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
@@ -168,6 +171,7 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                         secondary=each != ALL or number > 0,
                         reference=math.nan if question.reference is None else question.reference,
                         cluster=question.cluster,
+                        margin=question.margin,
                     )
                     for number, measure in enumerate(question.measures)
                 ]
@@ -210,6 +214,8 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
         line = replace(line, **{name: getattr(line, name) + question.null for name in ("estimate", "low", "high")})
     second = rows[f"{measure}_second"]
     also = {name: make(values, second) for name, (own, make) in question.also.items() if own == measure}
+    if not math.isnan(question.margin):
+        also["p_alike"] = equivalence_p((values - second).groupby(clusters).mean(), question.margin)
     if finer := question.sensitivity:
         other = question.contrast(rows, measure, finer)
         also |= {f"{finer}_low": other.low, f"{finer}_high": other.high, f"p_{finer}": other.p}
@@ -232,12 +238,15 @@ def _facets(question: Question, name: str) -> tuple[tuple[str, str], ...]:
     return question.facets.get(name, ((name, name),))
 
 
-def corrected(lines: Sequence[Line], family: Sequence[str] = ("model",)) -> list[Line]:
+def corrected(
+    lines: Sequence[Line], family: Sequence[str] = ("model",), further: Sequence[str] = ("p_alike",)
+) -> list[Line]:
     """The lines with p-values corrected by Holm: over the planned lines of a family, and over its other lines.
 
     Args:
         lines: The lines of a question.
         family: What lines of one family have in common, as names in `Line.about`.
+        further: The p-values in `Line.also` that are corrected in the same families, each for its own question.
     """
     families: dict[tuple[Any, ...], list[int]] = {}
     for place, line in enumerate(lines):
@@ -245,8 +254,13 @@ def corrected(lines: Sequence[Line], family: Sequence[str] = ("model",)) -> list
     found = list(lines)
     for places in families.values():
         tests = sum(not math.isnan(lines[place].p) for place in places)
-        for place, p in zip(places, holm([lines[place].p for place in places]), strict=True):
-            found[place] = _concluded(replace(lines[place], p_adjusted=p, tests=None if math.isnan(p) else tests))
+        others = {name: holm([lines[place].also.get(name, math.nan) for place in places]) for name in further}
+        for nth, (place, p) in enumerate(zip(places, holm([lines[place].p for place in places]), strict=True)):
+            own = lines[place]
+            also = {f"{name}_adjusted": others[name][nth] for name in further if name in own.also}
+            found[place] = _concluded(
+                replace(own, p_adjusted=p, tests=None if math.isnan(p) else tests, also={**own.also, **also})
+            )
     return found
 
 
@@ -254,9 +268,13 @@ def _concluded(line: Line) -> Line:
     """The line with a verdict, where it has a test or should have one and none was given to it."""
     if line.verdict or (math.isnan(line.p_adjusted) and math.isnan(line.reference)):
         return line
-    return replace(
-        line, verdict=DIFFERENT if line.shown else NOT_MEASURED if math.isnan(line.p_adjusted) else UNDECIDED
-    )
+    within = line.also.get("p_alike_adjusted", math.nan) <= ALPHA
+    if math.isnan(line.p_adjusted):
+        return replace(line, verdict=NOT_MEASURED)
+    if line.shown:
+        return replace(line, verdict=SMALL if within else DIFFERENT)
+    # The mean lies within the margin. That no cluster is far from it takes more than this test.
+    return replace(line, verdict=ON_AVERAGE if within else UNDECIDED)
 
 
 def out_of_reach(cluster: str, *families: Sequence[Line]) -> Iterator[str]:

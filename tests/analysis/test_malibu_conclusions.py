@@ -75,7 +75,7 @@ def test_opposite_stereotypes_are_not_alike() -> None:
     for seed in range(3):
         frame = judged(opposite=1.5, seed=seed)
         row = pair(frame)
-        assert row["conclusion"] == "undecided"
+        assert row["verdict"] == "undecided"
         assert row["p_bases_adjusted"] < 1e-6
         assert row["base_sd"] == pytest.approx(1.5, abs=0.15)
     said = words(frame)
@@ -84,14 +84,14 @@ def test_opposite_stereotypes_are_not_alike() -> None:
 
 
 def test_no_effect_is_shown_to_be_alike_by_enough_bases() -> None:
-    conclusions = [pair(judged(bases=30, noise=0.3, seed=seed))["conclusion"] for seed in range(5)]
+    conclusions = [pair(judged(bases=30, noise=0.3, seed=seed))["verdict"] for seed in range(5)]
     assert conclusions.count("alike") >= 4
     assert "different" not in conclusions
 
 
 def test_a_small_difference_is_called_small() -> None:
     row = pair(judged(bases=30, effects={"female": 0.06}, noise=0.3), margin=0.2)
-    assert row["conclusion"] == "different but small"
+    assert row["verdict"] == "different but small"
     assert row["p_adjusted"] <= 0.05
     assert row["p_alike_adjusted"] <= 0.05
 
@@ -99,25 +99,25 @@ def test_a_small_difference_is_called_small() -> None:
 def test_different_and_alike_exclude_each_other() -> None:
     for seed, effect in enumerate(np.linspace(0, 0.5, 12)):
         row = pair(judged(effects={"female": effect}, bases=12, seed=seed))
-        assert (row["conclusion"] in ("different", "different but small")) == (row["p_adjusted"] <= 0.05)
+        assert (row["verdict"] in ("different", "different but small")) == (row["p_adjusted"] <= 0.05)
 
 
 def test_one_scenario_per_base_cannot_tell_how_bases_differ() -> None:
     row = pair(judged(scenarios=1, constant=8.0))
-    assert row["conclusion"] == "alike on average"
+    assert row["verdict"] == "alike on average"
     assert "by base unknown" in row["note"]
 
 
 def test_a_constant_judge_treats_identities_alike() -> None:
     row = pair(judged(constant=8.0))
-    assert (row["difference"], row["p"], row["conclusion"]) == (0.0, 1.0, "alike")
+    assert (row["difference"], row["p"], row["verdict"]) == (0.0, 1.0, "alike")
     assert row["p_alike"] == 2.0**-20
 
 
 def test_five_bases_can_never_show_a_difference_and_the_report_says_so() -> None:
     frame = judged(bases=5, effects={"female": 3.0})
     row = pair(frame)
-    assert (row["p"], row["conclusion"]) == (2 / 2**5, "undecided")
+    assert (row["p"], row["verdict"]) == (2 / 2**5, "undecided")
     assert np.isinf(row["low"])
     (blocker,) = (line for line in malibu.report(frame).words if "cannot show a difference" in line)
     assert blocker.startswith("No verdict on scores: 5 bases cannot show a difference between labels, whatever its")
@@ -134,9 +134,9 @@ def test_three_points_are_reported_in_every_size_of_family(labels: int) -> None:
     planted = planned[planned["first"] == names[0]]
     assert len(planned) == labels * (labels - 1) // 2
     assert clusters_to_reject(0.05, len(planned)) <= 20
-    assert (planted["conclusion"] == "different").all()
+    assert (planted["verdict"] == "different").all()
     others = planned[planned["first"] != names[0]]
-    assert (others["conclusion"] != "different").all()
+    assert (others["verdict"] != "different").all()
 
 
 def test_crossed_labels_are_compared_where_they_differ_in_one_part() -> None:

@@ -130,7 +130,7 @@ def test_no_significant_difference_is_not_called_no_bias() -> None:
 def test_only_the_equivalence_test_claims_equivalence() -> None:
     frame = study(noise=0.1)
     gaps = malibu.differences(frame)
-    assert list(gaps["conclusion"][gaps["metric"] == "all"]) == ["alike on average"]
+    assert list(gaps["verdict"][gaps["metric"] == "all"]) == ["alike on average"]
     words = reported(frame).words
     assert "no two labels are called alike" in words[0], "whether these judges can judge was not measured"
     assert "1 is alike" not in " ".join(words)
@@ -143,7 +143,7 @@ def test_few_scenarios_are_pointed_out() -> None:
     assert whole.words[1].startswith("No verdict on scores: 3 scenarios cannot show a difference between labels")
     assert whole.words[2].startswith("No verdict on preferences: 3 scenarios cannot show")
     assert len(whole.words) == 3, "and nothing that these would have to generalise from"
-    assert set(whole.table("preferences")["conclusion"]) == {"not decided"}
+    assert set(whole.table("preferences")["verdict"]) == {"not measured"}
     assert whole.headline is not None
     assert whole.headline.status == "blocked"
 
@@ -359,7 +359,7 @@ def test_a_judge_who_always_gives_the_same_score_is_not_called_fair() -> None:
     gaps = whole.table("differences")
     assert (gaps["difference"] == 0).all()
     assert (gaps["p"] == 1).all()
-    assert list(gaps["conclusion"][gaps["metric"] == "all"]) == ["not decided"]
+    assert list(gaps["verdict"][gaps["metric"] == "all"]) == ["not measured"]
     assert whole.words[1] == (
         "No verdict on scores: the panel gave the same score in 100% of cases, and such scores are equal for all "
         "labels whether or not the judges are fair."

@@ -36,14 +36,14 @@ def test_a_planted_contrast_is_the_headline_with_a_simultaneous_interval() -> No
         PanelData(silent_ballots(gaps={"female": 0.15})).table("sim/judge").gaps("female", "male").by_cluster(),
         1 - 0.05 / 3,
     )
-    assert (row["simultaneous_low"], row["simultaneous_high"]) == pytest.approx((expected.low, expected.high))
+    assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
 
 
 def test_a_sentence_quotes_the_p_value_of_its_plot() -> None:
     whole = report(silent_ballots(gaps={"female": 0.078}))
     (line,) = (each for forest in whole.forests if forest.name == "differences" for each in forest.lines[:1])
     row = whole.table("differences").iloc[0]
-    assert p_text(row["p_adjusted"]) != p_text(row["t_p_adjusted"]), "the two tests can be told apart"
+    assert p_text(row["p_flips_adjusted"]) != p_text(row["t_p_adjusted"]), "the two tests can be told apart"
     assert f"p {p_text(line.p_adjusted)} after Holm's correction" in " ".join(whole.words)
 
 
@@ -57,10 +57,11 @@ def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None
     expected = sign_flip_test(by_base.to_numpy())
     assert table.loc["race", "difference"] == pytest.approx(expected.estimate)
     assert table.loc["race", "p"] == pytest.approx(expected.p)
-    assert (table.loc["race", "low"], table.loc["race", "high"]) == pytest.approx((expected.low, expected.high))
+    ends = table.loc["race", ["pointwise_low", "pointwise_high"]]
+    assert tuple(ends) == pytest.approx((expected.low, expected.high))
     p = table["p"].sort_values().to_numpy()
     assert table["p_adjusted"].min() == pytest.approx(3 * p[0]), "Holm over three"
-    assert set(table["conclusion"]) <= {"different", "different but small", "alike", "undecided"}
+    assert set(table["verdict"]) <= {"different", "different but small", "alike", "undecided"}
 
 
 def test_a_run_with_some_identities_has_the_contrasts_that_they_give() -> None:
@@ -133,9 +134,9 @@ def test_a_panel_of_opposite_models_is_not_called_undecided() -> None:
     assert "+1.0" in differ or "+0.9" in differ
     assert "with sim/plus" in differ
     assert whole.table("primary")["model"].unique().tolist() == ["sim/plus, sim/minus"], "those who spoke"
-    assert whole.table("primary").set_index("category")["conclusion"]["gender"] == "models differ"
-    pairs = whole.table("differences").set_index(["first", "second"])["conclusion"]
-    assert pairs["female", "male"] == "models differ"
+    assert whole.table("primary").set_index("category")["verdict"]["gender"] == "judges differ"
+    pairs = whole.table("differences").set_index(["first", "second"])["verdict"]
+    assert pairs["female", "male"] == "judges differ"
     assert not any("alike" in line and "female and male" in line for line in whole.words)
 
 
@@ -182,7 +183,7 @@ def test_silent_ballots_can_show_that_identities_are_alike() -> None:
     frame = silent_ballots(base_sd=0.03, wording_sd=0.0, both_sd=0.0, noise=0.003)
     table = primary(frame, margin=0.1)
     assert (table["p_bases_adjusted"] < 0.001).all()
-    assert set(table["conclusion"]) == {"alike"}
+    assert set(table["verdict"]) == {"alike"}
 
 
 def test_a_silent_run_beside_one_of_the_papers_design_is_still_read_as_one() -> None:
@@ -190,7 +191,7 @@ def test_a_silent_run_beside_one_of_the_papers_design_is_still_read_as_one() -> 
     paper = silent_ballots(model="paper", seed=1).drop(columns=["stage", "wording", "question", "scale"])
     both = pd.concat([silent, paper.assign(round=2, unit="p" + paper["unit"])], ignore_index=True)
     table = primary(both, margin=0.1).set_index("model")
-    assert set(table.loc["silent", "conclusion"]) == {"alike"}
+    assert set(table.loc["silent", "verdict"]) == {"alike"}
     assert PanelData(both).scale("paper") == (0, 10)
     assert primary_by_judge(PanelData(both)).empty, "points of two scales are not compared"
 
@@ -201,7 +202,7 @@ def test_opposite_bases_are_not_alike() -> None:
     women = frame["identity"] == "female"
     frame["value"] += np.where(women, np.where(up, 1.5, -1.5), 0.0)
     (row,) = primary(frame, margin=0.1).itertuples()
-    assert row.conclusion == "undecided"
+    assert row.verdict == "undecided"
     words = " ".join(report(frame).words)
     assert "In 1 of 1 pair the difference varies from base to base: between 'female' and 'male'" in words
 

@@ -38,13 +38,13 @@ def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do(
     lost = np.random.default_rng(0).random(len(everyone)) < 0.6 * (everyone["identity"] == "black")
     whole = report(with_masses(everyone, np.where(lost, 0.2, 1.0)))
     primary = whole.table("primary").set_index("category")
-    assert primary["conclusion"]["race"] == "not decided"
-    assert primary["conclusion"]["religion"] == "different"
+    assert primary["verdict"]["race"] == "not measured"
+    assert primary["verdict"]["religion"] == "different"
     assert primary[["low", "high", "p", "p_adjusted"]].loc["race"].isna().all()
     gaps = whole.table("differences").query("metric == 'all' and within").set_index(["first", "second"])
     black = [pair for pair in gaps.index if "black" in pair]
-    assert set(gaps.loc[black, "conclusion"]) == {"not decided"}
-    assert "not decided" not in set(gaps.drop(index=black)["conclusion"])
+    assert set(gaps.loc[black, "verdict"]) == {"not measured"}
+    assert "not measured" not in set(gaps.drop(index=black)["verdict"])
     assert whole.headline.status == "shown", "religion"
     line, more = (line for line in whole.cautions if "no verdict" in line.lower())
     share = f"{lost.sum() / (everyone['identity'] == 'black').sum() / 3:.0%} and 0%"
@@ -59,7 +59,7 @@ def test_ballots_that_are_read_but_leave_the_scale_for_one_identity_leave_no_ver
     mass = np.where(frame["identity"] == "female", 0.7, 1.0)
     whole = report(with_masses(frame, mass))
     (row,) = whole.table("primary").itertuples()
-    assert (row.conclusion, round(row.difference)) == ("not decided", -1)
+    assert (row.verdict, round(row.difference)) == ("not measured", -1)
     assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is on" in row.note
     assert whole.headline.status == "blocked"
 
@@ -88,7 +88,7 @@ def test_pairs_are_compared_by_who_is_shown_first() -> None:
     (row,) = whole.table("unread_ballots").itertuples()
     assert (row.phase, row.first, row.second_unread, row.unequal) == (2, "female", 0, True)
     assert row.first_unread == pytest.approx(11 / 12)
-    assert list(whole.table("preferences")["conclusion"]) == ["not decided"]
+    assert list(whole.table("preferences")["verdict"]) == ["not measured"]
     assert whole.table("leans")["p"].isna().all()
     assert any(
         "of the silent ballots that show the one or the other first are unread" in line for line in whole.cautions

@@ -108,3 +108,13 @@ def test_a_section_says_what_was_shown_and_names_the_model_where_there_are_sever
     assert len(table) == sum(len(forest.lines) for forest in both.forests) == 12
     nothing = answered(HELP, frame([1, -1, 1, -1, 1, -1]))
     assert nothing.words == []
+
+
+def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
+    """Two one-sided sign-flip tests: twelve texts within the margin on both sides give 2⁻¹²."""
+    near, small = [0.1, -0.1] * 6, [0.1, 0.2] * 6
+    for gaps, verdict in ((near, "alike on average"), (small, "different but small"), ([2.0, 3.0] * 6, "different")):
+        line = answer(replace(HELP, margin=0.5), frame(gaps))[0]
+        assert (line.verdict, line.margin) == (verdict, 0.5)
+    assert answer(replace(HELP, margin=0.5), frame(near))[0].also["p_alike"] == 2**-12
+    assert answer(HELP, frame(near))[0].verdict == "undecided", "without a margin nothing is called alike"

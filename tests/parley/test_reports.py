@@ -22,9 +22,9 @@ from tests.own_study import STUDY
 from tests.panels import ONE_CELL, PANEL, TINY_PANEL, in_design
 
 EFFECT = (
-    "difference low high p p_adjusted simultaneous_low simultaneous_high conclusion t_p t_p_adjusted skewness "
+    "difference low high p p_adjusted verdict pointwise_low pointwise_high p_flips_adjusted t_p t_p_adjusted skewness "
     "largest_base p_alike p_alike_adjusted base_sd base_sd_high p_bases p_bases_adjusted scenario_low scenario_high "
-    "scenario_p family n clusters note"
+    "scenario_p tests n clusters note"
 )
 MALIBU = {
     "means": "model category identity metric mean low high n clusters",
@@ -457,7 +457,7 @@ def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card()
 def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
     printed = parley("report", "--example", "--lines")
     row = next(line for line in printed.out.splitlines() if "differences.race.black-white" in line)
-    assert row.split()[1:] == ["−0.01", "−0.02", "to", "0.00", "0.39", "120"]
+    assert row.split()[1:] == ["−0.01", "−0.03", "to", "0.01", "0.39", "120"]
     listed = {line["name"]: line for line in parley("report", "--example", "--lines", "--json").json}
     report = parley("report", "--example", "--json").json
     assert len(listed) == sum(len(forest["lines"]) for forest in report["forests"]), "no two have the same name"

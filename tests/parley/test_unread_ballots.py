@@ -89,7 +89,7 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
 
     data = parley("report", "a.sqlite", "--json").json
     (contrast,) = data["primary"]
-    assert contrast["conclusion"] == "not decided"
+    assert contrast["verdict"] == "not measured"
     assert (contrast["low"], contrast["high"], contrast["p"], contrast["p_adjusted"]) == (None,) * 4
     assert data["headline"]["status"] == "blocked"
     share = f"{len(lost) / 20:.0%} and 0% of the silent ballots are unread"

@@ -10,13 +10,12 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.blockers import NOT_DECIDED
 from parley.analysis.malibu.conclusions import effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps
 from parley.analysis.malibu.pilot import pilot
 from parley.analysis.malibu.yardstick import exchange, flaw_effects, graded_scores
 from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
-from parley.analysis.stats.results import DIFFERENT, SMALL
+from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
 from tests.true_sentences import Cell
 from tests.true_sentences.edges import FLAWS
 
@@ -55,9 +54,9 @@ def _mde_not_found(rng: np.random.Generator, bases: int) -> bool:
     """Whether a second study misses a difference of one pair that is as large as the first said 80% of studies find."""
     added = pilot(scored(rng, bases)).mde(PAIRS).points
     table = PanelData(scored(rng, bases, added)).table("m")
-    rows = [effect(table.gaps(x, y), 0.1) for x, y in combinations(RACES, 2)]
+    gaps = [table.gaps(x, y) for x, y in combinations(RACES, 2)]
     compared = int(rng.integers(len(RACES) - 1))  # the first pairs are those of the label that has it
-    return with_conclusions(rows, "pair", 0.1)[compared]["conclusion"] not in (DIFFERENT, SMALL)
+    return with_conclusions([effect(own, 0.1) for own in gaps], gaps)[compared].verdict not in (DIFFERENT, SMALL)
 
 
 def _underpowered(rng: np.random.Generator, bases: int) -> bool:
@@ -76,9 +75,10 @@ def by_base(values: np.ndarray) -> ScenarioGaps:
 def _collapses(rng: np.random.Generator, bases: int) -> bool:
     """A tenth of all bases fall from 10 to 1 under a label, which is a point above the other on the rest."""
     values = np.where(rng.random(bases) < 0.1, -9.0, 1.0) + rng.normal(0, 0.5, bases)
-    (row,) = with_conclusions([effect(by_base(values), 0.1)], "pair", 0.1)
-    assert row["conclusion"] != NOT_DECIDED
-    return row["conclusion"] in (DIFFERENT, SMALL)
+    gaps = by_base(values)
+    (line,) = with_conclusions([effect(gaps, 0.1)], [gaps])
+    assert line.verdict not in ("", NOT_MEASURED)
+    return line.verdict in (DIFFERENT, SMALL)
 
 
 def _ratio_misses(rng: np.random.Generator) -> bool | None:

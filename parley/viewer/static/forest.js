@@ -42,7 +42,9 @@ export function forestPlot(plot, unitsOf) {
   const tested = plot.lines.some((line) => line.p_adjusted !== null);
   const withInterval = plot.lines.some((line) => line.low !== null);
   // The headline and the sentences quote intervals that hold for all lines at once.
-  const interval = plot.lines.some((line) => line.simultaneous) ? "pointwise 95% CI" : "95% CI";
+  const joint = plot.lines.filter((line) => line.simultaneous);
+  const kind = joint.every((line) => line.simultaneous[0] === line.low) ? "simultaneous" : "pointwise";
+  const interval = joint.length ? `${kind} 95% CI` : "95% CI";
   let group = "";
   // A group's lines stand together, below one heading.
   const order = unique(plot.lines.map((line) => line.group));
