@@ -38,7 +38,6 @@ from parley.agents.messages import (
     load_messages,
     narrator_turn,
     save_messages,
-    stream_events,
 )
 from parley.agents.models.base import Client, UnlinkedToken
 from parley.agents.models.registry import Models
@@ -49,7 +48,7 @@ from parley.agents.seats import Seat, Spoken, choose_client
 from parley.agents.structured import Readout
 from parley.agents.transcripts import Role, Transcript, Turn
 from parley.base.errors import ConfigError
-from parley.base.tasks import last_item
+from parley.base.tasks import last_item, streamed
 
 Participant = Persona | ChatAgent | Team
 """Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""
@@ -283,7 +282,7 @@ class Conversation(Team):
                     emit_and_keep(event)
             return TaskResult(messages=messages, stop_reason=self._stop_reason)
 
-        async with aclosing(stream_events(run, cancellation_token)) as items:
+        async with aclosing(streamed(run, cancellation_token.link_future if cancellation_token else None)) as items:
             async for item in items:
                 yield item
 

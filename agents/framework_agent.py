@@ -38,12 +38,13 @@ from autogen_core.models import (
 )
 from autogen_core.tools import ToolSchema
 
-from parley.agents.messages import Emit, Event, stream_events
+from parley.agents.messages import Emit, Event
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.wrapped import model_error
 from parley.base.errors import ConfigError
+from parley.base.tasks import streamed
 
 CallNext = Callable[[], Awaitable[None]]
 _IN_PROGRESS: ContextVar[tuple[Any, CallNext]] = ContextVar("parley_framework_call")
@@ -114,7 +115,7 @@ class FrameworkAgent(BaseChatAgent):
     async def on_messages_stream(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
     ) -> AsyncGenerator[Event | Response, None]:
-        async with aclosing(stream_events(lambda emit: self._speak(messages, cancellation_token, emit))) as items:
+        async with aclosing(streamed(lambda emit: self._speak(messages, cancellation_token, emit))) as items:
             async for item in items:
                 yield item
 

@@ -1,20 +1,18 @@
 """AutoGen's messages and events: made, saved, and streamed as they happen.
 
 Events are what happens within a turn: chunks of text, tool calls, requests for input, messages of inner teams. Work
-that reports its events takes a function `emit`. `stream_events` turns such work into an async generator, which is what
-AutoGen's interfaces return.
+that reports its events takes a function `emit`. `parley.base.tasks.streamed` turns such work into an async generator,
+which is what AutoGen's interfaces return.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
 
 from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, MessageFactory, StructuredMessage, TextMessage
-from autogen_core import CancellationToken
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
@@ -85,28 +83,3 @@ def save_messages(messages: Iterable[Event], known: MessageFactory) -> list[Mapp
 def load_messages(saved: Iterable[Mapping[str, Any]], known: MessageFactory) -> list[Event]:
     """The messages that were saved."""
     return [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
-
-
-async def stream_events(
-    work: Callable[[Emit], Coroutine[Any, Any, T]], token: CancellationToken | None = None
-) -> AsyncGenerator[Event | T, None]:
-    """The events of the work as they happen, then its result.
-
-    Args:
-        work: From `emit` to the coroutine that calls it. It is cancelled if nobody listens any longer.
-        token: Cancels the work at once, whatever it is waiting for.
-    """
-    arrived: asyncio.Queue[Any] = asyncio.Queue()  # one for all: agents that speak concurrently report to it
-    ended = object()
-    task = asyncio.ensure_future(work(arrived.put_nowait))
-    task.add_done_callback(lambda _: arrived.put_nowait(ended))
-    if token is not None:
-        token.link_future(task)
-    try:
-        while (event := await arrived.get()) is not ended:
-            yield event
-        yield task.result()
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)

@@ -37,13 +37,13 @@ from pydantic import BaseModel, TypeAdapter
 
 from parley.agents.ballots import SilentBallot, cast
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
-from parley.agents.messages import Emit, Event, as_read, new_message_id, stream_events, typed_message
+from parley.agents.messages import Emit, Event, as_read, new_message_id, typed_message
 from parley.agents.models.registry import as_client
 from parley.agents.models.request import SHARED
+from parley.agents.models.streaming import OnText
 from parley.agents.models.wire import NARRATOR
 from parley.agents.personas import Persona
 from parley.agents.structured import (
-    OnText,
     Readout,
     StructuredReply,
     answer_in,
@@ -55,6 +55,7 @@ from parley.agents.structured import (
 from parley.agents.toolbox import Toolbox, ToolLike
 from parley.agents.transcripts import ParseStatus
 from parley.base.errors import ConfigError
+from parley.base.tasks import streamed
 
 
 @dataclass(kw_only=True)
@@ -156,7 +157,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
     async def on_messages_stream(
         self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
     ) -> AsyncGenerator[BaseAgentEvent | BaseChatMessage | Response, None]:
-        async with aclosing(stream_events(lambda emit: self.speak(messages, cancellation_token, emit))) as items:
+        async with aclosing(streamed(lambda emit: self.speak(messages, cancellation_token, emit))) as items:
             async for item in items:
                 yield item
 

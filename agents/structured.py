@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
@@ -31,12 +31,13 @@ from autogen_core.models import (
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from parley.agents.models.objects import Found, objects_in
+from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
+from parley.agents.models.streaming import OnText
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR, strict_schema
 from parley.agents.readout import SCALE_MAX, expected_choices, expected_numbers
 from parley.agents.transcripts import ParseStatus
-from parley.base.tasks import last_item
 
 T = TypeVar("T", bound=BaseModel)
 Readout = Literal["sampled", "expected"]
@@ -266,16 +267,11 @@ def _field_names(reply_type: type[BaseModel]) -> dict[str, _Known]:
     return names
 
 
-OnText = Callable[[str], None]
-
-
 async def create(
     client: ChatCompletionClient, messages: Sequence[LLMMessage], on_text: OnText | None, **arguments: Any
 ) -> CreateResult:
     """The client's reply; streamed if `on_text` wants its chunks."""
-    if on_text is None:
-        return await client.create(messages, **arguments)
-    return await last_item(client.create_stream(messages, **arguments), CreateResult, on_text)
+    return await as_client(client).create(messages, on_text=on_text, **arguments)
 
 
 def _may_be_thinking(client: ChatCompletionClient, reply: CreateResult, answer: Answer) -> bool:

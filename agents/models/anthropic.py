@@ -46,11 +46,10 @@ from parley.agents.models.anthropic_messages import (
     tool_declaration,
     tool_use,
 )
-from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
 from parley.agents.models.http import MAX_BYTES, TooLong, not_connected, retry_seconds, server_message
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import Request
+from parley.agents.models.request import Request, estimate_tokens
 from parley.agents.models.sdk import SdkClient
 from parley.agents.models.streaming import Arriving
 from parley.agents.models.wire import strict_schema, to_chat, to_tools

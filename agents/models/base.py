@@ -1,7 +1,8 @@
 """The base class of all clients: an AutoGen `ChatCompletionClient` that caches, throttles, retries and records.
 
-A provider implements one method, `send(request)`. Everything around a call happens here: the reply cache, the run's
-budget, the throttle, retries with jittered back-off, and the `Call` that is recorded.
+A provider implements one method, `send(request)`, and to stream also `events` and `arriving`. Everything around a call
+happens here, streamed or not: the reply cache, the run's budget, the throttle, retries with jittered back-off, and the
+`Call` that is recorded.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, ClassVar, Literal, Self
 
 from autogen_core import CancellationToken, Component
@@ -34,17 +36,20 @@ from parley.agents.models.request import (
     ClientOptions,
     Effort,
     Request,
+    estimate_tokens,
     prompt_message,
     request_key,
 )
 from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
 from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
+from parley.agents.models.streaming import Arriving, OnText, ReplyStream
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, most_connections
 from parley.agents.providers import provider_of
 from parley.agents.transcripts import Call, PromptMessage, seed_from, tool_calls_as_text
 from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited, ServerFault
 from parley.base.home import say
+from parley.base.tasks import streamed
 
 
 class UnlinkedToken(CancellationToken):
@@ -242,6 +247,18 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     async def send(self, request: Request) -> Reply:
         """One attempt: returns the reply, or raises a `ModelError` whose `retryable` says whether to try again."""
 
+    def streams(self, request: Request) -> bool:
+        """Whether the reply to this request arrives in chunks if somebody listens; otherwise it is one chunk."""
+        return type(self).events is not Client.events and not request.tools
+
+    def events(self, request: Request) -> AsyncGenerator[Any, None]:
+        """The events of one streamed reply; raises a `ModelError` if there is an error among them."""
+        raise NotImplementedError
+
+    def arriving(self) -> Arriving:
+        """What collects the events of one reply."""
+        raise NotImplementedError
+
     def model_list(self) -> tuple[str, dict[str, str]] | None:
         """Address and headers of the provider's free list of models; None if it has none, as embedded ones."""
         return None
@@ -258,6 +275,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         json_output: bool | type[BaseModel] | None = None,
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
+        on_text: OnText | None = None,
     ) -> Reply:
         """AutoGen's method for one call.
 
@@ -268,6 +286,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             json_output: a pydantic model that the reply must match; True for any JSON.
             extra_create_args: sampling options of this call; they override the client's.
             cancellation_token: cancels the call.
+            on_text: gets the answer as it arrives; a reply that is not streamed is one chunk.
         """
         options = {**self._defaults, **extra_create_args} if extra_create_args else self._defaults
         shared = options.pop(SHARED, ()) if SHARED in options else ()
@@ -280,29 +299,47 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             shared=shared,
         )
         if cancellation_token is None or type(cancellation_token) is UnlinkedToken:
-            return await self._reply(request)
-        task = asyncio.ensure_future(self._reply(request))
+            return await self._reply(request, on_text)
+        task = asyncio.ensure_future(self._reply(request, on_text))
         cancellation_token.link_future(task)
         return await task
 
-    async def _reply(self, request: Request) -> Reply:
+    async def create_stream(
+        self, messages: Sequence[LLMMessage], **arguments: Any
+    ) -> AsyncGenerator[str | CreateResult, None]:
+        """The answer as it arrives, then the whole reply with its thinking and usage.
+
+        A reply from the cache is one chunk, and so is one to a request with tools. A stream that has not begun is
+        retried; one that breaks off counts with what arrived.
+
+        Args:
+            messages: the prompt.
+            **arguments: the same as those of `create`.
+        """
+        async with aclosing(streamed(lambda on_text: self.create(messages, on_text=on_text, **arguments))) as parts:
+            async for part in parts:
+                yield part
+
+    async def _reply(self, request: Request, on_text: OnText | None) -> Reply:
         """The reply from the cache, or else from the server."""
-        prompt = request.prompt()
-        current = SESSION.get()
-        if current is None:
-            return await self._send_with_retries(request, prompt, None)
-        request, address, cached = self._look_up(request, prompt, current)
-        if cached is not None:
-            return cached
-        try:
-            if current.sender is None:
-                reply = await self._send_with_retries(request, prompt, current.budget)
-            else:
-                reply = await self._send_by_session(request, prompt, current, address)
-        except ParleyError as error:
-            current.failure = current.failure or error
-            raise
-        self._keep_reply(current, address, reply)
+        prompt, current, address = request.prompt(), SESSION.get(), b""
+        reply = None
+        streams = on_text is not None and self.streams(request) and (current is None or current.sender is None)
+        if current is not None:
+            request, address, reply = self._look_up(request, prompt, current)
+        if reply is None:
+            try:
+                reply = await self._ask(request, prompt, current, address, on_text if streams else None)
+            except ParleyError as error:
+                if current is not None:
+                    current.failure = current.failure or error
+                raise
+            # A reply that was cut before it said anything is asked for again when there is more room. One token may be
+            # a space, but then its log-probabilities were asked for.
+            if current is not None and self.cacheable and not (reply.cut and reply.empty and not reply.logprobs):
+                current.put(address, self.name, reply)
+        if on_text is not None and isinstance(reply.content, str) and not (streams and not reply.cached):
+            on_text(reply.content)
         return reply
 
     def _look_up(
@@ -320,33 +357,69 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
         return request, address, cached
 
-    def _keep_reply(self, current: Session, address: bytes, reply: Reply) -> None:
-        # A reply that was cut before it said anything is asked for again when there is more room. One token may be a
-        # space, but then its log-probabilities were asked for.
-        if self.cacheable and not (reply.cut and reply.empty and not reply.logprobs):
-            current.put(address, self.name, reply)
-
-    async def _send_by_session(
-        self, request: Request, prompt: tuple[PromptMessage, ...], current: Session, address: bytes
+    async def _ask(
+        self,
+        request: Request,
+        prompt: tuple[PromptMessage, ...],
+        current: Session | None,
+        address: bytes,
+        on_text: OnText | None,
     ) -> Reply:
-        """Through the session's sender instead of `send`. The sender does its own retries."""
-        assert current.sender is not None, "the session has no sender"
-        sent = self.for_wire(request)
+        """The server's reply: counted, throttled, requested again where that may help, and recorded.
+
+        Args:
+            request: what to send; `for_wire` makes it what the model accepts.
+            prompt: its messages, as they are recorded.
+            current: the unit, with its budget; its sender, if it has one, has a queue and retries of its own.
+            address: the reply's address in the cache, by which a sender names the request.
+            on_text: gets the chunks of a streamed reply; None for a reply that comes whole.
+        """
+        budget, sender = (None, None) if current is None else (current.budget, current.sender)
+        throttle = self.throttle if sender is None else None
+        sent, attempt, began = self.for_wire(request), 0, time.perf_counter()
         while True:
-            if current.budget is not None:
-                await current.budget.take_call()
-            started = time.perf_counter()
+            attempt += 1
+            if budget is not None:
+                await budget.take_call()
+            if throttle is not None:
+                await throttle.enter(unit_order())
+            stream = None if on_text is None else ReplyStream(self.arriving(), on_text, self._key)
+            started, latency, delay = time.perf_counter(), None, 0.0
             try:
-                reply = await current.sender(self, address, sent)
-            except ModelError as error:
-                self._record_failure(error, prompt, time.perf_counter() - started, 1, current.budget)
-                raise
-            latency = time.perf_counter() - started
-            self._record(self._call(prompt, reply, latency, cached=False, attempts=1), current.budget)
+                if sender is not None:
+                    reply = await sender(self, address, sent)
+                elif stream is not None:
+                    reply = await stream.receive(self.events(sent))
+                else:
+                    reply = await self.send(sent)
+                latency = time.perf_counter() - started
+            except BaseException as error:
+                billed = error.billed if isinstance(error, ModelError) else None
+                if stream is not None and stream.began:  # what arrived is billed, even if the rest is lost
+                    billed = redact_reply(stream.so_far(prompt), self._key)
+                if billed is not None:
+                    took = time.perf_counter() - started
+                    self._record(self._call(prompt, billed, took, cached=False, attempts=attempt), budget)
+                elif budget is not None and isinstance(error, ModelError):
+                    budget.give_call_back()
+                if throttle is None or not isinstance(error, ModelError) or (stream is not None and stream.began):
+                    raise
+                if isinstance(error, RateLimited):
+                    throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
+                delay = self.retries.delay(error, attempt, began)
+            finally:
+                if throttle is not None:
+                    throttle.leave(latency)
+            if latency is None:
+                await asyncio.sleep(delay)
+                continue
+            self.retries.reached = True
+            reply = redact_reply(reply, self._key)
+            self._record(self._call(prompt, reply, latency, cached=False, attempts=attempt), budget)
             wider = self._with_more_room(reply, request, sent)
-            if wider is None:
+            if wider is None or stream is not None:
                 return reply
-            sent, address = wider, hashlib.blake2b(address, digest_size=20).digest()
+            sent, attempt, address = wider, 0, hashlib.blake2b(address, digest_size=20).digest()
 
     def _with_more_room(self, reply: Reply, request: Request, sent: Request) -> Request | None:
         """The request with more room, if only its cut reply showed that the model thinks within its answer's limit.
@@ -357,53 +430,6 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             return None
         wider = self.for_wire(request)
         return wider if wider.options != sent.options else None
-
-    def _record_failure(
-        self,
-        error: ModelError,
-        prompt: tuple[PromptMessage, ...],
-        latency: float,
-        attempts: int,
-        budget: Budget | None,
-    ) -> None:
-        """A call without a usable reply counts if it was answered, and so billed."""
-        if error.billed is not None:
-            self._record(self._call(prompt, error.billed, latency, cached=False, attempts=attempts), budget)
-        elif budget is not None:
-            budget.give_call_back()
-
-    async def _send_with_retries(
-        self, request: Request, prompt: tuple[PromptMessage, ...], budget: Budget | None
-    ) -> Reply:
-        attempt, began = 0, time.perf_counter()
-        sent = self.for_wire(request)
-        while True:
-            attempt += 1
-            if budget is not None:
-                await budget.take_call()
-            await self.throttle.enter(unit_order())
-            started = time.perf_counter()
-            try:
-                reply = await self.send(sent)
-            except ModelError as error:
-                self._record_failure(error, prompt, time.perf_counter() - started, attempt, budget)
-                if isinstance(error, RateLimited):
-                    self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
-                self.throttle.leave()
-                await asyncio.sleep(self.retries.delay(error, attempt, began))
-            except BaseException:
-                self.throttle.leave()
-                raise
-            else:
-                self.retries.reached = True
-                latency = time.perf_counter() - started
-                self.throttle.leave(latency)
-                reply = redact_reply(reply, self._key)
-                self._record(self._call(prompt, reply, latency, cached=False, attempts=attempt), budget)
-                wider = self._with_more_room(reply, request, sent)
-                if wider is None:
-                    return reply
-                sent, attempt = wider, 0
 
     def _record(self, call: Call, budget: Budget | None) -> None:
         self._spent.prompt_tokens += call.prompt_tokens
@@ -433,20 +459,6 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             thought_tokens=reply.thought_tokens,
             cut=reply.cut,
         )
-
-    async def create_stream(
-        self, messages: Sequence[LLMMessage], **arguments: Any
-    ) -> AsyncGenerator[str | CreateResult, None]:
-        """The whole reply as one chunk, then the result; a provider that can stream overrides this.
-
-        Args:
-            messages: the prompt.
-            **arguments: the same as those of `create`.
-        """
-        reply = await self.create(messages, **arguments)
-        if isinstance(reply.content, str):
-            yield reply.content
-        yield reply
 
     def timed_out(self, seconds: float | None = None) -> ServerFault:
         """The error of a call that took too long: longer than the option `timeout`, or than this many seconds."""
@@ -482,8 +494,3 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     @property
     def capabilities(self) -> ModelInfo:
         return self.model_info
-
-
-def estimate_tokens(text: str) -> int:
-    """Tokens of a text at four characters each, rounded up."""
-    return (len(text) + 3) // 4

@@ -21,7 +21,7 @@ import math
 import os
 import random
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,14 +30,15 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeVar
 # Set before llama.cpp starts its threads: threads that wait by spinning halve the speed of a machine with other work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import xllamacpp
-from autogen_core.models import AssistantMessage, LLMMessage, RequestUsage
+from autogen_core.models import AssistantMessage, RequestUsage
 from pydantic import BaseModel, Field
 
+from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
-from parley.agents.models.streaming import Arriving, StreamingClient
+from parley.agents.models.streaming import Arriving
 from parley.agents.models.weights import NumberType, converted, copy_path, fastest_type
 from parley.agents.models.wire import decoding_schema, from_completion, to_chat, without_prefill
 from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
@@ -90,7 +91,7 @@ class LocalOptions(ClientOptions):
     )
 
 
-class LocalClient(StreamingClient):
+class LocalClient(Client):
     """A model in this process, on llama.cpp."""
 
     OptionsType: ClassVar[type[ClientOptions]] = LocalOptions
@@ -264,11 +265,10 @@ class LocalClient(StreamingClient):
             cached=False,
         )
 
-    def streams(self, messages: Sequence[LLMMessage], arguments: Mapping[str, Any]) -> bool:
+    def streams(self, request: Request) -> bool:
         # A continued or debiased text is not a chat's reply.
-        continued = isinstance(messages[-1], AssistantMessage)
-        debiased = "contrast_decay" in arguments.get("extra_create_args", {})
-        return super().streams(messages, arguments) and not continued and not debiased
+        continued = isinstance(request.messages[-1], AssistantMessage)
+        return super().streams(request) and not continued and "contrast_decay" not in request.options
 
     async def close(self) -> None:
         self._server = None

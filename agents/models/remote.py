@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from parley.agents.models.base import Client
 from parley.agents.models.http import NO_CONNECTION, not_connected, said
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions
-from parley.agents.models.streaming import StreamingClient
 from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, proxy_for, require_https
 from parley.base.errors import ConfigError, ModelError, ServerFault
 
@@ -23,7 +23,7 @@ class RemoteOptions(ClientOptions):
     insecure: bool = Field(False, description=INSECURE)
 
 
-class RemoteClient(StreamingClient):
+class RemoteClient(Client):
     """A client of a server. The address comes from an option or the environment, the key from the environment only."""
 
     OptionsType: ClassVar[type[ClientOptions]] = RemoteOptions

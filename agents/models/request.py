@@ -153,3 +153,8 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
             raise ConfigError(f"'{name}': option '{pair}' has no value; write {pair}=VALUE")
         options[unquote(key)] = unquote(value)
     return plain, options
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text at four characters each, rounded up."""
+    return (len(text) + 3) // 4

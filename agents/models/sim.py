@@ -25,9 +25,9 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
 from pydantic import BaseModel
 
-from parley.agents.models.base import Client, estimate_tokens
+from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import ClientOptions, Request, split_name
+from parley.agents.models.request import ClientOptions, Request, estimate_tokens, split_name
 from parley.agents.models.sim_judge import (
     adopted,
     find_score_instruction,

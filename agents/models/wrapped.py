@@ -20,11 +20,12 @@ from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, 
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import SecretStr
 
+from parley.agents.models.base import Client
 from parley.agents.models.http import retry_seconds, said, status_error
 from parley.agents.models.openai import traits_of
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
-from parley.agents.models.streaming import Arriving, StreamingClient
+from parley.agents.models.streaming import Arriving
 from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
 UNREACHABLE = ("Connection", "Timeout", "ConnectError", "ReadError", "RemoteProtocolError")
@@ -50,7 +51,7 @@ def described(client: ChatCompletionClient) -> tuple[str, dict[str, Any], str]:
     return f"{vendor}/{model or kind}", {"class": kind, **settings}, max(secrets, key=len, default="")
 
 
-class WrappedClient(StreamingClient):
+class WrappedClient(Client):
     """An AutoGen client whose calls are cached, budgeted and recorded.
 
     Args:

@@ -1,9 +1,9 @@
-"""Coroutines: as functions for callers without an event loop; run together; the last item of a stream."""
+"""Coroutines: as functions for callers without an event loop; run together; as streams; the last item of a stream."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -52,6 +52,32 @@ async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
+
+
+async def streamed(
+    work: Callable[[Callable[[Any], None]], Coroutine[Any, Any, Any]],
+    link: Callable[[asyncio.Future[Any]], object] | None = None,
+) -> AsyncGenerator[Any, None]:
+    """What the work reports as it happens, then its result.
+
+    Args:
+        work: From `emit` to the coroutine that calls it. It is cancelled if nobody listens any longer.
+        link: Gets the work's task, to cancel it at once, whatever it is waiting for.
+    """
+    arrived: asyncio.Queue[Any] = asyncio.Queue()  # one for all: agents that speak concurrently report to it
+    ended = object()
+    task = asyncio.ensure_future(work(arrived.put_nowait))
+    task.add_done_callback(lambda _: arrived.put_nowait(ended))
+    if link is not None:
+        link(task)
+    try:
+        while (item := await arrived.get()) is not ended:
+            yield item
+        yield task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 async def last_item(stream: AsyncIterator[Any], kind: type[T], on_other: Callable[[Any], object] | None = None) -> T:

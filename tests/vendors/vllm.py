@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from aiohttp import web
 
-from parley.agents.models.base import estimate_tokens
+from parley.agents.models.request import estimate_tokens
 from tests.vendors.base import Answer, Received, Rejected
 from tests.vendors.chat import ChatServer
 

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 
 from parley.agents import Budget, Client
 from parley.agents.models import Reply, Request
-from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import Batched, BatchEndpoint, Batches, State
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.request import BATCH_REQUESTS
+from parley.agents.models.request import BATCH_REQUESTS, estimate_tokens
 from parley.base.errors import BadRequest, BudgetSpent, ConfigError, ModelError, ServerFault
 from parley.judging import Unit
 from parley.runs.executor import InProcess, RunControl
