@@ -78,9 +78,8 @@ def load_run(path: Path) -> LoadedRun:
     """Read a run for a report; raises `ConfigError` if it has no verdicts yet."""
     with RunFile.open(path) as file:
         info, unit_counts = file.info(), file.counts()
-        verdicts, units = frames.verdicts(file), frames.spending(file)
-        spent = file.spent()
-        prompt_cache, replies, ballots = file.prompt_cache_use(), file.replies(), frames.ballots(file)
+        verdicts, ballots, units = frames.read_once(file)
+        spent, prompt_cache, replies = file.spent(), file.prompt_cache_use(), file.replies()
         if not unit_counts["done"]:
             raise ConfigError(f"{path}: {why_nothing_is_done(file)}")
     if verdicts.empty:

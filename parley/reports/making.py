@@ -145,16 +145,10 @@ def _blind(runs: Sequence[LoadedRun]) -> bool | None:
 
 
 def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
-    """Which statements repeat another judge's, with the names that the models have in the runs' verdicts."""
-    frames = []
-    for number, run in enumerate(runs):
-        remarks = repeated_remarks(run.path)
-        prefix = f"{number}:" if len(runs) > 1 else ""
-        models = run.verdicts.drop_duplicates("unit").set_index("unit")["model"]
-        remarks["unit"] = prefix + remarks["unit"].astype(str)
-        known = remarks["unit"].isin(models.index.astype(str))
-        frames.append(remarks[known].assign(model=remarks.loc[known, "unit"].map(models.astype(str).to_dict())))
-    return pd.concat(frames, ignore_index=True)
+    """Which statements repeat another judge's, in units with verdicts; units and models as the runs name them now."""
+    found = [repeated_remarks(run.path, run.units) for run in runs]
+    judged = [remarks["unit"].isin(run.verdicts["unit"].unique()) for remarks, run in zip(found, runs, strict=True)]
+    return pd.concat([remarks[known] for remarks, known in zip(found, judged, strict=True)], ignore_index=True)
 
 
 def _intact_plan(run: LoadedRun) -> Mapping[str, Any]:

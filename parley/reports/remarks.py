@@ -21,7 +21,7 @@ REMEMBERED = 64
 """Units whose statements are kept for comparison: those on one text are close together in a plan."""
 
 
-def repeated_remarks(path: Path) -> pd.DataFrame:
+def repeated_remarks(path: Path, units: pd.DataFrame | None = None) -> pd.DataFrame:
     """One row per statement of a judge, with the unit's facets: does it repeat what another judge said in round 1?
 
     `near_chance` is the same for what these judges said in the last unit on the same text, missing where there is
@@ -29,16 +29,19 @@ def repeated_remarks(path: Path) -> pd.DataFrame:
 
     Args:
         path: The run file.
+        units: Its units by position, if they have been read (see `parley.runs.frames.units`).
     """
     positions: list[int] = []
     rows: list[tuple[Any, ...]] = []
     with RunFile.open(path) as file:
-        facets = frames.units(file)
+        facets = frames.units(file) if units is None else units
         names = [name for name in SAME_TEXT if name in facets]
         known = facets[names].astype(object).where(facets[names].notna(), None)  # NaN is not equal to itself
         texts = dict(zip(facets.index, known.itertuples(index=False, name=None), strict=True))
         remembered: dict[tuple[Any, ...], list[Statement]] = {}
         for position, spoken in _spoken(file):
+            if position not in texts:  # the unit ended after the units were read
+                continue
             elsewhere = remembered.pop(texts[position], None)
             for row in unit_repeats(spoken, elsewhere):
                 positions.append(position)
@@ -52,7 +55,10 @@ def repeated_remarks(path: Path) -> pd.DataFrame:
 
 
 def _spoken(file: RunFile) -> Iterator[tuple[int, list[Statement]]]:
-    """The judges' statements of every finished unit, by its position in the plan."""
+    """The judges' statements of every finished unit, by its position in the plan; none where no two judges spoke."""
+    by_unit = "SELECT 1 FROM messages WHERE role = 'debater' GROUP BY unit HAVING min(speaker) < max(speaker) LIMIT 1"
+    if not file.rows(by_unit)[1]:  # silent ballots: reading them all takes a tenth of a report
+        return
     lines = file.stream(
         "SELECT u.position, m.speaker, m.round, m.parsed FROM messages m JOIN units u ON u.id = m.unit "
         "WHERE u.status = 'done' AND m.role = 'debater' ORDER BY u.position, m.seq"

@@ -49,8 +49,24 @@ def verdicts(file: RunFile) -> pd.DataFrame:
     Args:
         file: An open run file, or the path of one.
     """
+    facets = units(file)
+    return _verdicts(file, facets, _ballots(file, facets))
+
+
+def read_once(file: RunFile) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Verdicts, ballots and spending of a run, whose units are read once for all three.
+
+    Args:
+        file: An open run file.
+    """
+    facets = units(file)
+    cast = _ballots(file, facets)
+    return _verdicts(file, facets, cast), cast, _spending(file, facets)
+
+
+def _verdicts(file: RunFile, facets: pd.DataFrame, cast: pd.DataFrame) -> pd.DataFrame:
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
-    return _read_ballots(_with_facets(file, columns, file.verdicts()), ballots(file))
+    return _read_ballots(_with_facets(facets, columns, file.verdicts()), cast)
 
 
 @_accepts_path
@@ -60,7 +76,11 @@ def ballots(file: RunFile) -> pd.DataFrame:
     Args:
         file: An open run file, or the path of one.
     """
-    return _with_facets(file, ("judge", "round", "metric", "on_scale"), file.ballots())
+    return _ballots(file, units(file))
+
+
+def _ballots(file: RunFile, facets: pd.DataFrame) -> pd.DataFrame:
+    return _with_facets(facets, ("judge", "round", "metric", "on_scale"), file.ballots())
 
 
 def _read_ballots(verdicts: pd.DataFrame, ballots: pd.DataFrame) -> pd.DataFrame:
@@ -99,7 +119,7 @@ def turns(file: RunFile) -> pd.DataFrame:
         f"SELECT u.position, {', '.join(f't.{name}' for name in columns)} FROM transcript t "
         "JOIN units u ON u.id = t.unit WHERE u.status = 'done' ORDER BY u.position, t.seq"
     )
-    return _with_facets(file, columns, rows)
+    return _with_facets(units(file), columns, rows)
 
 
 @_accepts_path
@@ -111,16 +131,21 @@ def units(file: RunFile) -> pd.DataFrame:
     """
     file.check_plan()
     _, rows = file.rows("SELECT position, id, facets FROM units WHERE status = 'done' ORDER BY position")
-    facets = [{name: _plain(value) for name, value in json.loads(text).items()} for _, _, text in rows]
-    frame = pd.DataFrame(without_surrogates(facets), index=[position for position, _, _ in rows])
+    frame = pd.DataFrame([_facets(text) for _, _, text in rows], index=[position for position, _, _ in rows])
     frame = frame.drop(columns="unit", errors="ignore")
     frame.insert(0, "unit", [unit for _, unit, _ in rows])
     return frame
 
 
-def _plain(facet: Any) -> Any:
-    """A facet as our studies have them; other values from another tool's run (lists, tables) as text."""
-    return json.dumps(facet) if isinstance(facet, list | dict) else facet
+def _facets(text: str) -> Any:
+    """A unit's facets, as our studies have them; other values from another tool's run (lists, tables) as text."""
+    facets = json.loads(text)
+    if "[" in text or "{" in text[1:]:
+        facets = {
+            name: json.dumps(facet) if isinstance(facet, list | dict) else facet for name, facet in facets.items()
+        }
+    # JSON has surrogates only as escapes: most units need not be searched value by value.
+    return without_surrogates(facets) if "\\u" in text else facets
 
 
 @_accepts_path
@@ -132,6 +157,10 @@ def spending(file: RunFile) -> pd.DataFrame:
     Args:
         file: An open run file, or the path of one.
     """
+    return _spending(file, units(file))
+
+
+def _spending(file: RunFile, facets: pd.DataFrame) -> pd.DataFrame:
     _, rows = file.rows(
         "SELECT u.position, count(*), sum(c.prompt_tokens + c.completion_tokens), "
         "CASE WHEN count(*) = count(c.cost) THEN sum(c.cost) END, sum(c.latency), u.started_at, u.finished_at "
@@ -139,7 +168,7 @@ def spending(file: RunFile) -> pd.DataFrame:
     )
     columns = ["position", "calls", "tokens", "cost", "latency", "started", "finished"]
     spent = pd.DataFrame(rows, columns=columns).set_index("position")
-    return units(file).drop(columns=columns, errors="ignore").join(spent.astype(float))
+    return facets.drop(columns=columns, errors="ignore").join(spent.astype(float))
 
 
 LABEL_COLUMNS = (
@@ -179,15 +208,16 @@ def _notes(run: RunFile | str | Path) -> NotesFile:
     return NotesFile(run.path)
 
 
-def _with_facets(file: RunFile, columns: Sequence[str], table: Iterable[Row]) -> pd.DataFrame:
+def _with_facets(facets: pd.DataFrame, columns: Sequence[str], table: Iterable[Row]) -> pd.DataFrame:
     positions, data = _columns(columns, iter(table))
-    facets = units(file)
     rows = facets.index.get_indexer(positions)
     frame: dict[str, Any] = {"unit": pd.Categorical.from_codes(rows, categories=facets["unit"])} | data
     for name in facets.columns.drop("unit"):
         if name not in frame:
             frame[name] = _repeated(facets[name], rows)
-    return pd.DataFrame(frame)
+    whole, known = pd.DataFrame(frame), rows >= 0
+    # A unit of a running study may have ended after the units were read.
+    return whole if known.all() else whole[known].reset_index(drop=True)
 
 
 def _repeated(facet: pd.Series, rows: np.ndarray) -> Any:
