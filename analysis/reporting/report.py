@@ -291,13 +291,13 @@ def format_cell(value: Any) -> str:
     """
     if isinstance(value, str):
         return value or "–"
-    if isinstance(value, float) and math.isinf(value):
-        return "∞" if value > 0 else "−∞"
+    if isinstance(value, float):  # most cells
+        if math.isinf(value):
+            return "∞" if value > 0 else "−∞"
+        return "–" if math.isnan(value) else f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value + 0.0:.2f}"
     value = json_values(value)
     if value is None or value == "":
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value + 0.0:.2f}"
     return str(value)

@@ -182,30 +182,30 @@ def _saddlepoint_tail(values: Floats) -> float:
         return 0.5
     if (values >= 0).all():
         return float(2.0 ** -np.count_nonzero(values))
-    return float(saddlepoint_tails(values[None, :])[0])
+    return float(saddlepoint_tails(values))
 
 
 def saddlepoint_tails(values: Floats) -> Floats:
     """Lugannani and Rice's approximation of the upper tail; K(u) = Σ log cosh(u·d) generates the sum's cumulants.
 
     Args:
-        values: One row of differences per test. Each has a sum above 0 and a negative difference.
+        values: The differences of a test, or a row of them per test. Each has a sum above 0 and a negative difference.
     """
-    total, squares = values.sum(axis=1), values**2
-    u = total / squares.sum(axis=1)
+    total, squares = values.sum(axis=-1), values**2
+    u = total / squares.sum(axis=-1)
     for _ in range(100):
-        slope = np.tanh(u[:, None] * values)
-        step = (total - (values * slope).sum(axis=1)) / (squares * (1 - slope**2)).sum(axis=1)
-        u += np.clip(step, -0.5 * u, 2 * u)
+        slope = np.tanh(u[..., None] * values)
+        step = (total - np.vecdot(values, slope)) / np.vecdot(squares, 1 - slope**2)
+        u = u + np.minimum(np.maximum(step, -0.5 * u), 2 * u)
         if (np.abs(step) <= 1e-10 * u).all():
             break
-    size = np.abs(u[:, None] * values)
-    log_cosh = (size + np.log1p(np.exp(-2 * size)) - math.log(2)).sum(axis=1)
+    size = np.abs(u[..., None] * values)
+    log_cosh = (size + np.log1p(np.exp(-2 * size)) - math.log(2)).sum(axis=-1)
     w = np.sqrt(np.maximum(2 * (u * total - log_cosh), 1e-12))
-    v = u * np.sqrt((squares * (1 - np.tanh(size) ** 2)).sum(axis=1))
+    v = u * np.sqrt(np.vecdot(squares, 1 - np.tanh(size) ** 2))
     density = np.exp(-w * w / 2) / math.sqrt(2 * math.pi)
     correction = np.where(w < 1e-3, 0.0, density * (1 / v - 1 / w))  # near 0 the two reciprocals cancel
-    tails: Floats = np.clip(ndtr(-w) + correction, 0.0, 1.0)
+    tails: Floats = np.minimum(np.maximum(ndtr(-w) + correction, 0.0), 1.0)
     return tails
 
 
