@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import gammaincinv
 
 from parley.analysis.malibu.panel import ALL, PanelData, ScenarioGaps, Verdicts, panel_data
 from parley.analysis.reporting.report import Table
@@ -63,7 +63,7 @@ class Pilot:
 
     def limit(self, tail: float) -> float:
         """The factor that bounds, with this chance, the true standard deviation over the estimated one."""
-        return math.sqrt(self.df / float(stats.chi2.ppf(tail, self.df))) if self.df > 0 else math.nan
+        return math.sqrt(self.df / (2 * float(gammaincinv(self.df / 2, tail)))) if self.df > 0 else math.nan
 
     def upper(self, scenarios: int | None = None) -> float:
         """The upper confidence limit of `of_base`."""

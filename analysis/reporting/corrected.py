@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtr
 
 from parley.analysis.labels import non_response, rated_texts
 from parley.analysis.reporting.forest import Forest, in_numbers
@@ -195,7 +195,7 @@ def _p(result: Corrected) -> float:
     if math.isnan(result.both.low) or not result.variance > 0:
         return math.nan
     statistic = result.both.estimate / math.sqrt(result.variance)
-    return float(2 * stats.t.sf(abs(statistic), result.labelled_clusters - 1))
+    return float(2 * stdtr(result.labelled_clusters - 1, -abs(statistic)))
 
 
 def corrected_section(lines: Sequence[CorrectedLine], labels: pd.DataFrame) -> Section:

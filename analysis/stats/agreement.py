@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from parley.analysis.stats.resampling import DRAWS, bootstrap_sums
 from parley.analysis.stats.results import LEVEL, Line
@@ -273,7 +273,7 @@ def _studentised(
     if error <= 1e-12:
         return math.nan, math.nan, NO_SPREAD
     if columns > MAX_COLUMNS:
-        ends = stats.t.ppf([(1 + LEVEL) / 2, (1 - LEVEL) / 2], size - 1)
+        ends = stdtrit(size - 1, [(1 + LEVEL) / 2, (1 - LEVEL) / 2])
     elif draws * (1 - LEVEL) < 2 - 1e-9:
         return math.nan, math.nan, f"a {LEVEL:.0%} interval needs more than {plural(draws, 'draw')}"
     else:

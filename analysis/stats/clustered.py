@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
 from parley.analysis.stats.results import LEVEL, Line
@@ -39,7 +39,7 @@ def cluster_mean(values: pd.Series, clusters: pd.Series, scale: tuple[float, flo
     means = values[valid].groupby(clusters[valid]).mean().to_numpy(dtype=float)
     estimate, half = float(means.mean()) if len(means) else math.nan, math.nan
     if len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max():
-        half = float(stats.t.ppf((1 + LEVEL) / 2, len(means) - 1) * stats.sem(means))
+        half = float(stdtrit(len(means) - 1, (1 + LEVEL) / 2)) * float(means.std(ddof=1)) / math.sqrt(len(means))
     low, high = (float(np.clip(end, *scale)) for end in (estimate - half, estimate + half))
     return Line(
         estimate=estimate,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
@@ -30,7 +30,7 @@ def crossed_equivalence_p(mean: Line, margin: float) -> float:
     if not mean.standard_error > 0:
         return math.nan
     distances = (margin - mean.estimate, margin + mean.estimate)
-    return float(max(stats.t.sf(distance / mean.standard_error, mean.df) for distance in distances))
+    return float(max(stdtr(mean.df, -distance / mean.standard_error) for distance in distances))
 
 
 def crossed_mean(values: Column, rows: Column, columns: Column, level: float = LEVEL) -> Line:
@@ -49,12 +49,12 @@ def crossed_mean(values: Column, rows: Column, columns: Column, level: float = L
     if not variance > 0:
         return Line(estimate=mean, low=-math.inf, high=math.inf, df=df, level=level, clusters=clusters, method=METHOD)
     error = math.sqrt(variance)
-    half = float(stats.t.ppf((1 + level) / 2, df)) * error
+    half = float(stdtrit(df, (1 + level) / 2)) * error
     return Line(
         estimate=mean,
         standard_error=error,
         df=df,
-        p=float(2 * stats.t.sf(abs(mean) / error, df)),
+        p=float(2 * stdtr(df, -abs(mean) / error)),
         low=mean - half,
         high=mean + half,
         level=level,

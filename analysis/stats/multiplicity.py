@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from parley.analysis.stats.tables import Column, Floats, as_floats
 
@@ -31,7 +30,7 @@ def benjamini_hochberg(p: Column) -> list[float]:
     Args:
         p: The p-values of the family; tests are taken as independent or positively related.
     """
-    return _adjusted(p, stats.false_discovery_control)
+    return _adjusted(p, _benjamini_hochberg)
 
 
 def with_holm(table: pd.DataFrame, family: str | pd.Series | None = None) -> pd.DataFrame:
@@ -58,6 +57,14 @@ def _holm(p: Floats) -> Floats:
     steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(steps, 1)
+    return adjusted
+
+
+def _benjamini_hochberg(p: Floats) -> Floats:
+    """The largest p-value as it is, the next times n / (n - 1), and so on, never increasing."""
+    order = np.argsort(-p)
+    adjusted = np.empty(len(p))
+    adjusted[order] = np.minimum.accumulate(p[order] * len(p) / np.arange(len(p), 0, -1))
     return adjusted
 
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
+from scipy.special import bdtr, ndtri, stdtr
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
 from parley.analysis.stats.results import LEVEL, Line
@@ -35,7 +35,8 @@ def mcnemar_p(first: Column, second: Column) -> float:
     if np.any((x != 0) & (x != 1)) or np.any((y != 0) & (y != 1)):
         raise ValueError("McNemar's test needs columns of 0 and 1 (or false and true)")
     only_first, discordant = int((x > y).sum()), int((x != y).sum())
-    return float(stats.binomtest(only_first, discordant).pvalue) if discordant else math.nan
+    fewer = min(only_first, discordant - only_first)
+    return min(1.0, 2 * float(bdtr(fewer, discordant, 0.5))) if discordant else math.nan
 
 
 def paired_permutation(first: Column, second: Column, clusters: Column) -> Line:
@@ -75,7 +76,7 @@ def flip_signs(gaps: Floats, unknown: Line) -> Line:
     return replace(
         unknown,
         method=f"{unknown.method}, {flips.method.partition(', ')[2]}",
-        statistic=flips.estimate / float(stats.sem(gaps)) if spread else math.nan,
+        statistic=math.sqrt(len(gaps)) * flips.estimate / float(gaps.std(ddof=1)) if spread else math.nan,
         p=flips.p,
         estimate=flips.estimate,
         low=flips.low,
@@ -112,10 +113,10 @@ def pearson(first: Column, second: Column) -> Line:
         return replace(unknown, note="fewer than three pairs")
     if not np.ptp(x) or not np.ptp(y):
         return replace(unknown, note="one of the two columns is constant")
-    result = stats.pearsonr(x, y)
-    r = float(result.statistic)
-    test = replace(unknown, statistic=r, df=float(n - 2), p=float(result.pvalue), estimate=r)
+    r = float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
+    p = 2 * float(stdtr(n - 2, -abs(r) * math.sqrt((n - 2) / (1 - r**2)))) if abs(r) < 1 else 0.0
+    test = replace(unknown, statistic=r, df=float(n - 2), p=p, estimate=r)
     if n == 3 or not abs(r) < 1:
         return replace(test, note="fewer than four pairs, or a perfect line: no interval")
-    half = float(stats.norm.ppf((1 + LEVEL) / 2)) / math.sqrt(n - 3)
+    half = float(ndtri((1 + LEVEL) / 2)) / math.sqrt(n - 3)
     return replace(test, low=math.tanh(math.atanh(r) - half), high=math.tanh(math.atanh(r) + half))

@@ -28,8 +28,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy import optimize, stats
-from scipy.special import ndtr
+from scipy.special import gammaincinv, ndtr, stdtrit
 
 from parley.analysis.stats.signflips import clusters_to_reject, saddlepoint_tails, smallest_p
 from parley.analysis.stats.tables import Floats
@@ -231,7 +230,7 @@ def _ends(clusters: int, tail: float) -> tuple[Floats, Floats]:
     count = math.floor(tail * 2.0 ** min(clusters, 1000) + 1e-9)
     if count < 1 or clusters < 2:
         return np.zeros(0), np.zeros(0)
-    spreads = np.sqrt(stats.chi2.ppf((np.arange(SPREADS) + 0.5) / SPREADS, clusters - 1) / (clusters - 1))
+    spreads = np.sqrt(2 * gammaincinv((clusters - 1) / 2, (np.arange(SPREADS) + 0.5) / SPREADS) / (clusters - 1))
     lows = _shape_ends(clusters, tail, count)
     highs = -np.roll(lows, len(lows) // 2)  # the second half are the shapes of the first with opposite signs
     return np.outer(lows, spreads).ravel(), np.outer(highs, spreads).ravel()
@@ -241,7 +240,7 @@ def _shape_ends(clusters: int, tail: float, count: int) -> Floats:
     """The lower end of the interval of each shape."""
     listed = min(clusters, count) <= MAX_LISTED
     if not listed and (clusters > MAX_SADDLEPOINT or tail > 0.25):
-        return np.full(1, stats.t.ppf(tail, clusters - 1) / math.sqrt(clusters))
+        return np.full(1, stdtrit(clusters - 1, tail) / math.sqrt(clusters))
     drawn = np.random.default_rng(SEED).standard_normal((SHAPES, clusters))
     drawn -= drawn.mean(axis=1, keepdims=True)
     drawn /= drawn.std(axis=1, ddof=1, keepdims=True)
@@ -267,7 +266,7 @@ def _listed_ends(shapes: Floats, count: int) -> Floats:
 
 def _saddlepoint_ends(shapes: Floats, tail: float) -> Floats:
     """The shift at which the upper tail of the shifted differences is `tail`, by bisection around Student's t."""
-    near = float(stats.t.ppf(tail, shapes.shape[1] - 1)) / math.sqrt(shapes.shape[1])
+    near = float(stdtrit(shapes.shape[1] - 1, tail)) / math.sqrt(shapes.shape[1])
     low, high = np.maximum(2 * near, shapes.min(axis=1)), np.full(len(shapes), near / 2)
     for _ in range(22):
         middle = (low + high) / 2
@@ -283,7 +282,9 @@ def _smallest(power_of: Callable[[float], float], power: float) -> float:
         top *= 2
     if power_of(0.0) >= power:  # false alarms alone reach the power that is asked for
         return 0.0
-    return float(optimize.brentq(lambda effect: power_of(effect) - power, 0.0, top, xtol=1e-6))
+    from scipy.optimize import brentq  # takes as long to load as most of a report's tables to make
+
+    return float(brentq(lambda effect: power_of(effect) - power, 0.0, top, xtol=1e-6))
 
 
 def _fewest(power_of: Callable[[int], float], power: float) -> int | None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
@@ -100,7 +100,7 @@ class Corrected:
         variance = max(self.variance - now, 0.0) + then
         if clusters < MIN_CLUSTERS:
             return math.inf
-        return 2 * float(stats.t.ppf((1 + LEVEL) / 2, clusters - 1)) * math.sqrt(variance)
+        return 2 * float(stdtrit(clusters - 1, (1 + LEVEL) / 2)) * math.sqrt(variance)
 
     def labels_for(self, width: float) -> int | None:
         """The fewest labels in total for an interval of this width; None if labelling all texts is not enough."""
@@ -251,7 +251,7 @@ def _combined(arms: Sequence[_Arm]) -> Corrected:
             estimate += sign * own
             errors[: len(own_errors)] += sign * own_errors
         variance = float((errors**2).sum()) * count / (count - 1) if count > 1 else math.nan
-        half = float(stats.t.ppf((1 + LEVEL) / 2, count - 1)) * math.sqrt(variance) if count >= fewest else math.nan
+        half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * math.sqrt(variance) if count >= fewest else math.nan
         about = Line(n=n, clusters=count, method=method, assumes=ASSUMES)
         return replace(about, estimate=estimate, low=estimate - half, high=estimate + half), variance
 

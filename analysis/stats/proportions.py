@@ -6,8 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
+from scipy.special import betaincinv, ndtri, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
 from parley.analysis.stats.results import LEVEL, Line
@@ -27,7 +26,7 @@ def wilson(successes: float, n: float) -> Line:
     p, low, high = math.nan, math.nan, math.nan
     if n:
         p = successes / n
-        low, high = _within_unit(p, *proportion_confint(successes, n, alpha=1 - LEVEL, method="wilson"))
+        low, high = _wilson(p, n, float(ndtri((1 + LEVEL) / 2)))
     return Line(
         estimate=p,
         low=low,
@@ -72,10 +71,7 @@ def cluster_proportion(successes: Column, clusters: Column, *, inflation: float 
     else:
         effective = p * (1 - p) / variance
     effective /= inflation
-    t = float(stats.t.ppf((1 + LEVEL) / 2, count - 1))
-    centre = (p + t**2 / (2 * effective)) / (1 + t**2 / effective)
-    half = t / (1 + t**2 / effective) * math.sqrt(p * (1 - p) / effective + t**2 / (4 * effective**2))
-    low, high = _within_unit(p, centre - half, centre + half)
+    low, high = _wilson(p, effective, float(stdtrit(count - 1, (1 + LEVEL) / 2)))
     return replace(unknown, estimate=p, low=low, high=high)
 
 
@@ -93,11 +89,10 @@ def exact_proportion(shares: Floats, cases: float) -> tuple[float, float]:
     count, p = len(shares), float(shares.mean()) if len(shares) else math.nan
     if count < 2 or math.isclose(float(shares.min()), float(shares.max()), abs_tol=1e-12):
         return math.nan, math.nan
-    t = float(stats.t.ppf((1 + LEVEL) / 2, count - 1))
-    shrunk = (float(stats.norm.ppf((1 + LEVEL) / 2)) / t) ** 2
+    shrunk = float(ndtri((1 + LEVEL) / 2) / stdtrit(count - 1, (1 + LEVEL) / 2)) ** 2
     n = min(cases, p * (1 - p) / (float(shares.var(ddof=1)) / count)) * shrunk
-    low, high = proportion_confint(p * n, n, alpha=1 - LEVEL, method="beta")
-    return float(low), float(high)
+    won, tail = p * n, (1 - LEVEL) / 2
+    return float(betaincinv(won, n - won + 1, tail)), float(betaincinv(won + 1, n - won, 1 - tail))
 
 
 def tested_proportion(shares: Floats, null: float, margin: float) -> Line:
@@ -122,7 +117,7 @@ def tested_proportion(shares: Floats, null: float, margin: float) -> Line:
     def p_above(value: float) -> float:
         """One-sided: that the share is at most this value."""
         error = math.sqrt(max(value * (1 - value), 1e-12) / effective) if effective > 0 else math.nan
-        return float(stats.t.sf((share - value) / error, count - 1)) if error > 0 else math.nan
+        return float(stdtr(count - 1, -(share - value) / error)) if error > 0 else math.nan
 
     one = p_above(null)
     small = max(p_above(max(0.0, null - margin)), 1 - p_above(min(1.0, null + margin)))
@@ -142,6 +137,8 @@ def _unvaried(line: Line, null: float, margin: float) -> Line:
     return replace(line, low=low, high=high, p=(1 - far) ** count, also={"p_small": (1 - near) ** count}, note="")
 
 
-def _within_unit(p: float, low: float, high: float) -> tuple[float, float]:
-    """The interval without rounding errors beyond 0 and 1: that of 0 starts at 0, that of 1 ends at 1."""
-    return 0.0 if p == 0 else max(0.0, float(low)), 1.0 if p == 1 else min(1.0, float(high))
+def _wilson(p: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's interval without rounding errors beyond 0 and 1: that of 0 starts at 0, that of 1 ends at 1."""
+    centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * math.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    return 0.0 if p == 0 else max(0.0, centre - half), 1.0 if p == 1 else min(1.0, centre + half)

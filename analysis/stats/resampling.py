@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtr, stdtrit
 
 from parley.analysis.stats.results import LEVEL
 from parley.analysis.stats.tables import Floats, Ints
@@ -74,7 +74,7 @@ def percentile_interval(draws: Floats, units: int) -> tuple[float, float]:
     known = draws[np.isfinite(draws)]
     if units < 2 or len(draws) < MIN_DRAWS or 2 * len(known) <= len(draws):
         return math.nan, math.nan
-    tail = stats.norm.cdf(math.sqrt(units / (units - 1)) * stats.t.ppf((1 - LEVEL) / 2, units - 1))
+    tail = float(ndtr(math.sqrt(units / (units - 1)) * stdtrit(units - 1, (1 - LEVEL) / 2)))
     low, high = np.quantile(known, [tail, 1 - tail])
     return float(low), float(high)
 
