@@ -310,14 +310,20 @@ def load_suite(name: str) -> tuple[Suite, View]:
         name: A shipped view (`quick`, `tiny`, `wide`, `full`, `malibu-2`, `german-1`), a .toml file, or a folder with a
             suite.toml.
     """
-    if view := VIEWS.get(name):
+    view = view_of(name)
+    if name in VIEWS:
         part = _shipped(view.suite).only(view.scenarios, view.per_base)
         used = {scenario.base for scenario in part.scenario}
         return part.model_copy(update={"base": tuple(base for base in part.base if base.id in used)}), view
     path = Path(name)
     if path.suffix != ".toml" and not os.path.isdir(path):  # unlike Path.is_dir, it accepts names of any length
         raise UnknownName(f"unknown suite '{name}' (known: {', '.join(VIEWS)}, or a .toml file, or a folder of them)")
-    return read_suite(path), View(suite=name, about="the user's own")
+    return read_suite(path), view
+
+
+def view_of(name: str) -> View:
+    """The defaults of a run of a suite, whose scenarios are not read."""
+    return VIEWS.get(name) or View(suite=name, about="the user's own")
 
 
 @lru_cache(maxsize=2)

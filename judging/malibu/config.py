@@ -19,7 +19,7 @@ from parley.judging.study import Advanced
 from parley.scenarios import Design
 from parley.scenarios import Yardstick as YardstickMode
 from parley.scenarios.ballot_wordings import ENGLISH
-from parley.scenarios.malibu import LabelKind, Place
+from parley.scenarios.malibu import LabelKind, Place, view_of
 
 # Round 1 is blind: with a real judge in the paper's group chat, 98% of its later statements repeat an earlier one
 # (Krippendorff's α 0.94 to 0.96); in blind ballots of the same judge α is 0.01 to 0.04.
@@ -147,12 +147,20 @@ class MalibuConfig(BaseModel, extra="forbid", frozen=True):
         description="points within which two identities count as alike, for the analysis plan",
     )
 
-    def with_design(self) -> MalibuConfig:
-        """The config with what its design sets; keys that were given win.
+    def in_full(self) -> MalibuConfig:
+        """The config with what its design and its suite set; keys that were given win.
 
-        The study stores it, so that a run file has every value, whatever the design means later.
+        The study stores it, so that a run file has every value, whatever a design or a suite means later.
         """
-        implied = PAPER if self.design == "paper" else {}
-        return self.model_copy(
-            update={key: value for key, value in implied.items() if key not in self.model_fields_set}
-        )
+        view, paper = view_of(self.suite), self.design == "paper"
+        implied = {key: value for key, value in PAPER.items() if paper and key not in self.model_fields_set}
+        of_suite = {
+            "phases": list(view.phases) if self.phases is None else self.phases,
+            "debated_bases": view.debated_bases,
+            "debates": view.debates,
+            "label_places": list(view.label_places) or None,
+            "label_kinds": list(view.label_kinds) or None,
+            "rubric": "four" if paper or self.metrics else "overall",
+        }
+        given = {key: value for key in of_suite if (value := getattr(self, key))}
+        return self.model_copy(update=implied | of_suite | given)

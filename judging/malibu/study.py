@@ -52,28 +52,16 @@ class Malibu:
         self.suite = whole.only(config.scenarios, config.per_base, config.limit)
         self.identities = select(config.identities or view.identities)
         _check_pairs(self.identities)
-        # Stored in full: what a design implies may change, what a run has done may not.
-        self.config = config = config.with_design()
+        self.config = config = config.in_full()
         worded = config.design != "paper"
         self.controls = view.controls if config.controls is None else config.controls
-        self.phases: list[Literal[1, 2]] = list(view.phases) if config.phases is None else config.phases
-        self.config = config = config.model_copy(
-            update={
-                "phases": self.phases,
-                "debated_bases": config.debated_bases or view.debated_bases,
-                "debates": config.debates or view.debates,
-                "label_places": config.label_places or list(view.label_places) or None,
-                "label_kinds": config.label_kinds or list(view.label_kinds) or None,
-            }
-        )
+        self.phases: list[Literal[1, 2]] = config.phases or []
         require_each_once(model=config.model, phases=[str(phase) for phase in self.phases])
         for flag, key in PAPER_ONLY.items() if worded else ():
             if getattr(config, key) != MalibuConfig.model_fields[key].default:
                 raise ConfigError(f"{flag} is for --design paper only")
         asked_one_by_one = bool(config.metrics) or config.rubric not in (None, "overall")
-        rubric = config.rubric or ("overall" if worded and not config.metrics else "four")
-        self.config = config = config.model_copy(update={"rubric": rubric})
-        self.rubric = load_rubric(rubric).only(None if config.metrics == ["all"] else config.metrics)
+        self.rubric = load_rubric(str(config.rubric)).only(None if config.metrics == ["all"] else config.metrics)
         remark_chars = config.remark_chars or view.remark_chars
         # Each number of 1 to 9 is one token of any model; the paper's prompts ask for 0 to 10.
         scale = (1, 9) if worded else (0, 10)

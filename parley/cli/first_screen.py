@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
+from parley.agents.models.prices import price_of
 from parley.agents.providers import provider_of
 from parley.base.errors import ParleyError
 from parley.base.redaction import HiddenAddresses
@@ -254,13 +255,19 @@ def _on_a_real_model(report: Report) -> tuple[str, str] | None:
     if study not in STUDIES or not all(provider_of(str(name)).in_process for name in run["models"]):
         return None
     try:
-        chosen = _chosen(study, run["config"])
+        chosen, same_plan = _chosen(study, run["config"]), True
         if study == "malibu":
             suite = run["config"]["suite"]
             own = {key: value for key, value in chosen.items() if key not in ("suite", *SAMPLES)}
+            same_plan = suite not in PARTS and not any(key in chosen for key in SAMPLES)
             chosen = {"suite": "wide" if suite in PARTS else suite, **own}
         config = {key: value for key, value in chosen.items() if key != "model"} | {"model": REAL_MODEL}
-        cost = _every_base_cost() if config == EVERY_BASE else estimated_cost(Job.make(study, config, Options()))
+        if same_plan:
+            cost = _cost_of_tokens(run)
+        elif config == EVERY_BASE:
+            cost = _every_base_cost()
+        else:
+            cost = estimated_cost(Job.make(study, config, Options()))
     except (ParleyError, ValueError, KeyError, OSError):  # the data were moved, or are not what they were
         return None
     about = f"costs about ${max(cost, 0.01):.2f}" if cost else "on a widely used model"
@@ -274,12 +281,27 @@ def _chosen(study: str, config: Mapping[str, Any]) -> dict[str, Any]:
         study: The study's name.
         config: All settings, as the run has stored them.
     """
-    fields = find_study(study).Config.model_fields
+    settings = find_study(study).Config
+    fields = settings.model_fields
     usual = {key: field.get_default(call_default_factory=True) for key, field in fields.items()}
     leading: dict[str, Any] = {key: config[key] for key in ("suite", "design") if key in config and key in fields}
     if leading:
-        usual = {**make_study(study, leading).config.model_dump(mode="json"), **{key: usual[key] for key in leading}}
+        in_full = getattr(settings(**leading), "in_full", None)  # it reads no scenarios, unlike the study
+        made = in_full() if in_full else make_study(study, leading).config
+        usual = {**made.model_dump(mode="json"), **{key: usual[key] for key in leading}}
     return {key: config[key] for key in usual if key in config and config[key] not in (None, usual[key])}
+
+
+def _cost_of_tokens(run: Mapping[str, Any]) -> float | None:
+    """What as many tokens as one model of this run took would cost; planning the units again takes much longer."""
+    with RunFile.open(Path(run["path"])) as file:
+        _, rows = file.rows(
+            "SELECT sum(c.prompt_tokens), sum(c.completion_tokens) FROM calls c JOIN units u ON u.id = c.unit "
+            "WHERE u.status = 'done'"
+        )
+    share = sum(run["units"].values()) / run["units"]["done"] / len(run["models"])
+    prompt, completion = (share * (tokens or 0) for tokens in rows[0])
+    return price_of(REAL_MODEL).cost(prompt, completion)
 
 
 @cache  # planning it takes longer than the rest of the screen
