@@ -43,7 +43,7 @@ class SquadConfig(BaseModel, extra="forbid", frozen=True):
     )
     search: NameList = Field(
         [NONE],
-        description="search engine: none, folder:DIR, duckduckgo, brave, searxng?base_url=…; several give several arms",
+        description="search engine: none, folder:DIR, duckduckgo, file.py:Class; several give several arms",
     )
     search_model: Advanced[str | None] = Field(
         None, description="model that writes the queries and the summary (default: the model under test)"

@@ -44,7 +44,7 @@ from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
 from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
 from parley.agents.models.streaming import Arriving, OnText, ReplyStream
 from parley.agents.models.thoughts import known_to_think
-from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle, most_connections
+from parley.agents.models.throttle import Throttle, most_connections
 from parley.agents.providers import provider_of
 from parley.agents.transcripts import Call, PromptMessage, seed_from, tool_calls_as_text
 from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited, ServerFault
@@ -106,8 +106,6 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     at_once: int = 1
     """How many replies one request may ask for, by the option `n`; the vendor then bills its prompt once."""
-    searches_limit: ClassVar[bool] = True
-    """Whether the number of concurrent calls is found during a run, unless the user sets it."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -164,11 +162,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             step: a worker's share of one call.
             on_slow: called with the server's pause after each 429.
         """
-        connections = share(self._connections())
-        # A user who sets the number knows the server, so it applies from the first call on.
-        known = not self.searches_limit or "max_connections" in self.options.model_fields_set
-        search = None if known else LimitSearch(share(START_LIMIT), connections)
-        return Throttle(connections, step, on_slow, search)
+        return Throttle(share(self._connections()), step, on_slow)
 
     def _check_capabilities(self) -> None:
         """ConfigError if an option was set that this model does not have."""
@@ -409,7 +403,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 delay = self.retries.delay(error, attempt, began)
             finally:
                 if throttle is not None:
-                    throttle.leave(latency)
+                    throttle.leave(succeeded=latency is not None)
             if latency is None:
                 await asyncio.sleep(delay)
                 continue

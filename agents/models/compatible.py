@@ -60,6 +60,12 @@ class ServerOptions(RemoteOptions):
     vision: bool | None = Field(None, description="whether the model accepts images (default: OpenAI's do)")
 
 
+class OwnServerOptions(ServerOptions):
+    """The options of servers that you run yourself. They refuse no call, but the last of a long queue times out."""
+
+    max_connections: int = Field(64, ge=1, description="maximum number of concurrent calls")
+
+
 class CompatibleClient(RemoteClient):
     """Base class of clients for OpenAI-compatible servers; a subclass sets the address and the key's variables."""
 
@@ -283,4 +289,5 @@ class Arrived(Arriving):
 class ServerClient(CompatibleClient):
     """Any server, by `?base_url=` or PARLEY_SERVER_URL. If it needs a key, the key comes from PARLEY_SERVER_KEY."""
 
+    OptionsType: ClassVar[type[ClientOptions]] = OwnServerOptions
     url_variable, key_variables = "PARLEY_SERVER_URL", ("PARLEY_SERVER_KEY",)

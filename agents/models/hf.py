@@ -98,7 +98,6 @@ class HfClient(Client):
     options: HfOptions
     native_schema = True
     default_max_tokens = 512
-    searches_limit = False  # more calls are never slower: what is too much for a batch waits
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)

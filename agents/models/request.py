@@ -42,9 +42,7 @@ class ClientOptions(BaseModel, extra="forbid", frozen=True):
     effort: Effort | None = Field(None, description="how much the model thinks (default: the model's own)")
     seed: int | None = Field(None, description="sampling seed (default in a run: one per request)")
     timeout: float = Field(120.0, gt=0, description="seconds after which a call counts as failed")
-    max_connections: int = Field(
-        256, ge=1, description="maximum number of concurrent calls (default: found during the run, at most 256)"
-    )
+    max_connections: int = Field(256, ge=1, description="maximum number of concurrent calls")
     retries: int = Field(6, ge=0, description="how often a call is retried after a temporary failure")
     price_in: float | None = Field(None, ge=0, description="US dollars per million prompt tokens")
     price_out: float | None = Field(None, ge=0, description="US dollars per million reply tokens")

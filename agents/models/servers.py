@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.compatible import CompatibleClient, OwnServerOptions
 from parley.agents.models.http import read_body
 from parley.agents.models.reply import Reply, redact
-from parley.agents.models.request import Effort, Request
+from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.agents.models.wire import without_prefill
 from parley.base.errors import BadRequest, ConfigError
 
@@ -72,6 +72,7 @@ _TOO_LONG = re.compile(r"maximum context length is (\d+) tokens.*?(\d+) (?:input
 class OwnServerClient(CompatibleClient):
     """A server that the user has to start."""
 
+    OptionsType: ClassVar[type[ClientOptions]] = OwnServerOptions
     start: ClassVar[str]
     """The command that starts it, for the error message."""
     serves_any_name: ClassVar[bool] = False

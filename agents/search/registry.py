@@ -1,4 +1,4 @@
-"""Search engines by name, with options written as for models (`searxng?base_url=https://host`).
+"""Search engines by name, with options written as for models (`duckduckgo?region=uk-en`).
 
     engine = make_engine("folder:articles")
     results = await engine.search("who built the bridge", limit=5)
@@ -30,8 +30,6 @@ FIRST_WAIT_SECONDS = 1.0
 FOLDER = "folder:"
 ENGINES: dict[str, str] = {
     "duckduckgo": "parley.agents.search.web:DuckDuckGo",
-    "brave": "parley.agents.search.web:Brave",
-    "searxng": "parley.agents.search.web:SearxNG",
 }
 _REGISTRY = Registry(
     "search engine",

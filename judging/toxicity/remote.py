@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -67,10 +66,10 @@ class OpenAIModeration:
         while True:
             attempt += 1
             await self._throttle.enter()
-            started, seconds = time.monotonic(), None
+            succeeded = False
             try:
                 scores = await self._ask(texts)
-                seconds, self._failures = time.monotonic() - started, 0
+                succeeded, self._failures = True, 0
                 return scores
             except AuthError:
                 raise
@@ -88,7 +87,7 @@ class OpenAIModeration:
                     self._throttle.slow_down(error.retry_after)
                 pause = backoff(attempt, error.retry_after)
             finally:
-                self._throttle.leave(seconds)
+                self._throttle.leave(succeeded=succeeded)
             await asyncio.sleep(pause)
         # The server rejects one of the texts: score each separately, so that the others get a score.
         singles = await gather_or_cancel(self._score_batch([text]) for text in texts)

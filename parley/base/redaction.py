@@ -97,7 +97,7 @@ def _host_pattern(addresses: Iterable[str]) -> re.Pattern[str] | None:
         if "." in host or ":" in host:
             alternatives.add(rf"(?<![\w.-])\[?{re.escape(host)}\]?{end}")
         else:
-            before = "|".join(f"(?<={prefix})" for prefix in ("//", "'", '"', "host ", "searxng ", "duckduckgo "))
+            before = "|".join(f"(?<={prefix})" for prefix in ("//", "'", '"', "host ", "duckduckgo "))
             alternatives |= {rf"(?:{before}){re.escape(host)}{end}", rf"(?<![\w.-]){re.escape(host)}:\d+"}
     return re.compile("|".join(sorted(alternatives, key=len, reverse=True)), re.IGNORECASE) if alternatives else None
 

@@ -50,7 +50,6 @@ OTHER_KEYS = (
     "GOOGLE_API_KEY",
     "VLLM_API_KEY",
     "PARLEY_SERVER_KEY",
-    "BRAVE_API_KEY",
     "HF_TOKEN",
 )
 """Environment variables with keys, in addition to those of `PROVIDERS`."""

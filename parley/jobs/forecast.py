@@ -18,7 +18,7 @@ from itertools import count
 
 from parley.agents import ConfigError
 from parley.agents.models.request import ClientOptions
-from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle
+from parley.agents.models.throttle import Throttle
 
 MAX_SIMULATED_CALLS = 100_000
 """Further calls are extrapolated at the rate of the second half of these."""
@@ -75,8 +75,6 @@ class Machine:
     cpu_ms: float = 0.6
     """CPU milliseconds per call."""
     processes: int = 1
-    find_limit: bool = True
-    """Whether the number of concurrent calls is found during the run, or was set (`max_connections`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +169,6 @@ class _Unit:
     number: int
     calls_left: int
     attempt: int = 0
-    sent: float = 0.0
 
 
 @dataclass
@@ -197,10 +194,8 @@ class _Simulation:
     _cpu_free: float = 0.0
 
     def __post_init__(self) -> None:
-        concurrency = self.machine.concurrency
-        search = LimitSearch(START_LIMIT, concurrency, lambda: self.now) if self.machine.find_limit else None
         # The client's own throttle: a formula is wrong once clients are refused and slow down, and a copy would drift.
-        self._throttle = Throttle(concurrency, search=search)
+        self._throttle = Throttle(self.machine.concurrency)
         self._places_free_at = [0.0] * self.provider.capacity
         self._random = random.Random(self.seed)
         self._event_numbers = count()  # ties in time are resolved in order
@@ -249,7 +244,6 @@ class _Simulation:
             self._schedule(self._paused_until, "send", unit)
             return True
         unit.attempt += 1
-        unit.sent = self.now
         arrival = self._compute()
         if not self._admitted(arrival):
             self._schedule(arrival, "refuse", unit)
@@ -295,7 +289,7 @@ class _Simulation:
         self._schedule(self._compute(), "done", unit)
 
     def _done(self, unit: _Unit) -> None:
-        self._throttle.leave(self.now - unit.sent)
+        self._throttle.leave(succeeded=True)
         self.calls += 1
         if self.calls == self._half:
             self.half_time, self.half_calls = self.now, self.calls

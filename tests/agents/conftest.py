@@ -138,7 +138,6 @@ HOSTS = (
     "api.anthropic.com",
     "api.deepseek.com",
     "api.openai.com",
-    "api.search.brave.com",
     "generativelanguage.googleapis.com",
     "models.invalid",
     "openrouter.ai",

@@ -1,4 +1,4 @@
-"""Calls of the units that began first are sent first, and the number of concurrent calls is found."""
+"""Calls of the units that began first are sent first, and a 429 lowers the number of concurrent calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from parley.agents import Session, model, session
-from parley.agents.models.throttle import START_LIMIT, LimitSearch, Throttle
+from parley.agents.models.throttle import Throttle
 
 
 async def test_calls_that_wait_start_in_the_order_of_their_units() -> None:
@@ -21,11 +21,11 @@ async def test_calls_that_wait_start_in_the_order_of_their_units() -> None:
     async def call(order: int, name: str) -> None:
         await throttle.enter(order)
         started.append(name)
-        throttle.leave(0.1)
+        throttle.leave(succeeded=True)
 
     waiting = [asyncio.ensure_future(call(*one)) for one in ((3, "c"), (1, "a"), (2, "b"), (1, "a again"))]
     await asyncio.sleep(0)
-    throttle.leave(0.1)
+    throttle.leave(succeeded=True)
     await asyncio.gather(*waiting)
 
     assert started == ["a", "a again", "b", "c"]
@@ -61,72 +61,22 @@ async def test_a_client_sends_the_calls_of_the_older_unit_first() -> None:
     assert finished[:2] == [("newer", "1"), ("older", "4")]
 
 
-def test_a_number_that_the_user_set_is_used_from_the_first_call_on() -> None:
-    assert model("sim/debate").throttle.limit == START_LIMIT
-    assert model("sim/debate?max_connections=200").throttle.limit == 200
-    assert model("sim/debate?max_connections=3").throttle.limit == 3
+def test_a_vendor_gets_more_calls_at_a_time_than_a_server_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    assert model("openai/gpt-4o-mini").throttle.limit == 256
+    assert model("ollama/m").throttle.limit == model("server/m?base_url=http://localhost/v1").throttle.limit == 64
+    assert model("ollama/m?max_connections=3").throttle.limit == 3
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def reply_to(search: LimitSearch, clock: Clock, count: int, *, seconds: float, apart: float) -> None:
-    for _ in range(count):
-        clock.now += apart
-        search.pressed = True
-        search.reply(seconds)
-
-
-def test_the_limit_is_doubled_as_long_as_that_raises_the_throughput() -> None:
-    clock = Clock()
-    search = LimitSearch(32, 256, clock)
-    for limit in (32, 64, 128):
-        assert search.limit == limit
-        reply_to(search, clock, limit * 2, seconds=1.0, apart=1 / limit)
-    assert search.limit == 256
-
-
-def test_a_limit_that_limits_nothing_is_left_alone() -> None:
-    clock = Clock()
-    search = LimitSearch(32, 256, clock)
-    for _ in range(1000):
-        clock.now += 0.01
-        search.reply(0.3)
-    assert search.limit == 32
-
-
-def test_the_limit_goes_back_if_the_throughput_does_not_grow() -> None:
-    clock = Clock()
-    search = LimitSearch(32, 256, clock)
-    limits = []
-    for _ in range(5000):
-        reply_to(search, clock, 1, seconds=min(search.limit / 40, clock.now + 1 / 40), apart=1 / 40)
-        limits.append(search.limit)
-    assert set(limits) == {32, 64}
-    assert limits[-2000:].count(32) > 1000
-
-
-@pytest.mark.parametrize("again", [False, True])
-def test_a_429_lowers_a_limit_that_is_being_found_and_a_second_one_ends_the_search(again: bool) -> None:
-    clock = Clock()
-    search = LimitSearch(32, 256, clock)
-    throttle = Throttle(256, search=search)
-    throttle.under_way = 32
+def test_a_429_lowers_the_limit_by_a_third_and_successful_calls_raise_it_by_one() -> None:
+    throttle = Throttle(32)
+    throttle.under_way = 31
     throttle.slow_down(None)
-    assert int(throttle.limit) == search.limit == 21
-    if again:
-        search.retried = True
-        throttle.slow_down(None)
-        before = throttle.limit
-        throttle.leave(1.0)
-        assert throttle.limit == pytest.approx(before + 1 / before)
-    else:
-        throttle.leave(1.0)
-        assert throttle.limit == 21
+    assert throttle.limit == pytest.approx(32 * 0.67)
+    throttle.leave()
+    assert throttle.limit == pytest.approx(32 * 0.67)
+    throttle.leave(succeeded=True)
+    assert throttle.limit == pytest.approx(32 * 0.67 + 1 / (32 * 0.67))
 
 
 def test_few_open_files_are_few_connections() -> None:

@@ -19,7 +19,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError, model
-from parley.agents.search import make_engine
 from parley.base.address import plain_address
 from parley.judging.toxicity.remote import OpenAIModeration
 from tests.chaos.faults import FaultServer
@@ -35,7 +34,6 @@ KEYS = (
     "ANTHROPIC_API_KEY",
     "PARLEY_SERVER_KEY",
     "VLLM_API_KEY",
-    "BRAVE_API_KEY",
     "HF_TOKEN",
 )
 FORMS = (MARK.encode(), *(base64.b64encode((" " * n + MARK).encode())[4:-4] for n in range(3)))
@@ -224,11 +222,10 @@ def test_without_a_key_plain_http_is_allowed(monkeypatch: pytest.MonkeyPatch) ->
     assert model(f"ollama/m?base_url={FAR}")
 
 
-def test_scorers_and_search_services_do_not_send_keys_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scorers_do_not_send_keys_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", FAR)
-    for make in (OpenAIModeration, lambda: make_engine(f"brave?base_url={FAR}")):
-        with pytest.raises(ConfigError, match=r"the key would go to gpu\.example unencrypted; use https://"):
-            make()
+    with pytest.raises(ConfigError, match=r"the key would go to gpu\.example unencrypted; use https://"):
+        OpenAIModeration()
 
 
 SECRET = f"hunter2-{MARK}"

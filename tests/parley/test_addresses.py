@@ -167,9 +167,11 @@ def test_an_error_keeps_of_an_address_the_scheme(error: str, stored: str) -> Non
 
 
 def test_a_search_servers_host_is_hidden_where_it_speaks() -> None:
-    hidden = HiddenAddresses({"search": ["none", "searxng?base_url=http://find&language=de", "x/y?url=http://a.b:1/c"]})
-    assert hidden.hide({"speaker": "searxng find de", "text": "I find it.", "n": 1}) == {
-        "speaker": "searxng … de",
+    hidden = HiddenAddresses(
+        {"search": ["none", "duckduckgo?base_url=http://find&region=de", "x/y?url=http://a.b:1/c"]}
+    )
+    assert hidden.hide({"speaker": "duckduckgo find de", "text": "I find it.", "n": 1}) == {
+        "speaker": "duckduckgo … de",
         "text": "I find it.",
         "n": 1,
     }

@@ -66,12 +66,12 @@ def test_offline_and_without_keys_nothing_is_wrong(parley: Callable[..., Any], p
 def test_the_screen_is_small_and_shows_no_key(
     parley: Callable[..., Any], provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("BRAVE_API_KEY", KEY)
+    monkeypatch.setenv("HF_TOKEN", KEY)
     monkeypatch.setenv("VLLM_BASE_URL", provider.url)
     result = parley("doctor")
     assert result.status == 0, result.out
     assert len(result.out.splitlines()) <= 32
-    assert "set: BRAVE_API_KEY" in result.out
+    assert "set: HF_TOKEN" in result.out
     assert "2 models" in " ".join(result.out.split())
     assert "no problems found" in result.out
     assert KEY not in result.out + parley("doctor", "--json").out
