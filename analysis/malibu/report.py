@@ -14,7 +14,6 @@ from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.blockers import Blockers, blockers, with_blockers, without_unequal
 from parley.analysis.malibu.by_judge import ALL_MODELS, unread_judges
 from parley.analysis.malibu.clusters import generalises_to
-from parley.analysis.malibu.components import components_section
 from parley.analysis.malibu.conclusions import MARGIN
 from parley.analysis.malibu.contagion import contagion_table
 from parley.analysis.malibu.contrasts import NEEDED
@@ -43,7 +42,7 @@ PHASE_OF = {"primary": 1, "differences": 1, "preferences": 2}
 """The tables whose verdicts may be blocked."""
 MANY_UNREAD = 0.05
 """From this share of replies without a verdict on, every reader must be told."""
-FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement", "variance-components")
+FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
@@ -94,7 +93,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *(again if data.staged else []),
         missing,
         unread,
-        components_section(data, context),
     ]
     sections = [Section(tables=(part,)) if isinstance(part, Table) else part for part in parts]
     tables = [

@@ -80,8 +80,6 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "missing_differences": PLANNED,
     "missing_by_judge": EXPLORATORY,
     "unread_ballots": PLANNED,
-    "variance_components": EXPLORATORY,
-    "next_calls": EXPLORATORY,
     "yardstick_auc": PLANNED,
     "yardstick_flaws": PLANNED,
     "yardstick_pairs": PLANNED,

@@ -175,7 +175,7 @@ def test_silent_scores_have_a_scale_of_their_own() -> None:
     assert data.silent
 
 
-# Alike, and whose noise it is
+# Alike
 
 
 def test_silent_ballots_can_show_that_identities_are_alike() -> None:
@@ -205,18 +205,6 @@ def test_opposite_bases_are_not_alike() -> None:
     assert row.verdict == "undecided"
     words = " ".join(report(frame).words)
     assert "In 1 of 1 pair the difference varies from base to base: between 'female' and 'male'" in words
-
-
-def test_crossed_wordings_are_a_component_of_their_own() -> None:
-    frame = silent_ballots(wordings=8, per_base=8, base_sd=0.03, wording_sd=0.08, both_sd=0.04, noise=0.01, seed=2)
-    parts = report(frame).table("variance_components").set_index("component")
-    for name, sd in (("identity × base", 0.03), ("identity × wording", 0.08), ("identity × base × wording", 0.04)):
-        assert parts.loc[name, "sd"] == pytest.approx(sd, rel=0.3), name
-    assert parts["share_of_noise"].idxmax() == "identity × wording"
-    plans = report(frame).table("next_calls").set_index("spent_on")["standard_error"]
-    assert plans.drop("as run").idxmin() == "more wordings"
-    own = report(silent_ballots(seed=2)).table("variance_components").set_index("component")
-    assert "identity × wording" in own.loc["identity × base", "includes"], "a base with its own wording is one with it"
 
 
 def test_second_readings_are_in_no_result() -> None:

@@ -219,6 +219,20 @@ def test_a_plan_of_any_shape_does_not_stop_a_report(parley: Parley, done: Path) 
         assert parley("show", "a.sqlite", "--plan").status == (0 if isinstance(value, dict) else 1)
 
 
+def test_a_plan_of_an_older_version_stays_readable(parley: Parley, done: Path) -> None:
+    """It names tables that reports no longer have; every other table keeps its status."""
+    plan = info("a.sqlite")["analysis_plan"]
+    before = make_report([done], draws=20).table("planned").to_numpy().tolist()
+    plan["tables"] |= {"variance_components": "exploratory", "next_calls": "exploratory"}
+    replace_plan("a.sqlite", plan)
+    shown = parley("show", "a.sqlite", "--plan", "--json").json
+    assert shown["intact"] is True
+    assert shown["plan"]["tables"]["next_calls"] == "exploratory"
+    report = make_report([done], draws=20)
+    assert sorted(report.table("planned").to_numpy().tolist()) == sorted(before)
+    assert any(line.startswith("The analysis was planned before the data") for line in report.words)
+
+
 def test_runs_with_and_without_a_plan_in_one_report(parley: Parley, done: Path) -> None:
     parley(*RUN[:-1], "without.sqlite", "--seed", "1")
     forget_plan("without.sqlite")

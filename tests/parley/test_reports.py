@@ -46,7 +46,7 @@ MALIBU = {
 }
 MORE = {
     *("no_label", "order", "mde", "paper"),
-    *("missing", "missing_differences", "missing_by_judge", "variance_components", "next_calls"),
+    *("missing", "missing_differences", "missing_by_judge"),
     *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
@@ -220,7 +220,6 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
         "win-rates",
         "agreement",
         "talking",
-        "variance-components",
         *(
             f"forest-{name}"
             for name in ("differences", "preferences", "win-rates", "place", "echo", "talking-1", "talking-2")
