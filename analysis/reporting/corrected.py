@@ -6,24 +6,23 @@ from the labels themselves.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import pandas as pd
-from scipy.special import stdtr
 
 from parley.analysis.labels import non_response, rated_texts
 from parley.analysis.reporting.forest import Forest, in_numbers
+from parley.analysis.reporting.questions import corrected, table
 from parley.analysis.reporting.report import SIMULATED, Section, Table
-from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.prediction_powered import (
     MIN_CLUSTERS,
-    Corrected,
     LabelledTexts,
     corrected_difference,
     corrected_mean,
+    labels_for,
+    width_by_labels,
 )
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
@@ -36,123 +35,77 @@ QUESTIONS = {PREFERRED: "How often would people prefer answer A?", ALL: "What me
 BASELINES = ("default", "clean", "round 1")
 """Arms that the others are compared with; so is one whose name begins with "no "."""
 SHOWN = (
-    "metric", "first", "second", "judge", "judge_low", "judge_high", "corrected", "low", "high", "alone", "alone_low",
-    "alone_high", "weight", "labels", "texts", "note"
+    "measure", "first", "second", "judge", "judge_low", "judge_high", "estimate", "low", "high", "alone", "alone_low",
+    "alone_high", "weight", "n", "texts", "note"
 )  # fmt: skip
 NOTE = (
-    "Judge: the judge alone, whose interval does not allow for its errors. Corrected: PPI++, which combines people's "
+    "judge: the judge alone, whose interval does not allow for its errors. estimate: PPI++, which combines people's "
     "labels with the judge's scores and weights these by how well they predict the labels; t over labelled clusters. "
-    "Alone: the labels alone. Holm over the differences of a metric."
+    "alone: the labels alone. n: texts with a label. p is Holm-corrected over the differences of a metric."
 )
+CORRECTED = "judge, corrected by labels"
+Parts = tuple[str, ...]
+"""What makes an arm, one name for each facet: ("loop", "m1")."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Arm:
-    """Texts that are compared with others: those of a method, a group, a model.
+class JudgedTexts:
+    """The labels of one or several runs, what they were drawn from, and what the judges said about it.
 
     Args:
-        parts: What makes the arm, one name for each facet, the model last where there are several.
-        units: The facets of its units, as the viewer filters them.
-    """
-
-    parts: tuple[str, ...]
-    units: Mapping[str, tuple[str, ...]] = field(default_factory=dict, compare=False)
-
-    @property
-    def name(self) -> str:
-        return " · ".join(part for part in self.parts if part) or "all texts"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectedLine:
-    """A mean, or a difference of two arms, with everything that is said about it.
-
-    Args:
-        metric: What judges and people scored.
-        first: The arm.
-        second: The arm that is subtracted; None: this is a mean.
-        result: The three estimates.
-        cluster: What a cluster is: "base", "topic".
-        simulated: Whether the raters are simulated.
-        p_adjusted: p of a difference, corrected over those of the metric.
-    """
-
-    metric: str
-    first: Arm
-    second: Arm | None
-    result: Corrected
-    cluster: str
-    simulated: bool
-    p_adjusted: float = math.nan
-
-    @property
-    def name(self) -> str:
-        return f"{self.first.name} − {self.second.name}" if self.second else self.first.name
-
-    @property
-    def note(self) -> str:
-        """Why there is no interval, or that the judge makes it wider."""
-        if self.result.labelled_clusters < MIN_CLUSTERS:
-            return f"labels in {plural(self.result.labelled_clusters, self.cluster)}: no interval below {MIN_CLUSTERS}"
-        return "wider than the labels alone" if _width(self.result.both) > _width(self.result.alone) else ""
-
-    def row(self) -> dict[str, Any]:
-        """The line as a row of the table."""
-        result = self.result
-        intervals = {"judge": result.judge, "corrected": result.both, "alone": result.alone}
-        row: dict[str, Any] = {
-            "metric": self.metric,
-            "first": self.first.name,
-            "second": self.second.name if self.second else "",
-        }
-        for name, interval in intervals.items():
-            prefix = "" if name == "corrected" else f"{name}_"
-            row |= {name: interval.estimate, f"{prefix}low": interval.low, f"{prefix}high": interval.high}
-        return row | {
-            "moved": result.both.estimate - result.judge.estimate,
-            "p_adjusted": self.p_adjusted,
-            "weight": result.weight,
-            "labels": result.labels,
-            "texts": result.texts,
-            "clusters": result.labelled_clusters,
-            "raters": SIMULATED if self.simulated else "people",
-            "note": self.note,
-        }
-
-
-def corrected_lines(judged: pd.DataFrame, labels: pd.DataFrame, drawn: pd.DataFrame) -> list[CorrectedLine]:
-    """The means of all arms and their differences, metric by metric, without arms that have no label.
-
-    Args:
-        judged: One row per text, subject, metric and unit that labels were drawn from: `metric`, `text_id`,
-            `subject`, `judged`, `cluster`, `arm` (an `Arm`); `attrs["cluster"]` says what a cluster is.
         labels: The labels (see `parley.runs.frames.labels`).
         drawn: What they were drawn from.
+        judged: One row per text, subject, metric and unit that labels were drawn from: `metric`, `text_id`, `subject`,
+            `judged`, `cluster`, and a column with the name of each facet in `arms`.
+        arms: The facets that texts are compared by, those that differ between texts.
+        cluster: What a cluster is called: "base", "topic".
     """
-    cluster = str(judged.attrs.get("cluster", "cluster"))
-    lines: list[CorrectedLine] = []
-    for metric, rows in judged.groupby("metric", sort=False):
-        rated = rated_texts(labels, drawn, str(metric))
+
+    labels: pd.DataFrame
+    drawn: pd.DataFrame
+    judged: pd.DataFrame
+    arms: tuple[str, ...] = ()
+    cluster: str = "cluster"
+
+
+def corrected_lines(texts: JudgedTexts, width: float | None = None) -> list[Line]:
+    """The differences between arms and the mean of each, metric by metric, without arms that have no label.
+
+    What `prediction_powered.corrected_mean` gives, with what more labels would do: `also["labels_wanted"]` is how many
+    an interval of the width `wanted` takes in total, NaN where labels of all texts would leave it wider, as
+    `width_with_all` says.
+
+    Args:
+        texts: The texts.
+        width: The wanted width of the intervals; None: half of what each is.
+    """
+    lines: list[Line] = []
+    differing = [name for name in texts.arms if texts.judged[name].nunique() > 1]
+    for metric, rows in texts.judged.groupby("metric", sort=False) if len(texts.judged) else ():
+        rated = rated_texts(texts.labels, texts.drawn, str(metric))
         scored = rated["judge_value"].where(rated["judge_value"].notna(), rated["value"])
-        keys = ["text_id", "subject"]
-        known = rated[keys].assign(label=scored, probability=rated["probability"]).dropna(subset=["label"])
-        if known.empty:
-            continue
-        arms = {arm: _texts(part, known) for arm, part in rows.groupby("arm", sort=False)}
-        arms = {arm: texts for arm, texts in arms.items() if texts["label"].notna().any()}
-        samples = {arm: _sample(texts) for arm, texts in arms.items()}
-        about: dict[str, Any] = {"metric": str(metric), "cluster": cluster, "simulated": bool(rated["simulated"].any())}
-        pairs = [pair for pair in _pairs(list(arms)) if not _share_texts(*(arms[arm] for arm in pair))]
-        differences = [corrected_difference(samples[first], samples[second]) for first, second in pairs]
-        adjusted = holm([_p(result) for result in differences])
-        lines += [
-            CorrectedLine(first=first, second=second, result=result, p_adjusted=p, **about)
-            for (first, second), result, p in zip(pairs, differences, adjusted, strict=True)
-        ]
-        lines += [
-            CorrectedLine(first=arm, second=None, result=corrected_mean(sample), **about)
-            for arm, sample in samples.items()
-        ]
+        known = rated[["text_id", "subject"]].assign(label=scored, probability=rated["probability"])
+        parts_of = dict(list(rows.groupby(differing, sort=False))) if differing else {(): rows}
+        arms = {parts: _texts(part, known.dropna(subset=["label"])) for parts, part in parts_of.items()}
+        arms = {parts: part for parts, part in arms.items() if part["label"].notna().any()}
+        pairs = [pair for pair in _pairs(list(arms)) if not _share_texts(*(arms[parts] for parts in pair))]
+        about = {"raters": SIMULATED if rated["simulated"].any() else "people"}
+        own = []
+        for compared in (*pairs, *((parts,) for parts in arms)):
+            line = _estimated([_sample(arms[parts]) for parts in compared], width, texts.cluster)
+            names = [" · ".join(filter(None, parts)) or "all texts" for parts in compared]
+            own.append(
+                replace(
+                    line,
+                    measure=str(metric),
+                    label=" − ".join(names),
+                    about={"first": names[0], "second": names[1] if len(names) > 1 else "", **about},
+                    units=_units([parts_of[parts].iloc[0][list(texts.arms)] for parts in compared]),
+                    reference=0.0 if len(names) > 1 else math.nan,
+                    cluster=texts.cluster,
+                )
+            )
+        lines += corrected(own, family=())
     return lines
 
 
@@ -170,15 +123,15 @@ def _sample(texts: pd.DataFrame) -> LabelledTexts:
     )
 
 
-def _pairs(arms: Sequence[Arm]) -> Iterator[tuple[Arm, Arm]]:
+def _pairs(arms: Sequence[Parts]) -> Iterator[tuple[Parts, Parts]]:
     """The arms that differ in one part: each with the baseline, or every two where there is none."""
     for first, second in combinations(arms, 2):
-        parts = [pair for pair in zip(first.parts, second.parts, strict=True) if pair[0] != pair[1]]
+        parts = [pair for pair in zip(first, second, strict=True) if pair[0] != pair[1]]
         if len(parts) != 1:
             continue
         if _is_baseline(parts[0][0]):
             yield second, first
-        elif _is_baseline(parts[0][1]) or not any(_is_baseline(part) for arm in arms for part in arm.parts):
+        elif _is_baseline(parts[0][1]) or not any(_is_baseline(part) for arm in arms for part in arm):
             yield first, second
 
 
@@ -191,14 +144,46 @@ def _share_texts(first: pd.DataFrame, second: pd.DataFrame) -> bool:
     return not first.merge(second, on=["text_id", "subject"]).empty
 
 
-def _p(result: Corrected) -> float:
-    if math.isnan(result.both.low) or not result.variance > 0:
-        return math.nan
-    statistic = result.both.estimate / math.sqrt(result.variance)
-    return float(2 * stdtr(result.labelled_clusters - 1, -abs(statistic)))
+def _estimated(samples: Sequence[LabelledTexts], wanted: float | None, cluster: str) -> Line:
+    """The mean of an arm, or the difference of two, with what more labels would do."""
+    line = corrected_difference(*samples) if len(samples) > 1 else corrected_mean(*samples)
+    also, texts = dict(line.also), int(line.also["texts"])
+    if line.bounded:
+        width = width_by_labels(*samples)
+        also["wanted"] = _width(line) / 2 if wanted is None else wanted
+        also["labels_wanted"] = labels_for(also["wanted"], width, texts) or math.nan
+        also["width_with_all"] = width(texts)
+        note = "wider than the labels alone" if _width(line) > _width(_alone(line)) else ""
+    else:
+        note = f"labels in {plural(line.clusters or 0, cluster)}: no interval below {MIN_CLUSTERS}"
+    return replace(line, also={**also, "moved": line.estimate - also["judge"]}, note=note)
 
 
-def corrected_section(lines: Sequence[CorrectedLine], labels: pd.DataFrame) -> Section:
+def _units(arms: Sequence[pd.Series]) -> dict[str, tuple[str, ...]]:
+    """The facets of the units behind a line; none where an arm's units lack one that the other's have."""
+    stored = [{name: arm[name] for name in arm.index if name != "round" and arm[name] != f"no {name}"} for arm in arms]
+    if any(set(units) != set(stored[0]) for units in stored):
+        return {}
+    return {name: tuple(dict.fromkeys(units[name] for units in stored)) for name in sorted(stored[0])}
+
+
+def _alone(line: Line) -> Line:
+    return _by(line, "alone")
+
+
+def _by(line: Line, name: str) -> Line:
+    """The line's estimate by the judge or by the labels alone."""
+    low, high = line.also[f"{name}_low"], line.also[f"{name}_high"]
+    return replace(
+        line, estimate=line.also[name], low=low, high=high, p=math.nan, p_adjusted=math.nan, verdict="", also={}
+    )
+
+
+def _width(line: Line) -> float:
+    return line.high - line.low
+
+
+def corrected_section(lines: Sequence[Line], labels: pd.DataFrame) -> Section:
     """The table, a forest plot a metric, and the sentences on the first line that has an interval.
 
     Args:
@@ -207,93 +192,66 @@ def corrected_section(lines: Sequence[CorrectedLine], labels: pd.DataFrame) -> S
     """
     if not lines:
         return Section()
-    mark = f"{SIMULATED} raters. " if lines[0].simulated else ""
-    main = next((line for line in lines if not math.isnan(line.result.both.low)), lines[0])
-    frame = pd.DataFrame([line.row() for line in lines])
+    mark = raters_mark(lines[0])
+    main = next((line for line in lines if line.bounded), lines[0])
     title = f"{mark}The judge's estimates, corrected by labels"
+    metrics = dict.fromkeys(line.measure for line in lines)
     return Section(
-        tables=[Table(TABLE, title, frame, shown=SHOWN, note=NOTE)],
-        forests=[_forest(metric, lines, mark) for metric in dict.fromkeys(line.metric for line in lines)],
-        words=[
-            *(mark + sentence for sentence in line_sentences(main)),
-            *_rater_sentence(main, labels, mark),
-        ],
+        tables=[Table(TABLE, title, table(lines), shown=SHOWN, note=NOTE)],
+        forests=[_forest([line for line in lines if line.measure == metric], mark) for metric in metrics],
+        words=[mark + sentence for sentence in (*line_sentences(main), *_rater_sentence(main, labels))],
     )
 
 
-def _forest(metric: str, lines: Sequence[CorrectedLine], mark: str) -> Forest:
-    """The metric's differences, or its means where there are none: each by both, by the labels and by the judge."""
-    own = [line for line in lines if line.metric == metric]
-    differences = [line for line in own if line.second]
+def raters_mark(line: Line) -> str:
+    """What stands before every sentence on labels that no person gave."""
+    return f"{SIMULATED} raters. " if line.about["raters"] == SIMULATED else ""
+
+
+def _forest(lines: Sequence[Line], mark: str = "") -> Forest:
+    """The differences of a metric, or its means where there are none: each by both, by the labels and by the judge."""
+    metric = lines[0].measure
+    differences = [line for line in lines if line.about["second"]]
     shown = [
-        replace(
-            interval,
-            label=label,
-            p_adjusted=line.p_adjusted if label == CORRECTED else math.nan,
-            group=line.name,
-            units=_units(line),
-            secondary=label != CORRECTED,
-        )
-        for line in differences or own
-        for label, interval in (
-            (CORRECTED, line.result.both),
-            ("labels alone", line.result.alone),
-            ("judge alone", line.result.judge),
-        )
+        replace(by, label=label, group=line.label, secondary=by is not line)
+        for line in differences or lines
+        for label, by in ((CORRECTED, line), ("labels alone", _alone(line)), ("judge alone", _by(line, "judge")))
     ]
-    share = metric == PREFERRED
     return Forest(
         name=f"{TABLE}-{metric.lower().replace(' ', '-')}",
         question=f"{mark}{QUESTIONS.get(metric, f'What score for {metric} would people give?')}",
         axis=f"{'difference in ' if differences else ''}{_words(metric)}",
         lines=tuple(shown),
         reference=0.0 if differences else None,
-        scale="share" if share else "points",
+        scale="share" if metric == PREFERRED else "points",
         table=TABLE,
         note=NOTE,
     )
-
-
-CORRECTED = "judge, corrected by labels"
-
-
-def _units(line: CorrectedLine) -> dict[str, tuple[str, ...]]:
-    """The facets of the units behind a line; for a difference, those of both arms."""
-    arms = [line.first, *([line.second] if line.second else [])]
-    names = {name for arm in arms for name in arm.units}
-    if not all(names <= set(arm.units) for arm in arms):
-        return {}
-    return {name: tuple(dict.fromkeys(value for arm in arms for value in arm.units[name])) for name in sorted(names)}
 
 
 def _words(metric: str) -> str:
     return {PREFERRED: "how often answer A is preferred", ALL: "mean score"}.get(metric, metric)
 
 
-def line_sentences(line: CorrectedLine) -> Iterator[str]:
+def line_sentences(line: Line) -> Iterator[str]:
     """How the labels changed an estimate, and what more of them would do."""
-    result, what = line.result, _words(line.metric)
-    forest = _forest(line.metric, [line], "")
+    what, forest = _words(line.measure), _forest([line])
     both, alone, judge = (in_numbers(each, forest).replace("(no interval)", "").strip() for each in forest.lines)
     yield (
-        f"{what[0].upper()}{what[1:]}, {line.name}: {both} by the judge corrected with labels of {result.labels:,} of "
-        f"{plural(result.texts, 'text')} ({plural(result.labelled_clusters, line.cluster)}), {judge} by the judge "
+        f"{what[0].upper()}{what[1:]}, {line.label}: {both} by the judge corrected with labels of {line.n:,} of "
+        f"{plural(int(line.also['texts']), 'text')} ({plural(line.clusters or 0, line.cluster)}), {judge} by the judge "
         f"alone, {alone} by the labels alone."
     )
-    if result.labelled_clusters < MIN_CLUSTERS:
+    if line.bounded:
+        yield f"{_effect(line)} {labels_sentence(line)}"
+    else:
         yield f"There is no corrected interval: it takes labels in {MIN_CLUSTERS} {line.cluster}s."
-        return
-    yield f"{_effect(line)} {labels_sentence(line)}"
 
 
-def _effect(line: CorrectedLine) -> str:
+def _effect(line: Line) -> str:
     """How much the labels moved the judge's estimate, and how much the judge narrows theirs."""
-    result = line.result
-    moved = result.both.estimate - result.judge.estimate
-    width, alone = _width(result.both), _width(result.alone)
-    number = _number(line)
-    direction = "up" if moved > 0 else "down"
-    start = f"The labels move the judge's estimate {direction} by {number(abs(moved))}"
+    moved, width, alone, number = line.also["moved"], _width(line), _width(_alone(line)), _number(line)
+    start = f"The labels move the judge's estimate {'up' if moved > 0 else 'down'} by {number(abs(moved))}"
     if width > alone:
         return (
             f"{start}; the judge's scores do not help: with them the interval is {number(width)} wide, with the labels "
@@ -304,40 +262,35 @@ def _effect(line: CorrectedLine) -> str:
     return f"{start}; with the judge's scores the interval is {number(width)} wide, {compared} with the labels alone."
 
 
-def labels_sentence(line: CorrectedLine, width: float | None = None) -> str:
-    """How many more labels would give an interval of this width.
+def labels_sentence(line: Line) -> str:
+    """How many more labels would give an interval of the wanted width.
 
     Args:
         line: A line with an interval.
-        width: The width; None: half of what it is now.
     """
-    result, number = line.result, _number(line)
-    now = _width(result.both)
-    wanted = now / 2 if width is None else width
+    now, number, wanted, needed = _width(line), _number(line), line.also["wanted"], line.also["labels_wanted"]
     if wanted >= now:
         return f"The interval is already {number(now)} wide."
-    needed = result.labels_for(wanted)
-    if needed is None:
-        least = result.width(result.texts)
+    if math.isnan(needed):
         return (
-            f"Labels of all {result.texts:,} texts would leave it about {number(least)} wide: to narrow it further, "
-            f"more {line.cluster}s are needed."
+            f"Labels of all {line.also['texts']:,.0f} texts would leave it about {number(line.also['width_with_all'])} "
+            f"wide: to narrow it further, more {line.cluster}s are needed."
         )
-    goal = f"half as wide ({number(wanted)})" if width is None else f"{number(wanted)} wide"
-    return f"About {plural(needed - result.labels, 'more label')} would make it {goal}."
+    goal = f"half as wide ({number(wanted)})" if math.isclose(wanted, now / 2) else f"{number(wanted)} wide"
+    return f"About {plural(int(needed) - line.n, 'more label')} would make it {goal}."
 
 
-def _number(line: CorrectedLine) -> Callable[[float], str]:
+def _number(line: Line) -> Callable[[float], str]:
     """A width, written in this line's unit."""
-    if line.metric == PREFERRED:
+    if line.measure == PREFERRED:
         return lambda value: f"{100 * value:.1f} percentage points"
     return lambda value: f"{value:.2f}" if value >= 0.1 or value == 0 else f"{value:.2g}"
 
 
-def _rater_sentence(line: CorrectedLine, labels: pd.DataFrame, mark: str) -> Iterator[str]:
+def _rater_sentence(line: Line, labels: pd.DataFrame) -> Iterator[str]:
     """How many raters there were, how they differ on one text, and what they skipped."""
-    used = labels[labels["probability"].notna() & (labels["simulated"] == line.simulated)]
-    own = used[used["question"] == line.metric]
+    used = labels[labels["probability"].notna() & (labels["simulated"] == (line.about["raters"] == SIMULATED))]
+    own = used[used["question"] == line.measure]
     by_text = own.dropna(subset=["value"]).groupby(["text_id", "subject"])["value"]
     several = by_text.nunique().index[by_text.size() > 1]
     words = f"{plural(own['rater'].nunique(), 'rater')} gave the labels"
@@ -353,8 +306,4 @@ def _rater_sentence(line: CorrectedLine, labels: pd.DataFrame, mark: str) -> Ite
         words += f"; they skipped {skipped} of {plural(asked, 'item')}, which the estimate does not cover"
     if labels["probability"].isna().any():
         words += "; labels from a sorted queue are left out"
-    yield f"{mark}{words}."
-
-
-def _width(interval: Line) -> float:
-    return interval.high - interval.low
+    yield f"{words}."

@@ -14,11 +14,12 @@ and weight are those of `ppi_py.ppi_mean_pointestimate`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
@@ -51,95 +52,86 @@ class LabelledTexts:
     probabilities: Column | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corrected:
-    """A mean, or a difference of two, by the judge, by the labels alone, and by both.
-
-    Args:
-        both: The prediction-powered estimate. Its ends are NaN below ten labelled clusters.
-        judge: The judge's estimate, which is as wrong as the judge.
-        alone: The estimate from the labels alone.
-        weight: The weight of the judge's scores, from 0 to 1, the mean over folds and arms; 1 is PPI without tuning.
-        labels: Number of labelled texts.
-        texts: Number of texts.
-        labelled_clusters: Clusters with a label; for a difference, in the arm with fewer.
-        clusters: Clusters of the texts; for a difference, in the arm with fewer.
-        squares: What each labelled text would add to the sampling variance if its probability were tiny.
-        probabilities: The probability of each labelled text, on a scale where they say how many were labelled.
-        variance: Variance of `both`.
-    """
-
-    both: Line
-    judge: Line
-    alone: Line
-    weight: float
-    labels: int
-    texts: int
-    labelled_clusters: int
-    clusters: int
-    squares: Floats
-    probabilities: Floats
-    variance: float
-
-    def width(self, labels: int) -> float:
-        """The width that the interval would have with another number of labels, drawn in the same way; inf without one.
-
-        More labels reduce the variance from not labelling everything. The rest comes from the clusters, and only more
-        of them would reduce it.
-
-        Args:
-            labels: Number of labelled texts, at most all of them.
-        """
-        factor = labels / self.labels
-        now, then = (
-            float((self.squares * (1 / np.minimum(1.0, self.probabilities * each) - 1)).sum()) for each in (1.0, factor)
-        )
-        per_cluster = self.texts / self.clusters
-        missed, missed_now = ((1 - min(1.0, each / self.texts)) ** per_cluster for each in (labels, self.labels))
-        clusters = min(self.clusters, self.labelled_clusters * (1 - missed) / (1 - missed_now))
-        variance = max(self.variance - now, 0.0) + then
-        if clusters < MIN_CLUSTERS:
-            return math.inf
-        return 2 * float(stdtrit(clusters - 1, (1 + LEVEL) / 2)) * math.sqrt(variance)
-
-    def labels_for(self, width: float) -> int | None:
-        """The fewest labels in total for an interval of this width; None if labelling all texts is not enough."""
-        if not self.width(self.texts) <= width:
-            return None
-        low, high = 1, self.texts
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.width(middle) <= width else (middle + 1, high)
-        return low
-
-
-def corrected_mean(texts: LabelledTexts, *, folds: int = FOLDS) -> Corrected:
+def corrected_mean(texts: LabelledTexts, *, folds: int = FOLDS) -> Line:
     """The mean of one arm, corrected by people's labels.
+
+    The ends are NaN below ten labelled clusters. `n` is the number of labels, `clusters` that of clusters with one.
+    `also` has the judge's estimate (`judge`), which is as wrong as the judge, and that of the labels alone (`alone`),
+    each with its ends; the number of `texts`; and the `weight` of the judge's scores, from 0 to 1: 1 is PPI without
+    tuning.
 
     Args:
         texts: The arm.
         folds: Folds of labelled clusters; a label is used with the weight of the other folds. 1: one weight for all.
     """
-    return _combined([_arm(texts, factorize(texts.clusters)[0], folds)])
+    return _combined(_arms([texts], folds))
 
 
-def corrected_difference(first: LabelledTexts, second: LabelledTexts) -> Corrected:
-    """The difference of two arms' means, first minus second, corrected by people's labels.
+def corrected_difference(first: LabelledTexts, second: LabelledTexts) -> Line:
+    """The difference of two arms' means, first minus second, corrected by people's labels and tested against 0.
 
     Each arm has its own weight. A cluster that both arms have counts as one, so that what its texts share cancels.
 
     Args:
         first: The first arm.
-        second: The second arm.
+        second: The second arm. The arm with fewer clusters decides on the degrees of freedom.
     """
-    codes, _ = factorize([*first.clusters, *second.clusters])
-    cut = len(first.clusters)
-    return _combined([_arm(first, codes[:cut]), _arm(second, codes[cut:])])
+    return _combined(_arms([first, second]))
+
+
+def width_by_labels(*texts: LabelledTexts) -> Callable[[int], float]:
+    """The width that the corrected interval would have, by the number of labels drawn in the same way.
+
+    More labels reduce the variance from not labelling everything. The rest comes from the clusters, and only more of
+    them would reduce it. It is inf where labels would be in fewer than ten clusters.
+
+    Args:
+        texts: The arm, or the two that are compared.
+    """
+    arms = _arms(texts)
+    line, count, clusters = _combined(arms), sum(arm.texts for arm in arms), min(arm.clusters for arm in arms)
+    squares, drawn = (np.concatenate([getattr(arm, name) for arm in arms]) for name in ("squares", "probabilities"))
+
+    def width(labels: int) -> float:
+        now, then = (
+            float((squares * (1 / np.minimum(1.0, drawn * factor) - 1)).sum()) for factor in (1.0, labels / line.n)
+        )
+        missed, missed_now = ((1 - min(1.0, each / count)) ** (count / clusters) for each in (labels, line.n))
+        labelled = min(clusters, (line.clusters or 0) * (1 - missed) / (1 - missed_now))
+        if labelled < MIN_CLUSTERS:
+            return math.inf
+        variance = max(line.standard_error**2 - now, 0.0) + then
+        return 2 * float(stdtrit(labelled - 1, (1 + LEVEL) / 2)) * math.sqrt(variance)
+
+    return width
+
+
+def labels_for(wanted: float, width: Callable[[int], float], texts: int) -> int | None:
+    """The fewest labels in total for an interval of this width; None if labelling all texts is not enough.
+
+    Args:
+        wanted: The width.
+        width: See `width_by_labels`.
+        texts: The number of texts.
+    """
+    if not width(texts) <= wanted:
+        return None
+    return bisect_left(range(1, texts), True, key=lambda labels: width(labels) <= wanted) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arm:
-    """An arm's estimates by name, each with what every cluster adds to its error, and its fields of `Corrected`."""
+    """An arm, reduced to what means and differences are made from.
+
+    Args:
+        estimates: By name, each with what every cluster adds to its error.
+        weight: The weight of the judge's scores.
+        texts: Number of texts.
+        labelled_clusters: Clusters with a label.
+        clusters: Clusters of the texts.
+        squares: What each labelled text would add to the sampling variance if its probability were tiny.
+        probabilities: The probability of each labelled text, on a scale where they say how many were labelled.
+    """
 
     estimates: Mapping[str, tuple[float, Floats]]
     weight: float
@@ -150,7 +142,14 @@ class _Arm:
     probabilities: Floats
 
 
-def _arm(texts: LabelledTexts, codes: Ints, folds: int = FOLDS) -> _Arm:
+def _arms(texts: Sequence[LabelledTexts], folds: int = FOLDS) -> list[_Arm]:
+    """The arms, with one number for a cluster that both have."""
+    codes, _ = factorize([cluster for arm in texts for cluster in arm.clusters])
+    ends = np.cumsum([len(arm.clusters) for arm in texts])[:-1]
+    return [_arm(arm, own, folds) for arm, own in zip(texts, np.split(codes, ends), strict=True)]
+
+
+def _arm(texts: LabelledTexts, codes: Ints, folds: int) -> _Arm:
     judged, labels = as_floats(texts.judged), as_floats(texts.labels)
     if not len(judged) == len(labels) == len(codes):
         raise ValueError(f"columns of different lengths: {len(judged)}, {len(labels)}, {len(codes)}")
@@ -238,36 +237,37 @@ def _covariance(first: Floats, second: Floats, weights: Floats) -> float:
     return float((weights * (first - (weights * first).sum()) * (second - (weights * second).sum())).sum())
 
 
-def _combined(arms: Sequence[_Arm]) -> Corrected:
-    """One arm's mean, or the first minus the second."""
+def _combined(arms: Sequence[_Arm]) -> Line:
+    """One arm's mean, or the first minus the second, which is tested."""
     signs = (1.0, -1.0)[: len(arms)]
     labelled, clusters = min(arm.labelled_clusters for arm in arms), min(arm.clusters for arm in arms)
     labels, texts = sum(len(arm.probabilities) for arm in arms), sum(arm.texts for arm in arms)
 
-    def interval(name: str, count: int, n: int, method: str, fewest: int) -> tuple[Line, float]:
+    def interval(name: str, count: int, fewest: int) -> tuple[float, float, float, float]:
+        """Estimate, ends and standard error."""
         estimate, errors = 0.0, np.zeros(max(len(arm.estimates[name][1]) for arm in arms))
         for sign, arm in zip(signs, arms, strict=True):
             own, own_errors = arm.estimates[name]
             estimate += sign * own
             errors[: len(own_errors)] += sign * own_errors
-        variance = float((errors**2).sum()) * count / (count - 1) if count > 1 else math.nan
-        half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * math.sqrt(variance) if count >= fewest else math.nan
-        about = Line(n=n, clusters=count, method=method, assumes=ASSUMES)
-        return replace(about, estimate=estimate, low=estimate - half, high=estimate + half), variance
+        error = math.sqrt(float((errors**2).sum()) * count / (count - 1)) if count > 1 else math.nan
+        half = float(stdtrit(count - 1, (1 + LEVEL) / 2)) * error if count >= fewest else math.nan
+        return estimate, estimate - half, estimate + half, error
 
-    both, variance = interval("both", labelled, labels, "PPI++ over clusters, t over labelled ones", MIN_CLUSTERS)
-    alone, _ = interval("alone", labelled, labels, "weighted mean of labels, t over labelled clusters", MIN_CLUSTERS)
-    judge, _ = interval("judge", clusters, texts, "t interval over cluster means", 2)
-    return Corrected(
-        both=both,
-        judge=judge,
-        alone=alone,
-        weight=float(np.mean([arm.weight for arm in arms])),
-        labels=labels,
-        texts=texts,
-        labelled_clusters=labelled,
-        clusters=clusters,
-        squares=np.concatenate([arm.squares for arm in arms]),
-        probabilities=np.concatenate([arm.probabilities for arm in arms]),
-        variance=variance,
+    also: dict[str, float] = {}
+    for name, count, fewest in (("judge", clusters, 2), ("alone", labelled, MIN_CLUSTERS)):
+        also[name], also[f"{name}_low"], also[f"{name}_high"], _ = interval(name, count, fewest)
+    estimate, low, high, error = interval("both", labelled, MIN_CLUSTERS)
+    tested = len(arms) > 1 and error > 0 and math.isfinite(low)
+    return Line(
+        estimate=estimate,
+        low=low,
+        high=high,
+        p=2 * float(stdtr(labelled - 1, -abs(estimate) / error)) if tested else math.nan,
+        standard_error=error,
+        n=labels,
+        clusters=labelled,
+        method="PPI++ over clusters, t over labelled ones",
+        assumes=ASSUMES,
+        also=also | {"weight": float(np.mean([arm.weight for arm in arms])), "texts": texts},
     )

@@ -15,7 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from parley.analysis.stats.prediction_powered import Corrected, LabelledTexts, corrected_difference, corrected_mean
+from parley.analysis.stats.prediction_powered import LabelledTexts, corrected_difference, corrected_mean
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats
 
 METHOD_EFFECT = 0.8
@@ -156,10 +157,11 @@ def _method(
     return people, np.where(flipped, 1 - people, people), flipped.astype(float)
 
 
-def _rates(results: list[Corrected], truth: float) -> LabelRates:
-    both, judge, alone = (
-        np.array([[getattr(result, name).low, getattr(result, name).high] for result in results])
-        for name in ("both", "judge", "alone")
+def _rates(results: list[Line], truth: float) -> LabelRates:
+    both = np.array([[line.low, line.high] for line in results])
+    judge, alone = (
+        np.array([[line.also[f"{name}_low"], line.also[f"{name}_high"]] for line in results])
+        for name in ("judge", "alone")
     )
     known = np.isfinite(both).all(axis=1)  # now and then a draw reaches fewer than ten bases
     both, judge, alone = both[known], judge[known], alone[known]

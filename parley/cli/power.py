@@ -116,16 +116,14 @@ class Power(Command):
 
     def _labels(self, path: Path) -> Answer:
         """How many more labels each of a run's corrected estimates needs."""
-        from parley.analysis.reporting.corrected import labels_sentence
-        from parley.analysis.reporting.report import SIMULATED, json_values
+        from parley.analysis.reporting.corrected import labels_sentence, raters_mark
+        from parley.analysis.reporting.report import json_values
         from parley.reports.labelled import labels_table, run_lines
 
         with explain_damage(path):
-            lines = run_lines(path)
-        table = labels_table(lines, self.width)
-        simulated = f"{SIMULATED} raters. " if lines[0].simulated else ""
-        sentence = labels_sentence(lines[0], self.width)
-        first = f"{simulated}{lines[0].metric}, {lines[0].name}: {sentence[0].lower()}{sentence[1:]}"
+            lines = run_lines(path, self.width)
+        table, simulated, sentence = labels_table(lines), raters_mark(lines[0]), labels_sentence(lines[0])
+        first = f"{simulated}{lines[0].measure}, {lines[0].label}: {sentence[0].lower()}{sentence[1:]}"
         title = f"{simulated}Labels that an interval of the wanted width takes"
         return Answer(json_values(table), [first, plain_table(title, table.drop(columns="raters"))])
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from parley.agents import ConfigError, ParleyError
-from parley.analysis.reporting.corrected import ALL, PREFERRED, Arm, CorrectedLine, corrected_lines, corrected_section
-from parley.analysis.reporting.report import MAX_SENTENCES, SIMULATED, Report
+from parley.analysis.reporting.corrected import ALL, PREFERRED, JudgedTexts, corrected_lines, corrected_section
+from parley.analysis.reporting.report import MAX_SENTENCES, Report
 from parley.analysis.reporting.verdicts import cluster_of, uncategorised
+from parley.analysis.stats.results import Line
 from parley.reports.loading import LoadedRun, load_run
 from parley.runs import RunFile, frames
 from parley.runs.studies import arms_of
@@ -22,19 +22,6 @@ OPTION = "answer"
 """A choice between options says what is right, not how good a text is: there is no judge to correct."""
 TOPICS = ("topic", "prompt", "item")
 """Facets that are clusters where units have no base, template or paragraph."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLabels:
-    """The labels of one or several runs, what they were drawn from, and what the judges said about it."""
-
-    labels: pd.DataFrame
-    drawn: pd.DataFrame
-    judged: pd.DataFrame
-
-    def lines(self) -> list[CorrectedLine]:
-        """The corrected estimates; none without labels of a random draw."""
-        return corrected_lines(self.judged, self.labels, self.drawn) if len(self.judged) else []
 
 
 def with_labels(report: Report, runs: Sequence[LoadedRun], arms: Sequence[str]) -> Report:
@@ -49,7 +36,7 @@ def with_labels(report: Report, runs: Sequence[LoadedRun], arms: Sequence[str]) 
         read = read_labels(runs, arms)
     except ParleyError as error:
         return replace(report, cautions=(*report.cautions, f"The labels could not be used: {error}"))
-    section = corrected_section(read.lines(), read.labels)
+    section = corrected_section(corrected_lines(read), read.labels)
     if not section.tables:
         return report
     # After what invalidates results: people's word on a question counts more than a judge's.
@@ -72,52 +59,46 @@ def has_labels(runs: Sequence[LoadedRun]) -> bool:
         return True
 
 
-def run_lines(path: Path) -> list[CorrectedLine]:
+def run_lines(path: Path, width: float | None) -> list[Line]:
     """A run's corrected estimates that have an interval, the report's first one first.
 
     Args:
         path: The run file.
+        width: The wanted width; None: half of what each is now.
     """
     run = load_run(path)
-    lines = read_labels([run], arms_of(run.study)).lines()
+    lines = corrected_lines(read_labels([run], arms_of(run.study)), width)
     if not lines:
         raise ConfigError(f"{path} has no labels of a random draw: label some in `parley view`")
-    with_interval = [line for line in lines if not line.note.startswith("labels in")]
+    with_interval = [line for line in lines if line.bounded]
     if not with_interval:
         raise ConfigError(f"{path}: {lines[0].note}; label more texts first")
     return with_interval
 
 
-def labels_table(lines: Sequence[CorrectedLine], width: float | None) -> pd.DataFrame:
+def labels_table(lines: Sequence[Line]) -> pd.DataFrame:
     """By estimate: its labels, its width, and how many more labels the wanted width takes.
 
     Args:
         lines: Lines with an interval.
-        width: The width; None: half of what each is now.
     """
-    rows = []
-    for line in lines:
-        now = line.result.both.high - line.result.both.low
-        wanted = now / 2 if width is None else width
-        needed = line.result.labels_for(wanted)
-        rows.append(
-            {
-                "metric": line.metric,
-                "of": line.name,
-                "raters": SIMULATED if line.simulated else "people",
-                "labels": line.result.labels,
-                "texts": line.result.texts,
-                "width": now,
-                "wanted": wanted,
-                "more_labels": None if needed is None else max(needed - line.result.labels, 0),
-                "width_with_all": line.result.width(line.result.texts),
-            }
-        )
-    more = pd.Series([row["more_labels"] for row in rows], dtype=object)  # whole numbers, and None
-    return pd.DataFrame(rows).assign(more_labels=more)
+    more = [line.also["labels_wanted"] - line.n for line in lines]  # NaN where labels of all texts are not enough
+    return pd.DataFrame(
+        {
+            "metric": [line.measure for line in lines],
+            "of": [line.label for line in lines],
+            "raters": [line.about["raters"] for line in lines],
+            "labels": [line.n for line in lines],
+            "texts": [int(line.also["texts"]) for line in lines],
+            "width": [line.high - line.low for line in lines],
+            "wanted": [line.also["wanted"] for line in lines],
+            "more_labels": pd.Series([None if count != count else max(0, int(count)) for count in more], dtype=object),
+            "width_with_all": [line.also["width_with_all"] for line in lines],
+        }
+    )
 
 
-def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> RunLabels:
+def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> JudgedTexts:
     """The labels of the runs.
 
     Args:
@@ -125,23 +106,22 @@ def read_labels(runs: Sequence[LoadedRun], arms: Sequence[str]) -> RunLabels:
         arms: The facets that the study compares texts by.
     """
     several = len({str(model) for run in runs for model in run.verdicts["model"].unique()}) > 1
-    parts = []
+    names = (*arms, *(["model"] if several else []))
+    parts, cluster = [], "cluster"
     for number, run in enumerate(runs):
         prefix = f"{number}:" if len(runs) > 1 else ""
         labels, drawn = frames.labels(run.path), frames.drawn(run.path)
-        judged = _judged(run, prefix, labels, drawn, arms, several) if len(labels) else pd.DataFrame()
+        judged = _judged(run, prefix, labels, drawn, names) if len(labels) else pd.DataFrame()
+        cluster = str(judged.attrs.get("cluster", cluster))
         # Where the study's measure is the mean of its scores, and all of them are better when they are higher.
         if len(judged) and run.measures and not run.measures[0].metric and run.measures[0].better:
-            labels, judged = _with_mean(labels, judged)
+            labels, judged = _with_mean(labels, judged, names)
         parts.append([frame.assign(draw=prefix + frame["draw"].astype(str)) for frame in (labels, drawn)] + [judged])
     labels, drawn, judged = (pd.concat(frames_of, ignore_index=True) for frames_of in zip(*parts, strict=True))
-    if len(judged):
-        judged["arm"] = _without_shared_parts(judged["arm"])
-    judged.attrs["cluster"] = next((name for *_, part in parts if (name := part.attrs.get("cluster"))), "cluster")
-    return RunLabels(labels=labels, drawn=drawn, judged=judged)
+    return JudgedTexts(labels=labels, drawn=drawn, judged=judged, arms=names if len(judged) else (), cluster=cluster)
 
 
-def _with_mean(labels: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _with_mean(labels: pd.DataFrame, judged: pd.DataFrame, arms: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The labels and the judges' scores, with the mean over the metrics of a rubric first, where it has several."""
     scores = judged[judged["metric"] != PREFERRED]
     answers = labels[labels["question"].isin(scores["metric"])]
@@ -154,10 +134,9 @@ def _with_mean(labels: pd.DataFrame, judged: pd.DataFrame) -> tuple[pd.DataFrame
         | {name: "first" for name in labels.columns if name not in (*keys, *numbers, "question")}
     )
     over_metrics = scores.groupby(["unit", "subject"], sort=False, as_index=False).agg(
-        {"judged": "mean", "text_id": "first", "cluster": "first", "arm": "first"}
+        {"judged": "mean", **dict.fromkeys(("text_id", "cluster", *arms), "first")}
     )
     both = pd.concat([over_metrics.assign(metric=ALL), judged], ignore_index=True)
-    both.attrs = judged.attrs
     return pd.concat([labels, means.assign(question=ALL)], ignore_index=True), both
 
 
@@ -167,7 +146,7 @@ def _mean_of_all(column: pd.Series) -> float:
 
 
 def _judged(
-    run: LoadedRun, prefix: str, labels: pd.DataFrame, drawn: pd.DataFrame, arms: Sequence[str], several: bool
+    run: LoadedRun, prefix: str, labels: pd.DataFrame, drawn: pd.DataFrame, arms: Sequence[str]
 ) -> pd.DataFrame:
     """The judges' mean score of every text that could be drawn, by metric: one row per unit and subject."""
     texts = drawn[drawn["probability"].notna()].drop_duplicates("unit").set_index("unit")["text_id"]
@@ -190,7 +169,7 @@ def _judged(
     means = means.drop(columns="row").assign(
         text_id=means["unit"].map(texts).to_numpy(),
         cluster=clusters.loc[facets.index].to_numpy(),
-        arm=_arms(facets, arms, several),
+        **{name: _parts(facets, name) for name in arms},
     )
     means.attrs["cluster"] = str(clusters.name)
     return means
@@ -221,31 +200,10 @@ def _clusters(verdicts: pd.DataFrame) -> pd.Series:
     return verdicts[other].astype(str) if clusters.name == "unit" and other else clusters
 
 
-def _arms(rows: pd.DataFrame, facets: Sequence[str], several: bool) -> list[Arm]:
-    """The arm of each row; a facet that is empty reads "no flaw"."""
-    names = [*facets, *(["model"] if several else [])]
-    columns = [rows[name] if name in rows else [None] * len(rows) for name in names]
-    known: dict[tuple[Any, ...], Arm] = {}
-    arms = []
-    for values in zip(*columns, strict=True) if names else [()] * len(rows):
-        if values not in known:
-            known[values] = _arm(dict(zip(names, values, strict=True)))
-        arms.append(known[values])
-    return arms
-
-
-def _arm(values: Mapping[str, Any]) -> Arm:
-    blank = {name for name, value in values.items() if pd.isna(value) or value == ""}
-    parts = tuple(
-        f"no {name}" if name in blank else f"round {value:g}" if name == "round" else str(value)
-        for name, value in values.items()
-    )
-    units = {name: (str(value),) for name, value in values.items() if name not in blank and name != "round"}
-    return Arm(parts=parts, units=units)
-
-
-def _without_shared_parts(arms: pd.Series) -> list[Arm]:
-    """The arms without the parts that all of them share."""
-    table = list(zip(*dict.fromkeys(arm.parts for arm in arms), strict=True))
-    kept = [place for place, parts in enumerate(table) if len(set(parts)) > 1]
-    return [replace(arm, parts=tuple(arm.parts[place] for place in kept)) for arm in arms]
+def _parts(rows: pd.DataFrame, facet: str) -> list[str]:
+    """What a facet adds to the name of each row's arm; one that is empty reads "no flaw"."""
+    values = rows[facet] if facet in rows else [None] * len(rows)
+    return [
+        f"no {facet}" if pd.isna(value) or value == "" else f"round {value:g}" if facet == "round" else str(value)
+        for value in values
+    ]

@@ -7,23 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
-from parley.analysis.reporting.corrected import Arm, CorrectedLine, corrected_lines, corrected_section
+from parley.analysis.reporting.corrected import JudgedTexts, corrected_lines, corrected_section
 from parley.analysis.reporting.methods import references
 from parley.analysis.reporting.report import Report
+from parley.analysis.stats.results import DIFFERENT, Line
 
 BASES = 20
 
 
-def frames(
+def texts(
     arms: Sequence[tuple[str, ...]],
     *,
     metric: str = "toxicity",
     same_texts: bool = False,
     knows: float = 1.0,
     seed: int = 5,
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+) -> JudgedTexts:
     """What a judge and people say of three texts per base and arm, half of them labelled; people like later arms."""
     rng = np.random.default_rng(seed)
     judged, labels, drawn = [], [], []
@@ -33,69 +33,66 @@ def frames(
                 text = f"{base}-{number}" if same_texts else f"{place}-{base}-{number}"
                 person = float(rng.normal(place, 1)) if metric != "preferred" else float(rng.integers(0, 2))
                 score = knows * person + rng.normal(0, 0.3)
-                judged.append((metric, text, "", score, f"base {base}", Arm(parts=parts)))
+                judged.append((metric, text, "", score, f"base {base}", *parts))
                 shown = rng.random() < 0.5
                 drawn.append((1, f"unit {text}", text, 0.5, 1.0 if shown else None))
                 if shown:
                     labels.append((1, f"unit {text}", text, "Ada", "", metric, person, None, 0.5, False))
     columns = ["draw", "unit", "text_id", "rater", "subject", "question", "value", "judge_value", "probability"]
-    judged_frame = pd.DataFrame(judged, columns=["metric", "text_id", "subject", "judged", "cluster", "arm"])
-    judged_frame.attrs["cluster"] = "base"
-    return (
-        judged_frame,
-        pd.DataFrame(labels, columns=[*columns, "simulated"]).astype({"judge_value": float}),
-        pd.DataFrame(drawn, columns=["draw", "unit", "text_id", "probability", "position"]),
+    facets = ("method", "model")[: len(arms[0])]
+    return JudgedTexts(
+        judged=pd.DataFrame(judged, columns=["metric", "text_id", "subject", "judged", "cluster", *facets]),
+        labels=pd.DataFrame(labels, columns=[*columns, "simulated"]).astype({"judge_value": float}),
+        drawn=pd.DataFrame(drawn, columns=["draw", "unit", "text_id", "probability", "position"]),
+        arms=facets,
+        cluster="base",
     )
 
 
-def names(lines: Sequence[CorrectedLine]) -> list[str]:
-    return [line.name for line in lines]
+def names(lines: Sequence[Line]) -> list[str]:
+    return [line.label for line in lines]
 
 
 def test_methods_are_compared_with_the_baseline_where_there_is_one() -> None:
-    assert names(corrected_lines(*frames([("default",), ("loop",), ("hints",)]))) == [
+    assert names(corrected_lines(texts([("default",), ("loop",), ("hints",)]))) == [
         "loop − default", "hints − default", "default", "loop", "hints"
     ]  # fmt: skip
-    assert names(corrected_lines(*frames([("no flaw",), ("figure",)]))) == ["figure − no flaw", "no flaw", "figure"]
+    assert names(corrected_lines(texts([("no flaw",), ("figure",)]))) == ["figure − no flaw", "no flaw", "figure"]
 
 
 def test_without_a_baseline_every_two_arms_are_compared() -> None:
-    assert names(corrected_lines(*frames([("a",), ("b",), ("c",)])))[:3] == ["a − b", "a − c", "b − c"]
+    assert names(corrected_lines(texts([("a",), ("b",), ("c",)])))[:3] == ["a − b", "a − c", "b − c"]
 
 
 def test_arms_that_differ_in_method_and_model_are_not_compared() -> None:
-    lines = corrected_lines(*frames([("default", "small"), ("loop", "small"), ("default", "large"), ("loop", "large")]))
+    lines = corrected_lines(texts([("default", "small"), ("loop", "small"), ("default", "large"), ("loop", "large")]))
     assert names(lines)[:2] == ["loop · small − default · small", "loop · large − default · large"]
 
 
 def test_two_judges_of_the_same_texts_have_no_difference_that_people_could_see() -> None:
-    assert names(corrected_lines(*frames([("judge a",), ("judge b",)], same_texts=True))) == ["judge a", "judge b"]
+    assert names(corrected_lines(texts([("judge a",), ("judge b",)], same_texts=True))) == ["judge a", "judge b"]
 
 
 def test_p_is_corrected_over_the_differences_of_a_metric() -> None:
-    lines = [line for line in corrected_lines(*frames([("default",), ("loop",), ("hints",)])) if line.second]
-    plain = []
-    for line in lines:
-        half = line.result.both.high - line.result.both.estimate
-        df = line.result.labelled_clusters - 1
-        error = half / stats.t.ppf(0.975, df)
-        plain.append(2 * stats.t.sf(abs(line.result.both.estimate) / error, df))
-    assert plain[1] < plain[0] < 1e-3, "people like each arm a point better than the one before"
-    assert [line.p_adjusted for line in lines] == pytest.approx([plain[0], 2 * plain[1]])
+    lines = [line for line in corrected_lines(texts([("default",), ("loop",), ("hints",)])) if line.about["second"]]
+    first, second = (line.p for line in lines)
+    assert second < first < 1e-3, "people like each arm a point better than the one before"
+    assert [line.p_adjusted for line in lines] == pytest.approx([first, 2 * second])
+    assert {line.verdict for line in lines} == {DIFFERENT}
 
 
 def test_a_judge_that_makes_the_interval_wider_is_said_to() -> None:
-    judged, labels, drawn = frames([("a",), ("b",)], knows=0.0, seed=2)
-    lines = corrected_lines(judged, labels, drawn)
+    labelled = texts([("a",), ("b",)], knows=0.0, seed=2)
+    lines = corrected_lines(labelled)
     assert {line.note for line in lines} == {"wider than the labels alone"}
-    words = corrected_section(lines, labels).words
+    words = corrected_section(lines, labelled.labels).words
     assert "the judge's scores do not help: with them the interval is" in words[1]
 
 
 def test_a_choice_of_two_is_a_share() -> None:
-    judged, labels, drawn = frames([("all",)], metric="preferred")
-    section = corrected_section(corrected_lines(judged, labels, drawn), labels)
-    assert section.words[0].startswith("How often answer A is preferred, all: ")
+    labelled = texts([("all",)], metric="preferred")
+    section = corrected_section(corrected_lines(labelled), labelled.labels)
+    assert section.words[0].startswith("How often answer A is preferred, all texts: ")
     assert "%" in section.words[0]
     assert "percentage points wide" in section.words[1]
     assert section.forests[0].scale == "share"
@@ -103,7 +100,7 @@ def test_a_choice_of_two_is_a_share() -> None:
 
 
 def test_a_report_with_corrected_estimates_cites_where_they_come_from() -> None:
-    judged, labels, drawn = frames([("a",), ("b",)])
-    section = corrected_section(corrected_lines(judged, labels, drawn), labels)
+    labelled = texts([("a",), ("b",)])
+    section = corrected_section(corrected_lines(labelled), labelled.labels)
     assert "arXiv:2311.01453" in references(Report("a study", tables=tuple(section.tables)))
     assert "2311.01453" not in references(Report("a study"))

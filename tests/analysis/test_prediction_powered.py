@@ -11,7 +11,14 @@ from scipy import stats
 
 from benchmarks.calibration.labels import CELLS, simulate_labels
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.prediction_powered import LabelledTexts, corrected_difference, corrected_mean
+from parley.analysis.stats.prediction_powered import (
+    LabelledTexts,
+    corrected_difference,
+    corrected_mean,
+    labels_for,
+    width_by_labels,
+)
+from parley.analysis.stats.results import Line
 
 # ppi_py 0.2.3:
 #   ppi_mean_pointestimate(Y, F, U)    5.20793527222676, with its tuned weight 0.22350650881321352
@@ -31,10 +38,23 @@ def _texts(rng: np.random.Generator, bases: int = 40, each: int = 5, share: floa
     )
 
 
+def _width(line: Line, by: str = "") -> float:
+    return line.also[f"{by}high"] - line.also[f"{by}low"] if by else line.high - line.low
+
+
+def test_a_difference_is_tested_by_the_t_that_its_interval_has() -> None:
+    rng = np.random.default_rng(6)
+    found = corrected_difference(_texts(rng, bases=12), _texts(rng, bases=12))
+    assert found.clusters is not None
+    t = abs(found.estimate) / (_width(found) / 2 / stats.t.ppf(0.975, found.clusters - 1))
+    assert found.p == pytest.approx(2 * stats.t.sf(t, found.clusters - 1))
+    assert math.isnan(corrected_mean(_texts(rng)).p), "a mean is not tested"
+
+
 def test_one_text_per_cluster_and_one_fold_is_ppi_py() -> None:
     found = corrected_mean(SINGLE, folds=1)
-    assert found.both.estimate == pytest.approx(5.20793527222676, abs=1e-12)
-    assert found.weight == pytest.approx(0.22350650881321352, abs=1e-12)
+    assert found.estimate == pytest.approx(5.20793527222676, abs=1e-12)
+    assert found.also["weight"] == pytest.approx(0.22350650881321352, abs=1e-12)
 
 
 def test_the_error_is_that_of_ppi_py_with_t_and_the_labels_degrees_of_freedom() -> None:
@@ -43,16 +63,17 @@ def test_the_error_is_that_of_ppi_py_with_t_and_the_labels_degrees_of_freedom() 
     # ppi_py takes labelled and unlabelled texts as two samples, each around its own mean; here they are one sample.
     everything = np.mean([*F, *U])
     between = len(F) * (np.mean(F) - everything) ** 2 + len(U) * (np.mean(U) - everything) ** 2
-    between *= (found.weight / len(U)) ** 2
+    between *= (found.also["weight"] / len(U)) ** 2
     expected = math.sqrt((theirs**2 + between) * 12 / 11)
-    assert found.both.high - found.both.estimate == pytest.approx(expected * stats.t.ppf(0.975, 11), rel=1e-6)
+    assert found.high - found.estimate == pytest.approx(expected * stats.t.ppf(0.975, 11), rel=1e-6)
 
 
 def test_the_judge_alone_is_the_mean_of_cluster_means() -> None:
     texts = _texts(np.random.default_rng(1), bases=15)
     plain = cluster_mean(pd.Series(texts.judged), pd.Series(texts.clusters))
-    found = corrected_mean(texts).judge
-    assert (found.estimate, found.low, found.high) == pytest.approx((plain.estimate, plain.low, plain.high))
+    found = corrected_mean(texts).also
+    expected = (plain.estimate, plain.low, plain.high)
+    assert (found["judge"], found["judge_low"], found["judge_high"]) == pytest.approx(expected)
 
 
 def test_the_labels_alone_are_weighted_by_cluster_and_probability() -> None:
@@ -67,9 +88,9 @@ def test_the_labels_alone_are_weighted_by_cluster_and_probability() -> None:
     )
     weights = [0.25 / 0.5, 0.125 / 0.5, 0.125 / 0.25]
     expected = (4 * weights[0] + 6 * weights[1] + 8 * weights[2]) / sum(weights)
-    assert found.alone.estimate == pytest.approx(expected)
-    assert found.both.estimate == pytest.approx(expected), "a judge that says the same of all texts corrects nothing"
-    assert found.weight == 0
+    assert found.also["alone"] == pytest.approx(expected)
+    assert found.estimate == pytest.approx(expected), "a judge that says the same of all texts corrects nothing"
+    assert found.also["weight"] == 0
 
 
 def test_folds_use_each_label_with_the_weight_of_the_others() -> None:
@@ -83,7 +104,7 @@ def test_folds_use_each_label_with_the_weight_of_the_others() -> None:
         slope = np.cov(labels[others], judged[others], ddof=0)[0, 1] / np.var(judged, ddof=1)
         most = len(judged) / np.isnan(labels).sum()
         rectified.append(labels[text] - min(max(slope, 0), most) * (judged[text] - judged.mean()))
-    assert corrected_mean(texts, folds=3).both.estimate == pytest.approx(np.mean(rectified))
+    assert corrected_mean(texts, folds=3).estimate == pytest.approx(np.mean(rectified))
 
 
 def test_the_error_sums_over_clusters_before_it_squares() -> None:
@@ -95,9 +116,9 @@ def test_the_error_sums_over_clusters_before_it_squares() -> None:
     for cluster in range(200):
         kept = clusters != cluster
         part = LabelledTexts(judged=judged[kept], labels=labels[kept], clusters=clusters[kept])
-        left_out.append(corrected_mean(part, folds=1).both.estimate)
+        left_out.append(corrected_mean(part, folds=1).estimate)
     jackknife = math.sqrt(199 / 200 * np.sum((np.array(left_out) - np.mean(left_out)) ** 2))
-    assert math.sqrt(found.variance) == pytest.approx(jackknife, rel=0.03)
+    assert found.standard_error == pytest.approx(jackknife, rel=0.03)
 
 
 def test_what_clusters_share_cancels_in_a_difference() -> None:
@@ -110,9 +131,8 @@ def test_what_clusters_share_cancels_in_a_difference() -> None:
         for each in (first, second)
     ]
     plain, both = corrected_difference(first, second), corrected_difference(*lifted)
-    assert both.judge.high - both.judge.low == pytest.approx(plain.judge.high - plain.judge.low)
-    means = [corrected_mean(each).both for each in lifted]
-    assert both.both.high - both.both.low < 0.3 * (means[0].high - means[0].low)
+    assert _width(both, "judge_") == pytest.approx(_width(plain, "judge_"))
+    assert _width(both) < 0.3 * _width(corrected_mean(lifted[0]))
 
 
 def test_no_interval_below_ten_labelled_clusters() -> None:
@@ -123,12 +143,12 @@ def test_no_interval_below_ten_labelled_clusters() -> None:
     labels = labels.copy()
     labels[36] = 3
     ten = LabelledTexts(judged=np.arange(120) % 5, labels=labels, clusters=clusters)
-    assert corrected_mean(nine).labelled_clusters == 9
-    assert math.isnan(corrected_mean(nine).both.low)
-    assert math.isnan(corrected_mean(nine).alone.low)
-    assert math.isfinite(corrected_mean(nine).both.estimate)
-    assert math.isfinite(corrected_mean(ten).both.low)
-    assert math.isnan(corrected_difference(ten, nine).both.low), "the arm with fewer decides"
+    assert corrected_mean(nine).clusters == 9
+    assert math.isnan(corrected_mean(nine).low)
+    assert math.isnan(corrected_mean(nine).also["alone_low"])
+    assert math.isfinite(corrected_mean(nine).estimate)
+    assert math.isfinite(corrected_mean(ten).low)
+    assert math.isnan(corrected_difference(ten, nine).low), "the arm with fewer decides"
 
 
 def test_more_labels_are_predicted_to_give_the_width_that_they_give() -> None:
@@ -143,21 +163,23 @@ def test_more_labels_are_predicted_to_give_the_width_that_they_give() -> None:
             )
             for s in (0.2, 0.6)
         ]
-        small, large = map(corrected_mean, drawn)
-        assert small.width(small.labels) == pytest.approx(small.both.high - small.both.low)
-        few.append(small.width(large.labels))
-        many.append(large.both.high - large.both.low)
+        (small, large), width = map(corrected_mean, drawn), width_by_labels(drawn[0])
+        assert width(small.n) == pytest.approx(_width(small))
+        few.append(width(large.n))
+        many.append(_width(large))
     assert np.mean(few) == pytest.approx(np.mean(many), rel=0.06)
 
 
 def test_the_labels_for_a_width_are_the_fewest() -> None:
-    found = corrected_mean(_texts(np.random.default_rng(5), share=0.3))
-    wanted = 0.9 * found.width(found.labels)
-    needed = found.labels_for(wanted)
+    texts = _texts(np.random.default_rng(5), share=0.3)
+    found, width = corrected_mean(texts), width_by_labels(texts)
+    wanted = 0.9 * _width(found)
+    needed = labels_for(wanted, width, 200)
     assert needed is not None
-    assert needed > found.labels
-    assert found.width(needed) <= wanted < found.width(needed - 1)
-    assert found.labels_for(0.5 * found.width(found.texts)) is None, "only more bases would do"
+    assert needed > found.n
+    assert width(needed) <= wanted < width(needed - 1)
+    assert labels_for(width(200), width, 200) == 200, "all of them"
+    assert labels_for(0.5 * width(200), width, 200) is None, "only more bases would do"
 
 
 @pytest.mark.parametrize(

@@ -102,8 +102,8 @@ def test_labels_correct_a_judge_that_is_biased_by_method(parley: Parley, labelle
     assert found["low"] < truth < found["high"]
     assert found["judge_high"] < truth
     assert found["high"] - found["low"] < found["alone_high"] - found["alone_low"]
-    assert (found["labels"], found["texts"], found["clusters"]) == (50, 84, 13), "one topic of one method has no label"
-    assert found["moved"] == pytest.approx(found["corrected"] - found["judge"])
+    assert (found["n"], found["texts"], found["clusters"]) == (50, 84, 13), "one topic of one method has no label"
+    assert found["moved"] == pytest.approx(found["estimate"] - found["judge"])
     first, second, third = report["summary"][:3]
     assert first.startswith("BS, sft − rldf: ")
     assert "by the judge corrected with labels of 50 of 84 texts (13 topics)" in first
@@ -129,7 +129,7 @@ def test_what_came_from_a_sorted_queue_or_was_skipped_does_not_enter(labeller: L
     for number, (draw, unit) in enumerate(labeller.draw(50, seed=1)):
         labeller.label(draw, unit, None if number < 5 else labeller.as_a_person_would(unit))
     before = labeller.section()
-    assert row(before, "sft", "rldf")["labels"] == 45
+    assert row(before, "sft", "rldf")["n"] == 45
     assert "they skipped 5 of 50 items, which the estimate does not cover" in " ".join(before["summary"])
     for draw, unit in labeller.draw(20, kind="sorted"):
         labeller.label(draw, unit, 10.0)
@@ -144,7 +144,7 @@ def test_raters_of_a_text_are_averaged_and_their_spread_is_stated(labeller: Labe
         labeller.label(draw, unit, score - 1, "Ada")
         labeller.label(draw, unit, score + 1, "Ben")
     report = labeller.section()
-    assert row(report, "sft", "rldf")["labels"] == 50
+    assert row(report, "sft", "rldf")["n"] == 50
     spread = "raters of the same text differ by a standard deviation of 1.41 on their scale"  # of -1 and 1: √2
     assert spread in " ".join(report["summary"])
 
