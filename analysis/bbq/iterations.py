@@ -12,11 +12,12 @@ import pandas as pd
 from parley.analysis.bbq.comparisons import ACCURACY_CHANGE, changes, readable
 from parley.analysis.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
-from parley.analysis.reporting.optimism import BY, optimism_gaps
+from parley.analysis.reporting.optimism import BY, Units, optimism_lines
 from parley.analysis.reporting.questions import answered, successive
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.stats.results import Line
 
 REVISED = "answer_at"
 """The metric of an iteration's answer."""
@@ -99,10 +100,10 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["system", "context", "iteration"], kind="stable", ignore_index=True)
 
 
-def supported_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The optimism gap of methods whose judge says how well an answer is supported; empty without one."""
+def supported_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:
+    """The optimism gap of methods whose judge says how well an answer is supported; none without one."""
     revises = (verdicts["metric"].astype(str) == REVISED).any()
-    return optimism_gaps(gap_items(verdicts), BY) if revises else pd.DataFrame()
+    return optimism_lines(gap_items(verdicts), BY, cluster="template", units=units) if revises else []
 
 
 def gap_items(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -11,12 +11,14 @@ from parley.analysis.bbq.comparisons import changes, readable
 from parley.analysis.bbq.iterations import iterations_sections, supported_gaps
 from parley.analysis.bbq.leaderboard import answers, leaderboard_section
 from parley.analysis.bbq.mabrf.report import mabrf_gaps, mabrf_sections
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_table
 from parley.analysis.reporting.questions import answered
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, assemble
 from parley.analysis.reporting.systems import system_facets, without_files
 from parley.analysis.reporting.verdicts import MissingColumns, require
 from parley.analysis.stats.resampling import words_on_draws
+from parley.analysis.stats.results import Line
 
 GAPS = (
     "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
@@ -43,12 +45,12 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     asked = changes(draws=context.draws, seed=context.seed)
     facets = system_facets(frame)
     gaps = {
-        "unsupported answers (points of 100)": supported_gaps(verdicts),
-        "the bias of the reasoning (points of 10)": mabrf_gaps(verdicts),
+        "unsupported answers (points of 100)": supported_gaps(verdicts, lambda about: facets[about["system"]]),
+        "the bias of the reasoning (points of 10)": mabrf_gaps(verdicts, lambda about: facets[about["system"]]),
     }
-    gaps = {what: table for what, table in gaps.items() if len(table)}
-    looped = {str(system) for table in gaps.values() for system in table["system"]}
-    gained = [_gains(gaps, facets)] if gaps else []
+    gaps = {what: lines for what, lines in gaps.items() if lines}
+    looped = {str(line.about["system"]) for lines in gaps.values() for line in lines}
+    gained = [_gains(gaps)] if gaps else []
     levels = [
         Section(warnings=words_on_draws(context.draws)),
         leaderboard_section(frame, context),
@@ -60,25 +62,14 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     return assemble(sections, context, "BBQ", draws=context.draws, seed=context.seed)
 
 
-def _gains(gaps: dict[str, pd.DataFrame], facets: Mapping[str, Mapping[str, tuple[str, ...]]]) -> Section:
+def _gains(gaps: Mapping[str, Sequence[Line]]) -> Section:
     """What the loops gain by their own scorer and by an outside measure."""
-    forests = [
-        forest
-        for what, table in gaps.items()
-        for forest in gap_forests(
-            table,
-            what,
-            name="gain-" + what.partition(" (")[0].removeprefix("the ").replace(" ", "-"),
-            units=lambda row: facets[row.system],
-        )
-    ]
-    words = [
-        sentence
-        for what, table in gaps.items()
-        for sentence in gap_sentences(table, ["system"], what.partition(" (")[2].rstrip(")"))
-    ]
+    forests: list[Forest] = []
+    words: list[str] = []
+    for what, lines in gaps.items():
+        scored, _, unit = what.rstrip(")").partition(" (")
+        forests += gap_forests(lines, what, "gain-" + scored.removeprefix("the ").replace(" ", "-"))
+        words += gap_sentences(lines, unit)
     return Section(
-        tables=[gap_table(pd.concat(gaps.values(), ignore_index=True), GAPS)],
-        forests=forests,
-        words=words,
+        tables=[gap_table([line for lines in gaps.values() for line in lines], GAPS)], forests=forests, words=words
     )

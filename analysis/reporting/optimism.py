@@ -12,40 +12,37 @@ Quantiles assume that both measures are equally reliable, since noise spreads th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest, decimals, lines_of
-from parley.analysis.reporting.report import Table, format_interval
-from parley.analysis.stats.multiplicity import holm
+from parley.analysis.reporting.forest import Forest, number_format
+from parley.analysis.reporting.questions import corrected, stated, table
+from parley.analysis.reporting.report import Table
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import ALPHA, columns
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Column, Floats, as_floats
-from parley.base.text import p_text
 
 BY = ["system", "outside"]
 SCORES = ("inside0", "inside1", "outside0", "outside1")
 """Before and after, by the loop's scorer and by the outside measure; lower is better."""
-OWN = "by the loop's own scorer"
+GAP, POINTS, OWN_GAIN, OUTSIDE_GAIN = "gap", "gap in points", "own gain", "outside gain"
 NOTE = (
-    "Gain: mean score before minus after, in points. gap: the gain that the loop's own scorer sees minus the gain that "
-    "the outside measure sees. Scores are first converted to quantiles (0 to 100) among the first drafts of their "
-    "measure, so scales do not matter. Above 0, the loop's scorer is too optimistic. points: the same gap in points. "
+    "Gains: mean score before minus after, in points, by the loop's own scorer and by the outside measure. gap: own "
+    "gain minus outside gain. Scores are first converted to quantiles (0 to 100) among the first drafts of their "
+    "measure, so scales do not matter. Above 0, the loop's scorer is too optimistic. gap in points: without that. "
     "related: both share a model or a scorer family, so errors that both make stay hidden and the gap is a lower "
-    "bound. Paired by item; 95% intervals and p: sign flips over clusters; p is Holm-corrected over the table."
+    "bound. Paired by item; 95% intervals and p: sign flips over clusters; p is Holm-corrected over the systems."
 )
 NO_MEASURE = (
     "No outside measure was taken: the scorer or judge that steers a loop is also the one that reports its result here."
 )
 LOWER_BOUND = "Both share a model or a scorer family, so this is a lower bound"
-COLUMNS = (
-    *("gain", "outside_gain", "gap", "low", "high", "p", "p_adjusted", "points", "points_low", "points_high"),
-    *("related", "n", "missing", "clusters", "outside", "note"),
-    *("gain_low", "gain_high", "gain_p", "outside_gain_low", "outside_gain_high", "outside_gain_p"),
-)
+Units = Callable[[Mapping[str, Any]], Mapping[str, tuple[str, ...]]]
+"""The facets of the units behind a line, from what it is about."""
 
 
 def family(name: str) -> str:
@@ -59,43 +56,64 @@ def family(name: str) -> str:
     return found.group() if found else bare
 
 
-def optimism_gaps(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """One row per group: both gains, the gap in quantiles with its interval and p-value, and the gap in points.
+def optimism_lines(
+    items: pd.DataFrame,
+    by: Sequence[str],
+    *,
+    named: Sequence[str] = ("system",),
+    cluster: str = "cluster",
+    units: Units = lambda about: {},
+) -> list[Line]:
+    """By group: the gap in quantiles, the gap in points, and both gains. A measure is a family of tests.
 
     Args:
         items: One row per item with the columns `SCORES`, `cluster` and `outside` (the outside measure's name), and
             `inside`, the name of the loop's scorer, where it is known.
         by: Columns to group by.
+        named: Those of them that name a group.
+        cluster: What a cluster is called.
+        units: The facets of the units behind a line.
     """
-    rows = []
-    for key, group in items.groupby(by, sort=False, observed=True):
+    lines: list[Line] = []
+    for key, group in items.groupby(list(by), sort=False, observed=True):
         complete = group.dropna(subset=list(SCORES))
-        scores = {name: as_floats(complete[name]) for name in SCORES}
-        row = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
-        row |= _gap(scores, complete["cluster"]) | {"missing": len(group) - len(complete)}
-        row.setdefault("outside", "; ".join(sorted(set(complete["outside"].astype(str)))))
+        about = dict(zip(by, key if isinstance(key, tuple) else (key,), strict=True))
+        about.setdefault("outside", "; ".join(sorted(set(complete["outside"].astype(str)))))
         inside = set(complete["inside"].astype(str)) if "inside" in complete else set()
-        row["related"] = family(str(row["outside"])) in map(family, inside)
-        rows.append(row)
-    table = pd.DataFrame(rows, columns=[*by, *(name for name in COLUMNS if name not in by)])
-    for name, adjusted in (("p", "p_adjusted"), ("outside_gain_p", "outside_gain_p")):
-        table[adjusted] = holm(table[name])
-    return table
+        about["related"] = family(str(about["outside"])) in map(family, inside)
+        name, outside = " · ".join(str(about[column]) for column in named), without_hash(about["outside"])
+        labels = {OWN_GAIN: "by the loop's own scorer", OUTSIDE_GAIN: f"by {outside}"}
+        lines += [
+            replace(
+                paired_permutation(first, second, complete["cluster"]),
+                measure=measure,
+                label=labels.get(measure, f"{name}, {outside}"),
+                group=name if measure in labels else "",
+                about={**about, "measure": measure},
+                units=units(about),
+                secondary=measure in (OWN_GAIN, POINTS),  # a loop's own scorer reports its own success
+                reference=0.0,
+                cluster=cluster,
+                also={"missing": len(group) - len(complete)},
+            )
+            for measure, (first, second) in _compared({name: as_floats(complete[name]) for name in SCORES}).items()
+        ]
+    return corrected(lines, family=("measure",))
 
 
-def _gap(scores: dict[str, Floats], clusters: Column) -> dict[str, Any]:
+def _compared(scores: Mapping[str, Floats]) -> dict[str, tuple[Floats, Floats]]:
+    """By measure, the two columns whose difference it is the mean of."""
     # Gains, not levels: one scorer may be stricter than another. The residual of a regression of the outside score on
     # the loop's was rejected: it shrinks towards the mean, and absorbs the selection effect being measured.
     inside, outside = (scores[f"{name}0"] - scores[f"{name}1"] for name in ("inside", "outside"))
     ranked = {name: quantiles(values, scores[f"{name[:-1]}0"]) for name, values in scores.items()}
-    first, second = (ranked[f"{name}0"] - ranked[f"{name}1"] for name in ("inside", "outside"))
-    compared = {"gain": (inside, 0 * inside), "outside_gain": (outside, 0 * outside), "points": (inside, outside)}
-    row: dict[str, Any] = {}
-    for name, pair in compared.items():
-        test = paired_permutation(*pair, clusters)
-        row |= {name: test.estimate} | {f"{name}_{part}": getattr(test, part) for part in ("low", "high", "p")}
-    gap = paired_permutation(first, second, clusters)
-    return row | columns(gap, "gap", "p", "n", "clusters", "note")
+    by_rank = ranked["inside0"] - ranked["inside1"], ranked["outside0"] - ranked["outside1"]
+    return {
+        GAP: by_rank,
+        POINTS: (inside, outside),
+        OWN_GAIN: (inside, 0 * inside),
+        OUTSIDE_GAIN: (outside, 0 * outside),
+    }
 
 
 def quantiles(values: Column, reference: Column) -> Floats:
@@ -111,111 +129,95 @@ def quantiles(values: Column, reference: Column) -> Floats:
     return share
 
 
-def gap_table(gaps: pd.DataFrame, note: str = "") -> Table:
-    """The gaps as a table of a report.
+def gap_table(lines: Sequence[Line], note: str = "") -> Table:
+    """The gaps and gains as a table of a report.
 
     Args:
-        gaps: From `optimism_gaps`.
+        lines: From `optimism_lines`.
         note: What the groups are, and what the scores mean.
     """
-    measures = list(dict.fromkeys(gaps["outside"])) if "outside" in gaps else []
-    named, column = (measures[0], ()) if len(measures) == 1 and measures[0] else ("an outside measure", ("outside",))
-    return Table(
-        name="optimism_gap",
-        title=f"Optimism gap: the loop's own gain minus the gain by {named}",
-        frame=gaps,
-        shown=("set", "system", *column, "gain", "outside_gain", "gap", "low", "high", "p_adjusted", "points"),
-        note=f"{note} {NOTE}".strip(),
-        printed=True,
-    )
+    title = f"Optimism gap: the loop's own gain minus the gain by {_measure(lines)}"
+    hidden = ("p", "related", "missing", "against")
+    rows = table(lines)
+    shown = tuple(name for name in rows if name not in hidden)
+    return Table("optimism_gap", title, rows, shown, f"{note} {NOTE}".strip(), printed=True)
 
 
-def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str) -> Iterator[str]:
+def _measure(lines: Sequence[Line]) -> str:
+    """The outside measure, where all lines have the same."""
+    measures = {without_hash(line.about["outside"]) for line in lines}
+    return measures.pop() if len(measures) == 1 and all(measures) else "an outside measure"
+
+
+def gap_sentences(lines: Sequence[Line], unit: str) -> Iterator[str]:
     """One sentence per gap that was shown, or one saying that nothing was measured.
 
     Args:
-        gaps: From `optimism_gaps`.
-        by: The columns that name a group.
+        lines: From `optimism_lines`.
         unit: What one point is, such as "points of toxicity".
     """
-    if gaps["gap"].isna().all():
+    forest = _gap_forest(lines, "scores", "gain")
+    if not any(line.n for line in lines):
         yield NO_MEASURE
         return
-    digits = decimals(float(gaps[["gap", "low", "high"]].abs().max(axis=None)))  # as in the plot of the gaps
-    for row in gaps[gaps["p_adjusted"] <= ALPHA].itertuples():
-        group = ", ".join(str(getattr(row, name)) for name in by)
-        more = "more" if row.gap > 0 else "less"
-        span = format_interval(row.low, row.high, f".{digits}f")
-        bound = f" {LOWER_BOUND}." if row.related and row.gap > 0 else ""
+    gains = {(line.measure, *_group(line)): line.estimate for line in lines}
+    for line in forest.lines:
+        if not line.shown:
+            continue
+        name, _, _ = line.label.rpartition(", ")
+        size = number_format(forest)(line.estimate).lstrip("+−")
+        says = (
+            f"judged by its own scorer, the loop improves its drafts by {size} percentile points "
+            f"{'more' if line.estimate > 0 else 'less'} than judged by {without_hash(line.about['outside'])}"
+        )
+        own, outside = (gains[measure, *_group(line)] for measure in (OWN_GAIN, OUTSIDE_GAIN))
+        bound = f" {LOWER_BOUND}." if line.about["related"] and line.estimate > 0 else ""
         yield (
-            f"{group}: judged by its own scorer, the loop improves its drafts by {abs(row.gap):.{digits}f} percentile "
-            f"points {more} than judged by {without_hash(row.outside)} ({span}; p {p_text(row.p_adjusted)}); in {unit} "
-            f"the gains are {row.gain:.2f} and {row.outside_gain:.2f}.{bound}"
+            f"{stated(name, says, line, forest, line.cluster)} In {unit} the gains are {own:.2f} and {outside:.2f}."
+            f"{bound}"
         )
 
 
-def gap_forests(
-    gaps: pd.DataFrame,
-    what: str,
-    *,
-    name: str = "gain",
-    by: Iterable[str] = ("system",),
-    units: Callable[[Any], Mapping[str, tuple[str, ...]]] = lambda row: {},
-) -> Iterator[Forest]:
+def _group(line: Line) -> tuple[Any, ...]:
+    return tuple(value for name, value in line.about.items() if name != "measure")
+
+
+def gap_forests(lines: Sequence[Line], what: str, name: str = "gain") -> Iterator[Forest]:
     """The gain by the loop's own scorer and by the outside measure, and the gap between them.
 
     Args:
-        gaps: From `optimism_gaps`.
+        lines: From `optimism_lines`.
         what: What is scored, with its unit: "toxicity (points of 100)".
         name: File name of the gains; that of the gaps ends in "-gap".
-        by: The columns that name a group.
-        units: The facets of the units behind a row.
     """
-    names, note = list(by), "Paired by item; 95% intervals and p: sign flips over clusters, p Holm-corrected."
-
-    def group(row: Any) -> str:
-        return " · ".join(str(getattr(row, name)) for name in names)
-
-    own = lines_of(
-        gaps.drop_duplicates(names),
-        lambda row: OWN,
-        value="gain",
-        ends=("gain_low", "gain_high"),
-        p="gain_p",
-        group=group,
-        units=units,
-        secondary=lambda row: True,  # it reports its own success
-    )
-    outside = lines_of(
-        gaps,
-        lambda row: f"by {without_hash(row.outside)}",
-        value="outside_gain",
-        ends=("outside_gain_low", "outside_gain_high"),
-        p="outside_gain_p",
-        group=group,
-        units=units,
-    )
-    order = list(dict.fromkeys(line.group for line in (*own, *outside)))
-    scored, measures = what.partition(" (")[0], {without_hash(measure) for measure in gaps["outside"]}
-    measure = measures.pop() if len(measures) == 1 and all(measures) else "an outside measure"
+    gains: dict[str, dict[str, Line]] = {}
+    for line in lines:
+        if line.measure in (OWN_GAIN, OUTSIDE_GAIN) and line.n:
+            gains.setdefault(line.group, {}).setdefault(line.label, line)  # several outside measures, one own scorer
     yield Forest(
         name=name,
-        question=f"Does revising reduce {scored}, judged by {measure}?",
+        question=f"Does revising reduce {what.partition(' (')[0]}, judged by {_measure(lines)}?",
         axis=f"reduction of {what}, first draft minus last",
-        lines=tuple(sorted((*own, *outside), key=lambda line: order.index(line.group))),
+        lines=tuple(line for group in gains.values() for line in group.values()),
         table="optimism_gap",
-        note=f"Above 0: lower after revising. {note}",
+        note=f"Above 0: lower after revising. {PAIRED}",
     )
-    yield Forest(
+    yield _gap_forest(lines, what, name)
+
+
+def _gap_forest(lines: Sequence[Line], what: str, name: str) -> Forest:
+    return Forest(
         name=f"{name}-gap",
-        question=f"Does the loop's own scorer see a larger reduction of {scored} than {measure}?",
+        question=f"Does the loop's own scorer see a larger reduction of {what.partition(' (')[0]} than "
+        f"{_measure(lines)}?",
         axis="optimism gap (percentile points of first drafts)",
-        lines=lines_of(
-            gaps, lambda row: f"{group(row)}, {without_hash(row.outside)}", value="gap", p="p_adjusted", units=units
-        ),
+        lines=tuple(line for line in lines if line.measure == GAP and line.n),
         table="optimism_gap",
-        note=f"Above 0: the loop's scorer is too optimistic. {note}",
+        note=f"Above 0: the loop's scorer is too optimistic. {PAIRED}",
     )
+
+
+PAIRED = "Paired by item; 95% intervals and p: sign flips over clusters, p Holm-corrected."
 
 
 def without_hash(measure: str) -> str:

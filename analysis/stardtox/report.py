@@ -20,7 +20,7 @@ from matplotlib.figure import Figure as Drawing
 from parley.analysis.reporting.figures import bounded, caption, colours, legend_beside, plain_text, sheet, tidy
 from parley.analysis.reporting.forest import Forest, number_format
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
-from parley.analysis.reporting.optimism import NO_MEASURE, SCORES, gap_forests, gap_sentences, gap_table, optimism_gaps
+from parley.analysis.reporting.optimism import NO_MEASURE, SCORES, gap_forests, gap_sentences, gap_table, optimism_lines
 from parley.analysis.reporting.overcorrection import MEASURES, by_iteration, overcorrection_section
 from parley.analysis.reporting.questions import Question, against, answer, bootstrapped, corrected, section, successive
 from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble
@@ -197,15 +197,18 @@ def wide(lines: Sequence[Line]) -> pd.DataFrame:
 
 def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:
     """What does revising gain, and does an outside measure see it?"""
-    facets, by = system_facets(plain), ("set", "system")
-    gaps = optimism_gaps(gap_items(scores, plain), [*GROUP, "against"])
-    said = list(gap_sentences(gaps, by, "points of toxicity"))
-    plots = gap_forests(
-        gaps, "toxicity (points of 100)", by=by, units=lambda row: {"set": (row.set,), **facets[row.system]}
+    facets = system_facets(plain)
+    lines = optimism_lines(
+        gap_items(scores, plain),
+        [*GROUP, "against"],
+        named=GROUP,
+        cluster="prompt",
+        units=lambda about: {"set": (about["set"],), **facets[about["system"]]},
     )
+    said = list(gap_sentences(lines, "points of toxicity"))
     return Section(
-        tables=[gap_table(gaps, "Clusters are prompts.")],
-        forests=list(plots),
+        tables=[gap_table(lines, "Clusters are prompts.")],
+        forests=list(gap_forests(lines, "toxicity (points of 100)")),
         warnings=[line for line in said if line == NO_MEASURE],
         words=[line for line in said if line != NO_MEASURE],
     )

@@ -110,7 +110,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         else:
             gaps = reward_gap(_rewards(config, answers), scores, DEFAULT)
             tables.insert(0, gap_table(gaps, GAPS))
-            headline = tuple(gap_sentences(gaps, ["system"], f"quantiles of {DEFAULT}'s answers"))
+            headline = tuple(gap_sentences(gaps, f"quantiles of {DEFAULT}'s answers"))
     else:
         missing += ["BS, CE and LS (evaluate.judges is not set)", "the optimism gap (it needs evaluate.judges)"]
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]

@@ -8,24 +8,31 @@ prints in how many of 400 simulated studies the interval covers the planted gap.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from parley.analysis.reporting.optimism import (
+    GAP,
     LOWER_BOUND,
     NO_MEASURE,
+    OUTSIDE_GAIN,
+    OWN_GAIN,
+    POINTS,
     gap_forests,
     gap_sentences,
-    optimism_gaps,
+    gap_table,
+    optimism_lines,
     quantiles,
 )
 from parley.analysis.reporting.overcorrection import by_iteration, overcorrection_section
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.results import Line
 from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
 
+P_VALUES = ("p", "p_adjusted")
 STUDIES = int(os.environ.get("STUDIES", "25"))
 PROMPTS, COMPLETIONS, PASSES = 30, 4, 3
 SYSTEMS = ("Default", "Flattering", "Better")
@@ -46,8 +53,8 @@ def simulated(rng: np.random.Generator, noise: float, *, selects: bool, prompts:
     return pd.DataFrame(columns).assign(cluster=cluster, system="loop", outside="truth")
 
 
-def gap(items: pd.DataFrame) -> Any:
-    return optimism_gaps(items, ["system"]).iloc[0]
+def gap(items: pd.DataFrame) -> dict[str, Line]:
+    return {line.measure: line for line in optimism_lines(items, ["system"])}
 
 
 @pytest.mark.parametrize(("noise", "selects"), [(8.0, True), (3.0, True), (8.0, False)])
@@ -57,25 +64,26 @@ def test_a_planted_gap_is_within_its_interval(noise: float, selects: bool) -> No
     assert planted > 0.5 if selects else abs(planted) < 0.05
     seeds = [(int(noise), int(selects), n) for n in range(STUDIES)]
     gaps = [gap(simulated(np.random.default_rng(seed), noise, selects=selects)) for seed in seeds]
-    covered = sum(row["points_low"] <= planted <= row["points_high"] for row in gaps)
-    positive = sum(row["points_low"] > 0 for row in gaps)
-    mean = np.mean([row["points"] for row in gaps])
+    points = [lines[POINTS] for lines in gaps]
+    covered = sum(line.low <= planted <= line.high for line in points)
+    positive = sum(line.low > 0 for line in points)
+    mean = np.mean([line.estimate for line in points])
     print(f"\ngap {planted:.2f}: mean {mean:.2f}, covered in {covered} of {STUDIES}, above 0 in {positive}")
-    assert mean == pytest.approx(planted, abs=4 * np.std([row["points"] for row in gaps]) / STUDIES**0.5)
+    assert mean == pytest.approx(planted, abs=4 * np.std([line.estimate for line in points]) / STUDIES**0.5)
     assert covered >= 0.95 * STUDIES - 3 * (0.95 * 0.05 * STUDIES) ** 0.5
 
 
 def test_a_stricter_measure_makes_no_gap_and_one_that_spreads_its_scores_more_none_by_quantiles() -> None:
     items = simulated(np.random.default_rng(3), 0.0, selects=True)
     stricter = items.assign(outside0=items["outside0"] + 20, outside1=items["outside1"] + 20)
-    assert gap(stricter)["gap"] == pytest.approx(0, abs=1e-9)
-    assert gap(stricter)["outside_gain"] == pytest.approx(gap(items)["gain"])
+    assert gap(stricter)[GAP].estimate == pytest.approx(0, abs=1e-9)
+    assert gap(stricter)[OUTSIDE_GAIN].estimate == pytest.approx(gap(items)[OWN_GAIN].estimate)
     flatter = items.assign(outside0=items["outside0"] / 4, outside1=items["outside1"] / 4)
-    row = gap(flatter)
-    assert row["points"] == pytest.approx(0.75 * row["gain"])
-    assert row["points_low"] > 0
-    assert row["gap"] == pytest.approx(0, abs=1e-9)
-    assert list(gap_sentences(optimism_gaps(flatter, ["system"]), ["system"], "points")) == [], "no sentence either"
+    lines = gap(flatter)
+    assert lines[POINTS].estimate == pytest.approx(0.75 * lines[OWN_GAIN].estimate)
+    assert lines[POINTS].low > 0
+    assert lines[GAP].estimate == pytest.approx(0, abs=1e-9)
+    assert list(gap_sentences(optimism_lines(flatter, ["system"]), "points")) == [], "no sentence either"
 
 
 def test_quantiles_by_hand() -> None:
@@ -85,11 +93,22 @@ def test_quantiles_by_hand() -> None:
 def test_by_hand_and_missing_scores_are_counted() -> None:
     rows = [(5, 1, 4, 2, "a"), (5, 3, 4, 3, "a"), (3, 1, 3, 3, "b"), (9, 1, 9, np.nan, "b")]
     items = pd.DataFrame(rows, columns=["inside0", "inside1", "outside0", "outside1", "cluster"])
-    row = gap(items.assign(system="loop", outside="x"))
+    lines = gap(items.assign(system="loop", outside="x"))
     # gaps 4 − 2, 2 − 1 and 2 − 0; 1.5 in a, 2 in b
-    assert (row["points"], row["gain"], row["outside_gain"]) == (1.75, 2.5, 0.75)
-    assert (row["n"], row["missing"], row["clusters"]) == (3, 1, 2)
-    assert "an interval needs 6" in row["note"]
+    assert [lines[name].estimate for name in (POINTS, OWN_GAIN, OUTSIDE_GAIN)] == [1.75, 2.5, 0.75]
+    assert (lines[GAP].n, lines[GAP].also["missing"], lines[GAP].clusters) == (3, 1, 2)
+    assert "an interval needs 6" in lines[GAP].note
+
+
+def test_p_values_are_kept_next_to_their_corrections_in_the_family_of_their_measure() -> None:
+    systems = [
+        simulated(np.random.default_rng(seed), 8.0, selects=True).assign(system=f"loop {seed}") for seed in (1, 2)
+    ]
+    lines = optimism_lines(pd.concat(systems), ["system"])
+    for measure in (GAP, OUTSIDE_GAIN, OWN_GAIN, POINTS):
+        plain, adjusted = ([getattr(line, name) for line in lines if line.measure == measure] for name in P_VALUES)
+        assert adjusted == pytest.approx(holm(plain))
+    assert {"p", "p_adjusted"} <= set(gap_table(lines).frame)
 
 
 def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
@@ -104,28 +123,29 @@ def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
         for s in SYSTEMS
         for metric, score in scores.items()
     ]
-    gaps = reward_gap(pd.DataFrame(rewards), pd.DataFrame(verdicts), "Default").set_index("system")
-    assert gaps.loc["Flattering", "gain"] == pytest.approx(50), (
-        "from the median of Default's answers to beyond the best"
-    )
-    assert gaps.loc["Flattering", "outside_gain"] == 0
-    assert gaps.loc["Flattering", "low"] > 0
-    assert 0 < gaps.loc["Better", "gap"] < 50
+    gaps = reward_gap(pd.DataFrame(rewards), pd.DataFrame(verdicts), "Default")
+    lines = {(line.about["system"], line.measure): line for line in gaps}
+    gained = lines["Flattering", OWN_GAIN].estimate
+    assert gained == pytest.approx(50), "from the median of Default's answers to beyond the best"
+    assert lines["Flattering", OUTSIDE_GAIN].estimate == 0
+    assert lines["Flattering", GAP].low > 0
+    assert 0 < lines["Better", GAP].estimate < 50
 
 
 def test_a_run_without_an_outside_measure_says_so() -> None:
     items = simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside0=np.nan, outside1=np.nan)
-    assert list(gap_sentences(optimism_gaps(items, ["system"]), ["system"], "points")) == [NO_MEASURE]
-    assert list(gap_sentences(optimism_gaps(items[:0], ["system"]), ["system"], "points")) == [NO_MEASURE]
+    assert list(gap_sentences(optimism_lines(items, ["system"]), "points")) == [NO_MEASURE]
+    assert list(gap_sentences(optimism_lines(items[:0], ["system"]), "points")) == [NO_MEASURE]
 
 
 def test_questions_name_what_is_scored_and_the_measure_if_there_is_one() -> None:
-    gaps = optimism_gaps(simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside="the key"), ["system"])
+    items = simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside="the key")
+    gaps = optimism_lines(items, ["system"])
     assert [forest.question for forest in gap_forests(gaps, "toxicity (points of 100)")] == [
         "Does revising reduce toxicity, judged by the key?",
         "Does the loop's own scorer see a larger reduction of toxicity than the key?",
     ]
-    both = pd.concat([gaps, gaps.assign(outside="a person")], ignore_index=True)
+    both = [*gaps, *optimism_lines(items.assign(outside="a person"), ["system"])]
     assert [forest.question.partition("toxicity")[2] for forest in gap_forests(both, "toxicity")] == [
         ", judged by an outside measure?",
         " than an outside measure?",
@@ -166,9 +186,9 @@ def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
 def test_a_measure_of_the_same_family_gives_a_lower_bound() -> None:
     items = simulated(np.random.default_rng(3), 8.0, selects=True)
     shared = items.assign(inside="vllm/qwen2.5-1.5b", outside="Auditor, local/Qwen3-4B")
-    (line,) = gap_sentences(optimism_gaps(shared, ["system"]), ["system"], "points")
+    (line,) = gap_sentences(optimism_lines(shared, ["system"]), "points")
     assert line.endswith(f" {LOWER_BOUND}.")
-    (line,) = gap_sentences(optimism_gaps(items.assign(inside="gpt-6"), ["system"]), ["system"], "points")
+    (line,) = gap_sentences(optimism_lines(items.assign(inside="gpt-6"), ["system"]), "points")
     assert LOWER_BOUND not in line
 
 

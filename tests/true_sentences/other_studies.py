@@ -14,7 +14,7 @@ import pandas as pd
 from parley.analysis.bbq.leaderboard import answers, leaderboard_section
 from parley.analysis.preferences.audit import WORDS, predictors, shortcuts
 from parley.analysis.reporting.headline import headline
-from parley.analysis.reporting.optimism import gap_sentences, optimism_gaps
+from parley.analysis.reporting.optimism import gap_sentences, optimism_lines
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.rldf.debates import change_section
 from parley.analysis.rldf.rubrics import severity_warning
@@ -74,7 +74,7 @@ def optimism(rng: np.random.Generator) -> bool:
         for place, drafts in enumerate((first, last))
     }
     items = pd.DataFrame(seen).assign(cluster=cluster, system="loop", outside="another scorer")
-    return any(gap_sentences(optimism_gaps(items, ["system"]), ["system"], "points"))
+    return any(gap_sentences(optimism_lines(items, ["system"]), "points"))
 
 
 def audit(rng: np.random.Generator) -> bool:

@@ -19,7 +19,7 @@ from parley.analysis.bbq.comparisons import changes, readable
 from parley.analysis.bbq.leaderboard import answers, scored, side_by_side
 from parley.analysis.bbq.scores import MISSING
 from parley.analysis.reporting import questions
-from parley.analysis.reporting.optimism import SCORES, optimism_gaps, quantiles
+from parley.analysis.reporting.optimism import SCORES, optimism_lines, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
@@ -27,7 +27,7 @@ from parley.analysis.stats.multiplicity import with_holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
-from parley.analysis.stats.results import ALPHA, columns
+from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.base.text import p_text
 from parley.training.figures import differences_figure
 
@@ -167,7 +167,7 @@ def _rubric_means(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> pd.DataFrame:
+def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> list[Line]:
     """The optimism gap of policies: the gain that the reward model sees minus the gain that judges see.
 
     A reward has no unit, so everything is in quantiles of the baseline's answers: the reward, and the mean of BS, CE
@@ -193,7 +193,7 @@ def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> 
     items = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SCORES, "system", "cluster"])
     complete = items.dropna(subset=list(SCORES))
     ranked = {name: quantiles(complete[name], before[name[:-1]].dropna()) for name in SCORES}
-    return optimism_gaps(complete.assign(**ranked), ["system"])
+    return optimism_lines(complete.assign(**ranked), ["system"], cluster="topic")
 
 
 def answers_table(texts: pd.DataFrame) -> Table:

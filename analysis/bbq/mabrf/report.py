@@ -25,7 +25,7 @@ from parley.analysis.bbq.mabrf.tables import (
     overcorrection,
 )
 from parley.analysis.reporting.forest import Forest, in_numbers
-from parley.analysis.reporting.optimism import BY, optimism_gaps
+from parley.analysis.reporting.optimism import BY, Units, optimism_lines
 from parley.analysis.reporting.overcorrection import overcorrection_section
 from parley.analysis.reporting.questions import Question, answer, answered, bootstrapped, section, share, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table, format_interval
@@ -134,9 +134,10 @@ CORRELATION = Question(
 )
 
 
-def mabrf_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The optimism gap by system and outside measure; empty if no method of the run rephrases its reasoning."""
-    return optimism_gaps(gap_items(items(verdicts)), BY) if _has_loop(verdicts) else pd.DataFrame()
+def mabrf_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:
+    """The optimism gap by system and outside measure; none if no method of the run rephrases its reasoning."""
+    found = gap_items(items(verdicts)) if _has_loop(verdicts) else pd.DataFrame()
+    return optimism_lines(found, BY, cluster="template", units=units) if len(found) else []
 
 
 def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Section]:
