@@ -217,6 +217,8 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
         table = AnswerTable.of(columns_of(answered))
         scores, leans = score(table), _leanings(table) if tested else {}
         pairs = {MACRO: scores.macro, MICRO: scores.micro, **scores.categories}
+        keys = zip(answered["category"], answered["question"], strict=True)
+        templates = list(dict.fromkeys(f"{name}/{key}" for name, key in keys))  # in the order of `AnswerTable`'s codes
         for context, (category, pair) in product(CONTEXTS, pairs.items()):
             about = {"model": str(model), "method": str(method), "context": TITLES[context], "category": category}
             lost = {status: _count(answered, context, category, status) for status in ("refused", "cut")}
@@ -225,6 +227,8 @@ def scored(frame: pd.DataFrame, *, tested: bool = True) -> list[Line]:
                     continue
                 leanings.append(leans.get((context, category), NONE) if line.measure == "bias" else NONE)
                 named = _named(about, several, context)
+                named["values"] = {templates[int(code)]: value for code, value in line.values.items()}
+                named |= {"worse": "lower"} if line.measure == "accuracy" else {"worse": "either", "reference": 0.0}
                 lines.append(replace(line, p=sign_flip_p(leanings[-1]), also={**line.also, **lost}, **named))
     tests = sum(not line.secondary and not math.isnan(line.p) for line in lines)
     return [

@@ -156,6 +156,7 @@ def cell(answers: AnswerTable) -> dict[str, Line]:
     ambiguous = bool(answers.ambiguous.any())
     readable = answers.select(answers.prediction != MISSING)
     templates, scenarios = (cluster_table(readable, part) for part in (readable.question, readable.scenario))
+    names = np.unique(readable.question)
     filled = answers.unparsed_as_unknown() if len(readable) < len(answers) else readable
     whole = cluster_table(filled, filled.question).sum(axis=0)
     _, _, people, targets = templates.sum(axis=0)
@@ -170,9 +171,11 @@ def cell(answers: AnswerTable) -> dict[str, Line]:
     def line(measure: str) -> Line:
         low, high = _interval(measure, templates, ambiguous)
         scenario_low, scenario_high = _interval(measure, scenarios, ambiguous)
+        estimate = float(_point(measure, templates.sum(axis=0), ambiguous))
+        values = estimate + len(templates) * _influence(measure, templates, ambiguous)
         return Line(
             measure=measure,
-            estimate=float(_point(measure, templates.sum(axis=0), ambiguous)),
+            estimate=estimate,
             low=low,
             high=high,
             standard_error=_error(measure, templates, ambiguous),
@@ -180,6 +183,8 @@ def cell(answers: AnswerTable) -> dict[str, Line]:
             clusters=len(templates),
             method="over question templates",
             note=few_templates(len(templates)),
+            cluster="template",
+            values={str(name): value for name, value in zip(names, values.tolist(), strict=True) if value == value},
             also={
                 "scenario_low": scenario_low,
                 "scenario_high": scenario_high,
@@ -242,17 +247,22 @@ def _interval(measure: str, counts: Floats, ambiguous: bool) -> tuple[float, flo
 
 
 def _error(measure: str, counts: Floats, ambiguous: bool) -> float:
-    """The standard error by linearisation: the first-order influence of each cluster on the score."""
+    """The standard error by linearisation."""
+    return math.sqrt(_variance(_influence(measure, counts, ambiguous)))
+
+
+def _influence(measure: str, counts: Floats, ambiguous: bool) -> Floats:
+    """The first-order influence of each cluster on the score."""
     rows, right, people, targets = counts.T
     if measure == "accuracy":
-        return math.sqrt(_variance(_residuals(right, rows)))
+        return _residuals(right, rows)
     if not people.sum():
-        return math.nan
+        return np.full(len(rows), math.nan)
     influence = 2 * _residuals(targets, people)
     if ambiguous:
         wrong, s = 1 - right.sum() / rows.sum(), 2 * targets.sum() / people.sum() - 1
         influence = wrong * influence - s * _residuals(right, rows)
-    return math.sqrt(_variance(100 * influence))
+    return 100 * influence
 
 
 def _t(df: float) -> float:
@@ -305,6 +315,13 @@ def _macro(measure: str, lines: list[Line]) -> Line:
     _, scenario_low, scenario_high = _mean(measure, over)
     known = [line.also["as_unknown"] for line in lines if not math.isnan(line.also["as_unknown"])]
     clusters = sum(line.clusters or 0 for line in lines)
+    known_lines = [line for line in lines if not math.isnan(line.estimate)]
+    # Every category has the same weight, so a template's part of the mean is larger in a category with few of them.
+    values = {
+        name: mean + clusters / len(known_lines) / len(line.values) * (value - line.estimate)
+        for line in known_lines
+        for name, value in line.values.items()
+    }
     why = TOO_FEW if any((line.clusters or 0) < 2 for line in lines) else ALL_EQUAL
     return Line(
         measure=measure,
@@ -315,6 +332,8 @@ def _macro(measure: str, lines: list[Line]) -> Line:
         clusters=clusters,
         method="over question templates",
         note=why if math.isnan(low) and not math.isnan(mean) else few_templates(clusters),
+        cluster="template",
+        values=values if len(values) == clusters else {},
         also={
             "scenario_low": scenario_low,
             "scenario_high": scenario_high,

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, Scale, number_format
-from parley.analysis.reporting.questions import Question, corrected, out_of_reach, section
+from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
@@ -65,7 +65,8 @@ def compare(
     """
     kind = str(cluster_of(first).name)
     both = _main_first(_paired(first, second), measures)
-    found = [corrected(list(lines(both)), family=()) for lines in (_gaps, _preferences, _values)] if len(both) else []
+    asking = (_gaps, _preferences, _values) if len(both) else ()
+    found = [corrected([replace(line, cluster=kind) for line in lines(both)], family=()) for lines in asking]
     if not any(found):
         raise NothingShared("they have no unit in common with readable verdicts on both sides")
     shared, against = plural(both["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
@@ -203,7 +204,16 @@ def _line(what: str, first: pd.Series, second: pd.Series, clusters: Column, *, o
     }
     if of_units and set(first) | set(second) <= {0.0, 1.0}:
         also["p_mcnemar"] = mcnemar_p(first, second)
-    return replace(line, measure="difference", label=what, about={"what": what}, also=also)
+    values = by_cluster(second - first, pd.Series(np.asarray(clusters), first.index), line.estimate)
+    return replace(
+        line,
+        measure="difference",
+        label=what,
+        about={"what": what},
+        also=also,
+        values=values,
+        reference=0.0,
+    )
 
 
 def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:

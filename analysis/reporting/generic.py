@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.questions import Question, answer, out_of_reach, section, table
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.questions import Question, answer, by_cluster, out_of_reach, section, share, table
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.verdicts import MissingColumns, cluster_of, uncategorised
+from parley.analysis.reporting.verdicts import UNREADABLE, MissingColumns, cluster_of, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, Line
@@ -101,6 +102,31 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
     return assemble([*sections, _means(frame, keys, kind)], context, "Report")
 
 
+UNREAD = Question(
+    name="unread",
+    ask="How many verdicts could not be read?",
+    measures={"unread": "share of verdicts"},
+    cluster="cluster",
+    level=share,
+    scale="share",
+    worse="higher",
+)
+
+
+def unread(verdicts: pd.DataFrame) -> Forest:
+    """The share of a run's verdicts that could not be read, for every study: what `--lines` lists as "unread".
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    clusters = cluster_of(verdicts)
+    lost = verdicts["status"].isin(UNREADABLE).astype(float)
+    frame = pd.DataFrame({"model": verdicts["model"].astype(str), "unread": lost, str(clusters.name): clusters})
+    lines = answer(replace(UNREAD, cluster=str(clusters.name)), frame)
+    (forest,) = section(UNREAD, [replace(line, name="unread") for line in lines]).forests
+    return forest
+
+
 def _finite(values: pd.Series) -> tuple[pd.Series, list[str]]:
     """The values with infinite ones as missing, and a sentence on how many there were."""
     infinite = np.isinf(values.astype(float)) if pd.api.types.is_numeric_dtype(values) else values != values
@@ -155,13 +181,17 @@ def _means(frame: pd.DataFrame, keys: Sequence[str], kind: str) -> Section:
             for key, value in zip(keys, values, strict=True)
         }
         named = [about["identity"] or UNNAMED] if "identity" in keys else []
+        mean = cluster_mean(rows["value"], rows[kind])
         line = replace(
-            cluster_mean(rows["value"], rows[kind]),
+            mean,
+            values=by_cluster(rows["value"], rows[kind], mean.estimate),
+            cluster=kind,
             measure="mean",
             about=about,
             label=", ".join([*named, *([f"round {about['round']}"] if "round" in several else [])]) or "all units",
             group=about["model"] if "model" in several else "",
             units={key: (about[key],) for key in keys if key == "identity" or (key == "model" and key in several)},
+            name=".".join([about["metric"], *named, *([f"round-{about['round']}"] if "round" in several else [])]),
         )
         lines.setdefault(about["metric"], []).append(line)
     forests = []

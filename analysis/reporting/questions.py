@@ -29,7 +29,7 @@ from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.results import ALPHA, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED, Line
+from parley.analysis.stats.results import ALPHA, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED, Line, Worse
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p
 from parley.base.text import p_text, plural
 
@@ -110,6 +110,7 @@ class Question:
         also: Further numbers of a contrast: the measure that each is for, and how it is made from the values of both
             arms: {"p_mcnemar": ("correct", mcnemar_p)}.
         note: What a reader must know about the numbers.
+        worse: Which side of a level is worse, for a comparison with an earlier run; "": nobody said.
         printed: Whether a terminal shows the table.
     """
 
@@ -132,6 +133,7 @@ class Question:
     facets: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     also: Mapping[str, tuple[str, Callable[[pd.Series, pd.Series], float]]] = field(default_factory=dict)
     note: str = ""
+    worse: Worse = ""
     printed: bool = False
 
     @property
@@ -172,6 +174,7 @@ def answer(question: Question, frame: pd.DataFrame) -> list[Line]:
                         reference=math.nan if question.reference is None else question.reference,
                         cluster=question.cluster,
                         margin=question.margin,
+                        worse=question.worse,
                     )
                     for number, measure in enumerate(question.measures)
                 ]
@@ -206,7 +209,8 @@ def _each(question: Question, rows: pd.DataFrame) -> Iterator[tuple[str, pd.Data
 def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
     values, clusters = rows[measure], rows[question.cluster]
     if not question.arms and question.null is None:
-        return question.level(values, clusters)
+        line = question.level(values, clusters)
+        return replace(line, values=by_cluster(values, clusters, line.estimate))
     if not question.arms:
         rows = rows.assign(**{f"{measure}_second": question.null})
     line = question.contrast(rows, measure, question.cluster)
@@ -219,7 +223,29 @@ def _estimated(question: Question, rows: pd.DataFrame, measure: str) -> Line:
     if finer := question.sensitivity:
         other = question.contrast(rows, measure, finer)
         also |= {f"{finer}_low": other.low, f"{finer}_high": other.high, f"p_{finer}": other.p}
-    return replace(line, also=also)
+    differences = values if not question.arms else values.astype(float) - second.astype(float)
+    return replace(line, also=also, values=by_cluster(differences, clusters, line.estimate))
+
+
+def by_cluster(values: pd.Series, clusters: pd.Series, estimate: float) -> dict[str, float]:
+    """Values of the clusters whose mean is the estimate, for `Line.values`.
+
+    They are the clusters' means, or, where rows count equally, the estimate plus what each cluster adds to it
+    (linearised). There are none where the estimate is another statistic.
+
+    Args:
+        values: One value per row.
+        clusters: The cluster of each row.
+        estimate: What was estimated from them.
+    """
+    parts = values.astype(float).groupby(clusters, sort=False, observed=True).agg(["mean", "count"])
+    parts = parts[parts["count"] > 0]
+    means = parts["mean"]
+    if len(means) and not math.isclose(means.mean(), estimate, rel_tol=1e-9, abs_tol=1e-12):
+        means = estimate + len(means) * parts["count"] / parts["count"].sum() * (means - estimate)
+        if not math.isclose(means.mean(), estimate, rel_tol=1e-9, abs_tol=1e-12):
+            return {}
+    return {str(name): value for name, value in means.items()}
 
 
 def _units(question: Question, rows: pd.DataFrame, several: Sequence[str], *, narrowed: bool) -> dict[str, Any]:

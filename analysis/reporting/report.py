@@ -18,6 +18,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.headline import Headline, headline
+from parley.analysis.reporting.names import named_lines
 from parley.analysis.stats.results import Line
 
 SIMULATED = "SIMULATED"
@@ -155,6 +156,7 @@ class Report:
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
             in the headline.
         beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
+        listed: Further lines, which are named and may be required, and are not drawn.
     """
 
     title: str
@@ -167,6 +169,7 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)
     blocked: str = ""
     beside: tuple[str, ...] = ()
+    listed: tuple[Forest, ...] = ()
 
     def __post_init__(self) -> None:
         words, cautions = (
@@ -196,14 +199,8 @@ class Report:
 
     @property
     def lines(self) -> dict[str, tuple[Line, Forest]]:
-        """Every line by its name, with the plot it is in: "differences.female-male", "kinds.open.authority"."""
-        named: dict[str, tuple[Line, Forest]] = {}
-        for forest in self.forests:
-            several = len({line.group for line in forest.lines}) > 1
-            for line in forest.lines:
-                parts = (forest.name, *([line.group] if several else []), line.label)
-                named[".".join(filter(None, map(_slug, parts)))] = line, forest
-        return named
+        """Every line by its name, with the plot it is in: "gender", "ambiguous.accuracy" (see `names`)."""
+        return named_lines((*self.forests, *self.listed))
 
     def table(self, name: str) -> pd.DataFrame:
         """The frame of the table with this name."""
@@ -221,11 +218,6 @@ class Report:
             "forests": [json_values(forest.data()) for forest in self.forests],
             **{table.name: json_values(table.frame) for table in self.tables},
         }
-
-
-def _slug(text: str) -> str:
-    """Words for a name that can be typed: "female − male" is female-male."""
-    return re.sub(r"[^\w/.]+", "-", text.lower()).strip("-")
 
 
 MAX_SENTENCES = 10

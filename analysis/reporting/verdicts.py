@@ -10,6 +10,8 @@ import pandas as pd
 STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
 LOST = STATUSES[2:]
 """The statuses of replies that carry no score."""
+UNREADABLE = LOST[:-1]
+"""Those that could not be read, or were refused or cut; "unscored" ones were read."""
 
 
 class MissingColumns(ValueError):

@@ -25,6 +25,7 @@ DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED, JUDGES_DIFFER, NOT_MEASURED = ge
 shown to lie within the margin, in every cluster as far as the data tell; "alike on average" where the clusters are not
 known one by one. "not measured": the data give no test, or something leaves it without an answer; `note` says what.
 """
+Worse = Literal["", "either", "higher", "lower"]
 ALPHA = 0.05
 """Significance level of every test, after correction for several tests."""
 LEVEL = 1 - ALPHA
@@ -69,6 +70,7 @@ class Line:
         name: How requirements name it: "gender", "ambiguous.accuracy"; "": made from its plot, group and label.
         values: The value of each cluster, by the cluster's name, where a check or a comparison may ask for them.
         cluster: What a cluster is called: "base".
+        worse: Which side is worse: "higher", "lower", or "either" one of the reference value; "" where nobody said.
     """
 
     estimate: float = math.nan
@@ -100,6 +102,7 @@ class Line:
     name: str = ""
     values: Mapping[str, float] = field(default_factory=dict)
     cluster: str = ""
+    worse: Worse = ""
 
     @property
     def bounded(self) -> bool:
@@ -117,8 +120,8 @@ class Line:
         return "independent" if self.clusters is None else "clustered"
 
     def data(self) -> dict[str, Any]:
-        """The fields by name, without those that this line has nothing in."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        """The fields by name, without those that this line has nothing in, and without the values by cluster."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "values"}
         empty: tuple[Any, ...] = ("", None, {})
         return {
             name: value for name, value in given.items() if name in PLOTTED or (value not in empty and value == value)

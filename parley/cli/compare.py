@@ -18,10 +18,7 @@ from parley.cli.tables import plain_table
 from parley.runs import RunFile, explain_damage
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from parley.analysis.reporting.report import Report
-    from parley.reports import LoadedRun
 
 SHOWN = ("what", "first", "second", "estimate", "low", "high", "p_adjusted")
 
@@ -64,11 +61,9 @@ def _newest() -> list[Path]:
 
 
 def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
-    from parley.reports import compare_sides, load_run  # load pandas and matplotlib
+    from parley.reports import compare_runs  # loads pandas and matplotlib
 
-    runs = [load_run(path) for path in paths]
-    (first_name, first), (second_name, second) = _two_sides(runs, parsed.models)
-    report = compare_sides(runs, first, second, (first_name, second_name))
+    report = compare_runs(paths, parsed.models)
     if not parsed.json:
         _print(report)
     return show(report, Path(parsed.out) if parsed.out else None, as_json=parsed.json, quiet=True)
@@ -87,22 +82,3 @@ def _print(report: Report) -> None:
     for table in report.tables:
         if table.printed:
             console.print(plain_table(f"\n{table.title}", table.frame[list(SHOWN)]))
-
-
-def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.DataFrame]]:
-    """The two sides: every model of every run is one, and there must be two."""
-    sides = [
-        (f"{model} ({run.file})" if len(runs) > 1 else model, model, run.verdicts[run.verdicts["model"] == model])
-        for run in runs
-        for model in map(str, run.verdicts["model"].unique())
-    ]
-    if chosen:
-        models = [runs[0].addresses.hide(name.strip()) for name in chosen.split(",")]
-        sides = [side for name in models for side in sides if name in (side[1], side[1].partition("?")[0])]
-    if len(sides) != 2:
-        known = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"
-        raise ConfigError(
-            f"compare needs two models or runs, got {len(sides)} ({known}): name a second run file, or choose with "
-            "--models A,B"
-        )
-    return [(name, frame) for name, _, frame in sides]

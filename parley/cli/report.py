@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
 
 FORMATS = ("svg", "pdf", "png")
+WIDEST = 500
+"""Characters of the widest table of lines."""
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -50,7 +53,9 @@ def add_to(add_parser: AddParser) -> None:
     )
     parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
     parser.add_argument("--all", action="store_true", help="print every sentence and the main tables")
-    parser.add_argument("--lines", action="store_true", help="list every estimate by name; write no files")
+    parser.add_argument(
+        "--lines", action="store_true", help="list every estimate by the name that parley check takes; write no files"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON; write no files unless --out is given")
     parser.add_argument(
         "--draws", type=int, default=2000, help="number of bootstrap and permutation draws (default: 2000)"
@@ -201,7 +206,11 @@ def _print_lines(report: Report, *, as_json: bool) -> int:
         written = number_format(forest)
         ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "–"
         rows.append((name, written(line.estimate), ends, p_value(line.p_adjusted), f"{line.n:,}"))
-    Console().print(cell_table(("line", "estimate", INTERVAL, "p", "n"), rows, title=report.title))
+    table = cell_table(("line", "estimate", INTERVAL, "p", "n"), rows, title=report.title, whole="line")
+    # A name is there to be copied: a long one makes the table wider than the terminal rather than wrap.
+    console = Console()
+    needed = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
+    Console(width=max(console.width, needed)).print(table)
     return 0
 
 

@@ -21,6 +21,7 @@ import pandas as pd
 from parley.agents import ConfigError
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.generic import unread
 from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.reporting.verdicts import MissingColumns
@@ -105,7 +106,11 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         raise ConfigError(f"--margin is only for reports that test equivalence; the report of '{name}' does not")
     if has_labels(runs):  # what is compared is known to the study, which loads AutoGen
         report = with_labels(report, runs, arms_of(name, study))
-    report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
+    report = replace(
+        report,
+        forests=tuple(_as_stored(forest, facets) for forest in report.forests),
+        listed=tuple(_as_stored(forest, facets) for forest in (*report.listed, unread(verdicts))),
+    )
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
 
@@ -205,6 +210,38 @@ def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
     suite = " ".join(dict.fromkeys(str(run.config["suite"]) for run in runs if run.config.get("suite")))
     mark = "Example that ships with Parley: " if any(is_example(run.path) for run in runs) else ""
     return f"{mark}{runs[0].study} {suite} · {', '.join(names)}".replace("  ", " ")
+
+
+def compare_runs(paths: Sequence[Path], models: str | None = None) -> Report:
+    """The comparison of two runs, or of two models of one: second minus first, the baseline.
+
+    Args:
+        paths: The run files.
+        models: The two models to compare, if there are more: "A,B".
+    """
+    with explain_damage(*paths):
+        runs = [load_run(path) for path in paths]
+        (first_name, first), (second_name, second) = _two_sides(runs, models)
+        return compare_sides(runs, first, second, (first_name, second_name))
+
+
+def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.DataFrame]]:
+    """The two sides: every model of every run is one, and there must be two."""
+    sides = [
+        (f"{model} ({run.file})" if len(runs) > 1 else model, model, run.verdicts[run.verdicts["model"] == model])
+        for run in runs
+        for model in map(str, run.verdicts["model"].unique())
+    ]
+    if chosen:
+        models = [runs[0].addresses.hide(name.strip()) for name in chosen.split(",")]
+        sides = [side for name in models for side in sides if name in (side[1], side[1].partition("?")[0])]
+    if len(sides) != 2:
+        known = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"
+        raise ConfigError(
+            f"compare needs two models or runs, got {len(sides)} ({known}): name a second run file, or choose with "
+            "--models A,B"
+        )
+    return [(name, frame) for name, _, frame in sides]
 
 
 def compare_sides(

@@ -455,12 +455,13 @@ def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card()
 
 def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
     printed = parley("report", "--example", "--lines")
-    row = next(line for line in printed.out.splitlines() if "differences.race.black-white" in line)
+    row = next(line for line in printed.out.splitlines() if "race.differences.black-white" in line)
     assert row.split()[1:] == ["−0.01", "−0.03", "to", "0.01", "0.39", "120"]
     listed = {line["name"]: line for line in parley("report", "--example", "--lines", "--json").json}
     report = parley("report", "--example", "--json").json
-    assert len(listed) == sum(len(forest["lines"]) for forest in report["forests"]), "no two have the same name"
-    line = listed["differences.religion.atheist-christian"]
+    drawn = sum(len(forest["lines"]) for forest in report["forests"])
+    assert len(listed) == drawn + 1, "no two have the same name; one is the share of unread verdicts"
+    line = listed["religion.differences.atheist-christian"]
     assert line["units"]["identity"] == ["atheist", "christian"]
     table = {(row["first"], row["second"]): row for row in report["differences"] if row["metric"] == "all"}
     assert line["estimate"] == table["atheist", "christian"]["difference"]
