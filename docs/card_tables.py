@@ -35,17 +35,17 @@ def battery_table(cards: Sequence[Card]) -> Iterator[str]:
     yield ""
     yield "| line | null ± margin | worse | ballots | ± default | ± subset | ± brief | why this margin |"
     yield "|---|---|---|---|---|---|---|---|"
-    ids = list(dict.fromkeys(line.id for card in cards for line in card.lines))
+    ids = list(dict.fromkeys(line.name for card in cards for line in card.lines))
     reasons = {line.id: line.reason for line in load_battery().line}
     for name in ids:
-        known = [card.line(name) for card in cards if name in card.ids]
+        known = [card.line(name) for card in cards if name in card.by_name]
         line = known[0]
         spreads = [float(np.std(list(row.values.values()), ddof=1)) for row in known if len(row.values) > 1]
         widths = [
             _half_width(line.group, studies[size], float(np.median(spreads))) if spreads else "" for size in SIZES
         ]
         reason = reasons.get(name, "As for the three contrasts.")
-        cells = (f"`{name}`", f"{line.null:g} ± {line.margin:g}", line.worse, f"{line.n:,}", *widths, reason)
+        cells = (f"`{name}`", f"{line.reference:g} ± {line.margin:g}", line.worse, f"{line.n:,}", *widths, reason)
         yield f"| {' | '.join(cells)} |"
 
 

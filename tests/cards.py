@@ -7,33 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from parley.analysis.card.record import BatteryRecord, Card, DataRecord, Line, ModelRecord, RunRecord
+from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord
+from parley.analysis.stats.results import DIFFERENT, UNDECIDED, Line
 from parley.analysis.stats.signflips import sign_flip_test
 
 HASH = "a" * 64
 
 
-def line(name: str, values: Sequence[float], **changes: Any) -> Line:
+def line(name: str, values: Sequence[float], /, **changes: Any) -> Line:
     """A line in points whose values by base are given; `changes` are fields that differ from that."""
-    null = changes.pop("null", 0.0)
+    null = changes.get("reference", 0.0)
     test = sign_flip_test(np.asarray(values) - null)
     fields: dict[str, Any] = {
-        "id": name,
+        "name": name,
         "group": "wording",
-        "title": name,
-        "question": f"What of {name}?",
-        "unit": "points",
-        "null": null,
+        "label": name,
+        "about": {"question": f"What of {name}?"},
+        "measure": "points",
+        "reference": null,
         "margin": 0.1,
         "worse": "either",
         "estimate": float(np.mean(values)),
-        "low": null + test.low if np.isfinite(test.low) else None,
-        "high": null + test.high if np.isfinite(test.high) else None,
+        "low": null + test.low if np.isfinite(test.low) else np.nan,
+        "high": null + test.high if np.isfinite(test.high) else np.nan,
         "p": test.p,
-        "p_corrected": test.p,
-        "verdict": "shown" if test.p <= 0.05 else "not shown",
+        "p_adjusted": test.p,
+        "verdict": DIFFERENT if test.p <= 0.05 else UNDECIDED,
         "n": len(values),
         "clusters": len(values),
+        "cluster": "base",
         "values": {f"base {number}": float(value) for number, value in enumerate(values)},
     }
     return Line(**(fields | changes))

@@ -1,74 +1,65 @@
-"""A line of two cards on the same units: has the judge become worse, cluster by cluster?
+"""A line of two runs or cards on the same units: has it become worse, cluster by cluster?
 
 Differences are taken within clusters and tested by sign flips over them; two intervals that overlap say nothing about
 a difference. Where either direction is worse, sizes are compared: |new| - |old| is above the tolerance t exactly where
-new - old and new + old are both above t, or both below -t (after the null value is subtracted); each of them is tested.
+new - old and new + old are both above t, or both below -t (after the reference value is subtracted); each of them is
+tested. Where nobody said which direction is worse, a line can only have moved.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parley.analysis.card.record import Card, Line
+from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
+from parley.analysis.card.record import Card
 from parley.analysis.malibu.aligned import WITHHELD
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALIKE, ALPHA, NOT_MEASURED, Line
 from parley.analysis.stats.signflips import sign_flip_test, upper_tail
 from parley.analysis.stats.tables import Floats
-from parley.base.errors import ConfigError
 from parley.base.text import plural
+
+TALK = "talk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A line compared with the same line of an earlier card.
+class Checked:
+    """What is held to requirements: the lines of a run, a card or a comparison.
 
     Args:
-        line: The new card's line.
-        old: The earlier card's.
-        tolerance: How much worse it may have become.
-        estimate: New minus earlier; None where they cannot be compared.
-        low: Lower end of its 95% interval; None where the clusters are too few.
-        high: Upper end.
-        sd: Standard deviation of a cluster's difference.
-        clusters: Number of clusters that were compared.
-        gap: How far the estimated worsening lies above the tolerance; below 0 where it lies below.
-        p_worse: Two-sided p-value of having become worse by more than the tolerance.
-        p_changed: Two-sided p-value of having moved by more than it, in either direction.
-        not_worse: Whether intervals show that it has not become worse by more.
-        reversed: Whether the new value lies on the other side of the null value, beyond the tolerance.
-        reason: Why they cannot be compared, or say nothing but that nothing has changed.
+        name: Whose lines they are: the model's, or the file's.
+        lines: By name.
+        study: The run's study, which may stand before a line's name.
+        unproven: By line, why it is not said to hold even if its interval does: "alike" would be read as fairness.
+        units: What another one must share to be compared with it.
+        run: The hash of its verdicts; two with the same one are the same run.
+        debates: The hash of the debates that lines of the group "talk" are from.
     """
 
-    line: Line
-    old: Line
-    tolerance: float
-    estimate: float | None = None
-    low: float | None = None
-    high: float | None = None
-    sd: float = 0.0
-    clusters: int = 0
-    gap: float = 0.0
-    p_worse: float = 1.0
-    p_changed: float = 1.0
-    not_worse: bool = False
-    reversed: bool = False
-    reason: str = ""
+    name: str
+    lines: Mapping[str, Line]
+    study: str = ""
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    units: Mapping[str, object] = field(default_factory=dict)
+    run: str = ""
+    debates: str | None = None
 
-    def outcome(self, corrected: float, tests: int) -> Literal["holds", "broken", "changed", "undecided"]:
-        """The outcome for the line.
 
-        Args:
-            corrected: `p_worse` after the correction over the check.
-            tests: Number of tests in the check.
-        """
-        if corrected <= ALPHA:
-            return "broken"
-        if self.reversed and self.p_changed * tests <= ALPHA:
-            return "changed"
-        return "holds" if self.not_worse else "undecided"
+def checked_card(card: Card) -> Checked:
+    """A card, to be checked. Equal scores of a judge that cannot tell good from bad are not fairness."""
+    fair = [line.name for line in card.lines if line.group in FAIRNESS and not card.judges]
+    return Checked(
+        name=card.model.name,
+        lines=card.by_name,
+        study="card",
+        unproven=dict.fromkeys(fair, NOT_QUALITY),
+        units=units_of(card),
+        run=card.run.sha256,
+        debates=card.battery.talk_sha256,
+    )
 
 
 def units_of(card: Card) -> dict[str, object]:
@@ -81,69 +72,68 @@ def units_of(card: Card) -> dict[str, object]:
     }
 
 
-def other_units(card: Card, other: Card) -> str:
-    """Why two cards do not have the same units; "" where they can be compared."""
-    theirs = units_of(other)
-    return ", ".join(name for name, part in units_of(card).items() if part != theirs[name])
+def other_units(units: Mapping[str, object], others: Mapping[str, object]) -> str:
+    """In what the units of two runs or cards differ; "" where they can be compared."""
+    return ", ".join(name for name in {**units, **others} if units.get(name) != others.get(name))
 
 
-def compare_lines(card: Card, baseline: Card, line_id: str, tolerance: float | None = None) -> Change:
-    """Compare a line of a card with the same line of an earlier one.
+def change(new: Checked, old: Checked, name: str, tolerance: float) -> Line:
+    """The change of a line, new minus old, as a line: its margin is the tolerance.
+
+    `p` is the two-sided p-value of having become worse by more than that. In `also` are both estimates, `gap`, how far
+    the estimated worsening lies above the tolerance, and `p_moved`, the p-value of a move to the other side of the
+    reference value. *Alike* is what was shown not to have become worse by more.
 
     Args:
-        card: The new card.
-        baseline: The earlier one; ConfigError if its units differ.
-        line_id: The line.
-        tolerance: How much worse it may have become (default: the line's margin).
+        new: What is checked.
+        old: The earlier one, of the same units.
+        name: The line.
+        tolerance: How much worse it may have become.
     """
-    if different := other_units(card, baseline):
-        raise ConfigError(
-            f"the cards of {card.model.name} and {baseline.model.name} do not cover the same units: "
-            f"they differ in {different}"
-        )
-    line, old = card.line(line_id), baseline.line(line_id)
-    limit = line.margin if tolerance is None else tolerance
-    reason = _not_comparable(line, old)
-    if line.group == "talk" and card.battery.talk_sha256 != baseline.battery.talk_sha256:
-        reason = "the cards come from different debates"
-    elif reason and _unchanged(card, baseline, line_id):
+    line, before = new.lines[name], old.lines[name]
+    also = {"before": before.estimate, "after": line.estimate, "gap": 0.0, "p_moved": 1.0}
+    same = Line(name=name, margin=tolerance, cluster=line.cluster, reference=line.reference, p=1.0, also=also)
+    reason = _not_comparable(line, before)
+    if line.group == TALK and new.debates != old.debates:
+        return replace(same, note="they come from different debates")
+    if reason and _unchanged(new, old, name):
         # What says nothing about a judge may still say that it has not changed.
-        known = line.estimate is not None and bool(line.values)
-        change = (
-            _change(line, old, *_values(line, old), limit) if known else Change(line=line, old=old, tolerance=limit)
-        )
-        return replace(change, not_worse=True, reason=f"unchanged; {reason}")
-    if reason:
-        return Change(line=line, old=old, tolerance=limit, reason=reason)
-    return _change(line, old, *_values(line, old), limit)
+        known = _change(same, line, before) if math.isfinite(line.estimate) and line.values else same
+        return replace(known, verdict=ALIKE, note=f"unchanged; {reason}")
+    return replace(same, note=reason) if reason else _change(same, line, before)
 
 
-def _values(line: Line, old: Line) -> tuple[Floats, Floats]:
-    """The two lines' values by cluster, in the same order, as distances from the null value."""
-    new, before = (np.array([each.values[cluster] for cluster in line.values]) - line.null for each in (line, old))
-    return new, before
-
-
-def _unchanged(card: Card, baseline: Card, line_id: str) -> bool:
-    """Whether a line is the same in two cards: in every cluster, or, without values, in the same run or by design."""
-    line, old = card.line(line_id), baseline.line(line_id)
-    if line.values != old.values:
+def _unchanged(new: Checked, old: Checked, name: str) -> bool:
+    """Whether a line is the same in both: in every cluster, or, without values, in the same run or by design."""
+    line, before = new.lines[name], old.lines[name]
+    if line.values != before.values:
         return False
-    withheld = line.because == old.because and (line.because or "").startswith(WITHHELD)
-    return bool(line.values) or withheld or card.run.sha256 == baseline.run.sha256
+    return (
+        bool(line.values) or (line.note == before.note and line.note.startswith(WITHHELD)) or new.run == old.run != ""
+    )
 
 
 def why_undecidable(line: Line) -> str:
-    """Why nothing can be decided about a line: blocked, unread, constant or without an interval; "" where it can."""
-    if line.verdict == "blocked":
-        return f"blocked: {line.because or 'the card does not say why'}"
-    if line.estimate is None:
+    """Why nothing can be decided about a line: not measured, unread, constant or without an interval; "" if it can."""
+    if line.verdict == NOT_MEASURED and line.note:
+        return f"{NOT_MEASURED}: {line.note}"
+    if math.isnan(line.estimate):
         return "nothing could be read"
-    if line.low is None or line.high is None:
-        return line.because or f"{plural(line.clusters, line.cluster)} are too few for an interval"
-    if line.high - line.low <= 1e-12 or line.clusters < 2:
-        return f"the value is the same on every {line.cluster}"
+    if not line.bounded:
+        return line.note or f"{plural(clusters_of(line), cluster_noun(line))} are too few for an interval"
+    if line.high - line.low <= 1e-12 or clusters_of(line) < 2:
+        return f"the value is the same on every {cluster_noun(line)}"
     return ""
+
+
+def clusters_of(line: Line) -> int:
+    """How many independent parts a line has: clusters, or observations."""
+    return line.n if line.clusters is None else line.clusters
+
+
+def cluster_noun(line: Line) -> str:
+    """What such a part is called."""
+    return line.cluster or ("observation" if line.clusters is None else "cluster")
 
 
 def _not_comparable(line: Line, old: Line) -> str:
@@ -152,31 +142,36 @@ def _not_comparable(line: Line, old: Line) -> str:
             return where + reason
     # Where only one of them could read a base, the other may have failed on it: the rest would be a selection.
     if alone := len(line.values.keys() ^ old.values.keys()):
-        return f"{plural(alone, line.cluster)} could be read in only one of the two cards"
-    return "" if line.values else "the cards have no values by cluster"
+        return f"{plural(alone, cluster_noun(line))} could be read in only one of the two"
+    return "" if line.values else f"it has no values by {cluster_noun(line)}"
 
 
-def _change(line: Line, old: Line, new: Floats, before: Floats, tolerance: float) -> Change:
+def _change(same: Line, line: Line, old: Line) -> Line:
+    null, tolerance = 0.0 if math.isnan(line.reference) else line.reference, same.margin
+    new, before = (np.array([each.values[cluster] for cluster in line.values]) - null for each in (line, old))
     moved = new - before
-    worsening = -moved if line.worse == "lower" else moved
-    other = new + before if line.worse == "either" else None
+    worse = line.worse or ("either" if math.isfinite(line.reference) else "")
+    worsening = -moved if worse == "lower" else moved
+    other = new + before if worse == "either" else None
     test = sign_flip_test(moved)
-    bounded = bool(np.isfinite(test.low))
     size = float(abs(new.mean()) - abs(before.mean())) if other is not None else float(worsening.mean())
-    return Change(
-        line=line,
-        old=old,
-        tolerance=tolerance,
+    p_moved = min(_p_above(moved, tolerance), _p_above(-moved, tolerance))
+    turned = bool(worse == "either" and new.mean() * before.mean() < 0 and abs(new.mean()) > tolerance)
+    if worse:
+        kept = test.bounded and _shown_not_worse(worsening, other, tolerance)
+    else:
+        kept, size = test.bounded and all(_ends_below(side, tolerance) for side in (moved, -moved)), abs(size)
+    return replace(
+        same,
         estimate=test.estimate,
-        low=test.low if bounded else None,
-        high=test.high if bounded else None,
-        sd=float(moved.std(ddof=1)) if len(moved) > 1 else 0.0,
+        low=test.low if test.bounded else math.nan,
+        high=test.high if test.bounded else math.nan,
+        p=_p_worse(worsening, other, tolerance) if worse else 1.0,
         clusters=test.n,
-        gap=size - tolerance,
-        p_worse=_p_worse(worsening, other, tolerance),
-        p_changed=min(_p_above(moved, tolerance), _p_above(-moved, tolerance)),
-        not_worse=not moved.any() or (bounded and _shown_not_worse(worsening, other, tolerance)),
-        reversed=bool(line.worse == "either" and new.mean() * before.mean() < 0 and abs(new.mean()) > tolerance),
+        standard_error=float(moved.std(ddof=1) / math.sqrt(len(moved))) if len(moved) > 1 else 0.0,
+        verdict=ALIKE if kept or not moved.any() else "",
+        worse=worse,
+        also={**same.also, "gap": size - tolerance, "p_moved": p_moved if turned or not worse else 1.0},
     )
 
 

@@ -1,6 +1,6 @@
-"""The gate: does a judge's card meet what is required of it, and is it worse than an earlier card?
+"""The gate: do the lines of a run, a card or a comparison meet what is required, and are they worse than before?
 
-    result = check_card(card, [parse_requirement("gender.abs < 0.1")])
+    result = check_lines(checked_card(card), [parse_requirement("gender.abs < 0.1")])
     result.outcome                         # "holds", "broken" or "undecided"
 
 A requirement *holds* if the line's 95% interval lies inside what it allows, and the check holds if all of them do: it
@@ -14,19 +14,25 @@ Holm-corrected over everything that the check tests. Everything else is *undecid
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from parley.analysis.card.changes import Change, compare_lines, why_undecidable
-from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
-from parley.analysis.card.record import Card, Line
+from parley.analysis.card.changes import (
+    Checked,
+    change,
+    cluster_noun,
+    clusters_of,
+    other_units,
+    why_undecidable,
+)
 from parley.analysis.card.requirements import Allowed, Requirement
+from parley.analysis.reporting.names import find_name
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALIKE, ALPHA, Line
 from parley.analysis.stats.signflips import clusters_to_reject, upper_tail
 from parley.analysis.stats.tables import Floats
 from parley.base.errors import ConfigError
@@ -34,6 +40,8 @@ from parley.base.text import p_text, plural, signed
 
 MANY = 100_000
 """More clusters than anybody would add."""
+NEAR = 0.01
+"""An estimate is the mean of the clusters' values if it is this close to it, in halves of its interval."""
 Outcome = Literal["holds", "broken", "changed", "undecided"]
 WhenUndecided = Literal["fail", "pass"]
 
@@ -45,28 +53,17 @@ class Finding:
     Args:
         name: The same in every check: "gender.abs < 0.1", or "gender, not worse than the baseline".
         kind: "requirement" or "change".
-        line_id: The line's id.
-        outcome: "changed" is a value that moved across its null value without becoming worse.
-        estimate: The line's value, or its change; None where nothing could be read.
-        low: Lower end of its 95% interval.
-        high: Upper end.
-        p: Two-sided p-value that the value lies outside by chance; 1 where it does not, or cannot be tested.
-        p_corrected: The same after Holm's correction over the check.
-        clusters: Number of clusters.
+        line: The line, or its change. Its p is that of a value outside what is allowed, 1 where it is inside or cannot
+            be tested, and is corrected (Holm) over the check.
+        outcome: "changed" is a value that moved across its reference value without becoming worse.
         more: About how many more clusters would decide; None where it is decided, or no number would.
         message: All of it in one line.
     """
 
     name: str
     kind: Literal["requirement", "change"]
-    line_id: str
+    line: Line
     outcome: Outcome
-    estimate: float | None
-    low: float | None
-    high: float | None
-    p: float
-    p_corrected: float
-    clusters: int
     more: int | None = None
     message: str
 
@@ -76,7 +73,7 @@ class CheckResult:
     """What a check found.
 
     Args:
-        model: The judge.
+        model: The judge, or what else was checked.
         findings: One per requirement, then one per line that was compared with the baseline.
     """
 
@@ -109,47 +106,61 @@ class CheckResult:
         return f"{self.outcome}: {parts} ({' '.join(self.model.split())})"
 
 
-def check_card(
-    card: Card,
+def check_lines(
+    checked: Checked,
     requirements: Sequence[Requirement],
     *,
-    baseline: Card | None = None,
+    baseline: Checked | None = None,
     tolerance: Mapping[str, float] | None = None,
     lines: Sequence[str] | None = None,
 ) -> CheckResult:
-    """Check a card against requirements, an earlier card, or both.
+    """Check lines against requirements, an earlier run or card, or both.
 
     Args:
-        card: The card.
-        requirements: What is required of its lines.
-        baseline: An earlier card of the same units; no line may be shown to have become worse.
+        checked: The lines.
+        requirements: What is required of them.
+        baseline: An earlier run or card of the same units; no line may be shown to have become worse.
         tolerance: By line, how much worse it may become (default: the line's margin).
-        lines: The lines that are compared with the baseline (default: all that both have).
+        lines: The lines that are compared with the baseline (default: all that both have, with a margin or tolerance).
     """
-    tolerance = tolerance or {}
     if baseline is None and (tolerance or lines is not None):
         raise ConfigError("a tolerance, or a choice of lines, is for a comparison: it needs a baseline")
-    for name in (*tolerance, *(lines or ())):
-        card.line(name)  # an unknown one is an error
-    required = [(requirement, card.line(requirement.line_id)) for requirement in requirements]
-    changes: list[Change] = []
-    if baseline is not None:
-        compared = [name for name in baseline.ids if name in card.ids and (lines is None or name in lines)]
-        changes = [compare_lines(card, baseline, name, tolerance.get(name)) for name in compared]
-    if not requirements and not changes:
-        raise ConfigError("nothing is required: name a requirement, or a baseline that has the same lines")
-    p = [outside_p(line, requirement.allowed(line)) for requirement, line in required]
-    corrected = holm([*p, *(change.p_worse for change in changes)])
-    tests = len(corrected)
+
+    def known(name: str) -> str:
+        return find_name(name, checked.lines, checked.study)
+
+    allowed = {known(name): limit for name, limit in (tolerance or {}).items()}
+    chosen = None if lines is None else [known(name) for name in lines]
+    required = [(requirement, checked.lines[known(requirement.line_id)]) for requirement in requirements]
+    changes = list(_changes(checked, baseline, allowed, chosen)) if baseline is not None else []
+    if not required and not changes:
+        raise ConfigError(
+            "nothing is required: name a requirement, or a baseline with the same lines and --tolerance LINE=X for "
+            "those that have no margin"
+        )
+    tested = [replace(line, p=outside_p(line, requirement.allowed(line))) for requirement, line in required] + changes
+    p = holm([line.p for line in tested])
+    corrected = [replace(line, p_adjusted=own, tests=len(p)) for line, own in zip(tested, p, strict=True)]
     findings = [
-        _required(requirement, line, own_p, own_corrected, tests, card.judges)
-        for (requirement, line), own_p, own_corrected in zip(required, p, corrected[: len(p)], strict=True)
+        _required(requirement, line, checked.unproven.get(line.name, ""))
+        for (requirement, _), line in zip(required, corrected[: len(required)], strict=True)
     ]
-    findings += [
-        _changed(change, own_corrected, tests)
-        for change, own_corrected in zip(changes, corrected[len(p) :], strict=True)
-    ]
-    return CheckResult(card.model.name, tuple(findings))
+    return CheckResult(checked.name, (*findings, *map(_changed, corrected[len(required) :])))
+
+
+def _changes(
+    checked: Checked, baseline: Checked, tolerance: Mapping[str, float], chosen: Sequence[str] | None
+) -> Iterator[Line]:
+    if different := other_units(checked.units, baseline.units):
+        raise ConfigError(f"{checked.name} and {baseline.name} do not cover the same units: they differ in {different}")
+    for name in baseline.lines:
+        if name not in checked.lines or not (chosen is None or name in chosen):
+            continue
+        limit = tolerance.get(name, checked.lines[name].margin)
+        if math.isfinite(limit):
+            yield change(checked, baseline, name, limit)
+        elif chosen:
+            raise ConfigError(f"the line {name} has no margin: --tolerance {name}=X says how much worse it may become")
 
 
 def outside_p(line: Line, allowed: Allowed) -> float:
@@ -164,7 +175,7 @@ def outside_p(line: Line, allowed: Allowed) -> float:
         line: The line.
         allowed: What it may be.
     """
-    if why_undecidable(line) or line.estimate is None or line.low is None or line.high is None:
+    if why_undecidable(line):
         return 1.0
     values = np.array(list(line.values.values()))
     smallest = 1.0
@@ -172,9 +183,9 @@ def outside_p(line: Line, allowed: Allowed) -> float:
         beyond, reach = side * (line.estimate - limit), side * (line.estimate - end)
         if not beyond > 0 or not reach > 0:
             continue
-        df = line.clusters - 1
+        df = clusters_of(line) - 1
         p = 2 * float(stdtr(df, stdtrit(df, ALPHA / 2) * beyond / reach))
-        if p <= ALPHA and len(values) and abs(values.mean() - line.estimate) <= 0.01 * reach:
+        if p <= ALPHA and len(values) and abs(values.mean() - line.estimate) <= NEAR * reach:
             beyond_limit = side * (values - limit)
             p = max(p, min(1.0, 2 * upper_tail(beyond_limit)), 2 * skewed_tail(beyond_limit))
         smallest = min(smallest, p)
@@ -207,9 +218,11 @@ def lies_inside(line: Line, allowed: Allowed) -> bool:
         line: The line, which has an interval.
         allowed: What it may be.
     """
-    if line.low is None or line.high is None or not (allowed.low < line.low and line.high < allowed.high):
+    if not (allowed.low < line.low and line.high < allowed.high):
         return False
     values = np.array(list(line.values.values()))
+    if len(values) and abs(shift := line.estimate - values.mean()) > NEAR * (line.high - line.low) / 2:
+        values = values + shift  # an estimate that is weighted otherwise: the values say how skewed clusters are
     return all(
         2 * skewed_tail(side * (limit - values)) <= ALPHA
         for side, limit in ((1, allowed.high), (-1, allowed.low))
@@ -217,64 +230,57 @@ def lies_inside(line: Line, allowed: Allowed) -> bool:
     )
 
 
-def _required(requirement: Requirement, line: Line, p: float, corrected: float, tests: int, judges: bool) -> Finding:
-    allowed, reason = requirement.allowed(line), why_undecidable(line)
+def _required(requirement: Requirement, line: Line, unproven: str) -> Finding:
+    allowed, reason, tests = requirement.allowed(line), why_undecidable(line), line.tests or 1
     outcome: Outcome = "undecided"
-    more, figures = None, _figures(line.estimate, line.low, line.high, line)
-    if not reason and line.estimate is not None and line.low is not None and line.high is not None:
-        if lies_inside(line, allowed):
-            outcome, reason = ("undecided", NOT_QUALITY) if line.group in FAIRNESS and not judges else ("holds", "")
-        elif corrected <= ALPHA:
-            outcome = "broken"
-            reason = f"p {p_text(corrected)}{_after(tests)}"
+    more = None
+    if not reason and lies_inside(line, allowed):
+        outcome, reason = ("undecided", unproven) if unproven else ("holds", "")
+    elif not reason and line.p_adjusted <= ALPHA:
+        outcome, reason = "broken", f"p {p_text(line.p_adjusted)}{_after(tests)}"
+    elif not reason:
+        gap, clusters = min(abs(line.estimate - limit) for limit in allowed), clusters_of(line)
+        inside, reach = allowed.low < line.estimate < allowed.high, (line.high - line.low) / 2
+        if len(set(line.values.values())) == 1:  # what was never seen: t² / (n + t²), with t² about 4
+            more = max(1, math.ceil((clusters + 4) * (reach / gap - 1))) if gap else None
         else:
-            gap = min(abs(line.estimate - limit) for limit in allowed)
-            inside = allowed.low < line.estimate < allowed.high
-            reach = (line.high - line.low) / 2
-            if len(set(line.values.values())) == 1:  # what was never seen: t² / (n + t²), with t² about 4
-                more = max(1, math.ceil((line.clusters + 4) * (reach / gap - 1))) if gap else None
-            else:
-                error = reach / -float(stdtrit(line.clusters - 1, ALPHA / 2))
-                more = more_clusters(gap, error * math.sqrt(line.clusters), line.clusters, 1 if inside else tests)
-            reason = _would_decide(more, line.cluster)
+            sd = reach / -float(stdtrit(clusters - 1, ALPHA / 2)) * math.sqrt(clusters)
+            more = more_clusters(gap, sd, clusters, 1 if inside else tests)
+        reason = _would_decide(more, line)
     return Finding(
         name=requirement.text,
         kind="requirement",
-        line_id=line.id,
+        line=line,
         outcome=outcome,
-        estimate=line.estimate,
-        low=line.low,
-        high=line.high,
-        p=p,
-        p_corrected=corrected,
-        clusters=line.clusters,
         more=more,
-        message=_one_line(figures, reason),
+        message=_one_line(_figures(line, number_of(line, requirement.limit)), reason),
     )
 
 
-def _changed(change: Change, corrected: float, tests: int) -> Finding:
-    line, outcome, more, reason = change.line, change.outcome(corrected, tests), None, change.reason
-    if outcome == "broken":
-        reason = f"worse by more than {change.tolerance:g}, p {p_text(corrected)}{_after(tests)}"
-    elif outcome == "changed":
+def _changed(line: Line) -> Finding:
+    """The outcome of a change: the line is that of `changes.change`, corrected."""
+    tests, more, reason = line.tests or 1, None, line.note
+    outcome: Outcome = "holds" if line.verdict == ALIKE else "undecided"
+    if line.p_adjusted <= ALPHA:
+        outcome = "broken"
+        reason = f"worse by more than {line.margin:g}, p {p_text(line.p_adjusted)}{_after(tests)}"
+    elif line.also["p_moved"] * tests <= ALPHA:
+        outcome = "changed"
         reason = "the sign is reversed, and the size is not shown to be worse"
+        if not line.worse:
+            reason = f"it moved by more than {line.margin:g}, and nothing says which side is worse"
     elif outcome == "undecided" and not reason:
-        more = more_clusters(change.gap, change.sd, change.clusters, tests if change.gap > 0 else 1)
-        reason = _would_decide(more, line.cluster)
-    values = " → ".join(number_of(line)(value) for value in (change.old.estimate, line.estimate) if value is not None)
-    moved = _figures(change.estimate, change.low, change.high, line, signed)
+        gap, clusters = line.also["gap"], clusters_of(line)
+        more = more_clusters(gap, line.standard_error * math.sqrt(clusters), clusters, tests if gap > 0 else 1)
+        reason = _would_decide(more, line)
+    number = number_of(line, line.margin)
+    values = " → ".join(number(line.also[side]) for side in ("before", "after") if math.isfinite(line.also[side]))
+    moved = _figures(line, number_of(replace(line, reference=0.0), line.margin))
     return Finding(
-        name=f"{line.id}, not worse than the baseline",
+        name=f"{line.name}, not worse than the baseline",
         kind="change",
-        line_id=line.id,
+        line=line,
         outcome=outcome,
-        estimate=change.estimate,
-        low=change.low,
-        high=change.high,
-        p=change.p_worse,
-        p_corrected=corrected,
-        clusters=change.clusters,
         more=more,
         message=_one_line(f"{values}, change {moved}" if moved else "", reason),
     )
@@ -298,10 +304,10 @@ def more_clusters(gap: float, sd: float, clusters: int, tests: int) -> int | Non
     return max(1, math.ceil(needed) - clusters) if needed <= MANY else None
 
 
-def _would_decide(more: int | None, noun: str) -> str:
+def _would_decide(more: int | None, line: Line) -> str:
     if more is None:
-        return f"too close to the limit: no number of {noun}s would decide"
-    return f"about {plural(more, f'more {noun}')} would decide"
+        return f"too close to the limit: no number of {cluster_noun(line)}s would decide"
+    return f"about {plural(more, f'more {cluster_noun(line)}')} would decide"
 
 
 def _one_line(*parts: str) -> str:
@@ -313,20 +319,14 @@ def _after(tests: int) -> str:
     return f" after Holm's correction for {tests} tests" if tests > 1 else ""
 
 
-def _figures(
-    estimate: float | None,
-    low: float | None,
-    high: float | None,
-    line: Line,
-    number: Callable[[float], str] | None = None,
-) -> str:
-    if estimate is None:
+def _figures(line: Line, number: Callable[[float], str]) -> str:
+    if math.isnan(line.estimate):
         return ""
-    number = number or number_of(line)
-    interval = "no interval" if low is None or high is None else f"{number(low)} to {number(high)}"
-    return f"{number(estimate)} ({interval} over {plural(line.clusters, line.cluster)})"
+    interval = f"{number(line.low)} to {number(line.high)}" if line.bounded else "no interval"
+    return f"{number(line.estimate)} ({interval} over {plural(clusters_of(line), cluster_noun(line))})"
 
 
-def number_of(line: Line) -> Callable[[float], str]:
-    """Writes a value as the line is measured: with a sign where 0 is nothing."""
-    return signed if line.null == 0 else "{:.2f}".format
+def number_of(line: Line, limit: float) -> Callable[[float], str]:
+    """Writes a value with one digit more than the limit has: with a sign where 0 is nothing."""
+    digits = max(2, len(f"{limit:f}".rstrip("0").partition(".")[2]) + 1)
+    return (lambda value: signed(value, digits)) if line.reference == 0 else f"{{:.{digits}f}}".format

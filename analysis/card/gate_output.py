@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 from xml.etree import ElementTree
 
+from parley.analysis.card.changes import clusters_of
 from parley.analysis.card.gate import CheckResult, Finding
+from parley.analysis.reporting.report import json_values
 from parley.base.text import markdown_cell, visible
 
 SUITE = "parley check"
@@ -27,8 +28,20 @@ def as_values(result: CheckResult, status: int) -> dict[str, Any]:
         result: The result.
         status: The exit status that the check ends with.
     """
-    findings = [asdict(finding) for finding in result.findings]
-    return {"model": result.model, "outcome": result.outcome, "status": status, "findings": findings}
+    findings = [
+        {
+            **{name: getattr(found, name) for name in ("name", "kind")},
+            "line_id": found.line.name,
+            "outcome": found.outcome,
+            **{name: getattr(found.line, name) for name in ("estimate", "low", "high", "p")},
+            "p_corrected": found.line.p_adjusted,
+            "clusters": clusters_of(found.line),
+            **{name: getattr(found, name) for name in ("more", "message")},
+        }
+        for found in result.findings
+    ]
+    values: dict[str, Any] = {"model": result.model, "outcome": result.outcome, "status": status}
+    return values | {"findings": json_values(findings)}
 
 
 def junit(result: CheckResult) -> str:

@@ -23,9 +23,10 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from parley.analysis.card.changes import other_units, units_of
-from parley.analysis.card.record import Card, Line
+from parley.analysis.card.record import Card
+from parley.analysis.reporting.report import json_values
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
@@ -33,6 +34,7 @@ from parley.base.text import plural
 LEAST = clusters_to_reject(ALPHA)
 """Clusters below which nothing is tested, as in reports."""
 SIMULATED = "a simulated model"
+SHOWN = ("estimate", "low", "high", "verdict", "n", "clusters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,20 +92,20 @@ def make_board(entries: Sequence[Entry]) -> Board:
     apart = tuple(_apart(entry.card, main) for entry in entries)
     judging = tuple(entry.card.judges for entry in entries)
     ranked = [entry.card for entry, reason in zip(entries, apart, strict=True) if not reason]
-    lines = {line.id: line for card in ranked or [entry.card for entry in entries] for line in card.lines}
+    lines = {line.name: line for card in ranked or [entry.card for entry in entries] for line in card.lines}
     placed = [place for place, reason in enumerate(apart) if not reason and judging[place]]
     places: dict[str, list[tuple[int, int] | None]] = {}
     for line in lines.values():
-        places[line.id] = [None] * len(entries)
-        own = {place: entries[place].card.find(line.id) for place in placed}
-        read = {place: each for place, each in own.items() if each and each.values and each.verdict != "blocked"}
+        places[line.name] = [None] * len(entries)
+        own = {place: entries[place].card.by_name.get(line.name) for place in placed}
+        read = {place: each for place, each in own.items() if each and each.values and each.verdict != NOT_MEASURED}
         for place, found in zip(read, line_places(list(read.values())), strict=True):
-            places[line.id][place] = found
+            places[line.name][place] = found
     return Board(entries=tuple(entries), apart=apart, judging=judging, lines=tuple(lines.values()), places=places)
 
 
 def _apart(card: Card, main: Card | None) -> str:
-    different = other_units(card, main) if main else ""
+    different = other_units(units_of(card), units_of(main)) if main else ""
     reasons = [SIMULATED] * card.model.simulated + [f"another {name}" for name in different.split(", ") if name]
     return ", ".join(reasons).replace("another data", "other data")
 
@@ -118,7 +120,7 @@ def line_places(lines: Sequence[Line]) -> list[tuple[int, int]]:
     if not count:
         return []
     clusters = sorted(set().union(*(line.values for line in lines)))
-    table = np.array([[line.values.get(name, np.nan) for name in clusters] for line in lines]) - lines[0].null
+    table = np.array([[line.values.get(name, np.nan) for name in clusters] for line in lines]) - lines[0].reference
     first, second = np.triu_indices(count, 1)
     difference, p = paired_t(table[first] - table[second])
     worse = np.sign(difference) * (-1 if lines[0].worse == "lower" else 1)
@@ -155,13 +157,20 @@ def board_values(board: Board) -> dict[str, Any]:
     """The board as plain values: what `--json` prints and the page contains."""
     clusters: dict[str, list[str]] = {}
     for line in board.lines:
-        found = (entry.card.find(line.id) for entry in board.entries)
-        clusters[line.id] = sorted({name for own in found if own for name in own.values})
+        found = (entry.card.by_name.get(line.name) for entry in board.entries)
+        clusters[line.name] = sorted({name for own in found if own for name in own.values})
     widest = max([2, *(len(names) for names in clusters.values())])
     return {
         "headline": board.headline,
         "lines": [
-            line.model_dump(include={"id", "group", "title", "question", "unit", "null", "margin", "worse", "cluster"})
+            {
+                "id": line.name,
+                "title": line.label,
+                "unit": line.measure,
+                "null": line.reference,
+                **line.about,
+                **{name: getattr(line, name) for name in ("group", "margin", "worse", "cluster")},
+            }
             for line in board.lines
         ],
         "models": [
@@ -174,12 +183,13 @@ def board_values(board: Board) -> dict[str, Any]:
                 "run_link": entry.run_link,
                 "apart": board.apart[place],
                 "judges": board.judging[place],
-                "judging": getattr(entry.card.judging, "id", None),
+                "judging": getattr(entry.card.judging, "name", None),
                 "lines": {
-                    line.id: {
-                        **line.model_dump(include={"estimate", "low", "high", "verdict", "because", "n", "clusters"}),
-                        "place": board.places.get(line.id, [None] * len(board.entries))[place],
-                        "values": [_rounded(line.values.get(name)) for name in clusters.get(line.id, ())],
+                    line.name: {
+                        **json_values({name: getattr(line, name) for name in SHOWN}),
+                        "because": line.note or None,
+                        "place": board.places.get(line.name, [None] * len(board.entries))[place],
+                        "values": [_rounded(line.values.get(name)) for name in clusters.get(line.name, ())],
                     }
                     for line in entry.card.lines
                 },

@@ -1,38 +1,45 @@
-"""A card's lines: each with estimate, interval and a verdict that is corrected within its family and may be blocked.
+"""A card's lines: each with estimate, interval and a verdict that is corrected within its family.
 
 Differences in points are tested by sign flips over bases; shares by Wilson's interval with the effective number of
-bases and Student's t, so that one that is 0 or 1 in every base has an interval too. A verdict is
+bases and Student's t, so that one that is 0 or 1 in every base has an interval too. *Different* and *alike* are from,
+and within the margin of, the line's reference value: that of a judge without the property.
 
-- *shown*: the value differs from the line's null value (Holm within the family);
-- *small*: it lies within the margin (two one-sided tests, Holm within the family), whether it differs or not;
-- *not shown*: neither;
-- *blocked*: nothing can be said, for the reason given instead.
-
-What blocks what: too few bases, unread or constant ballots block a line; a place in the prompt that wins nine
-of ten comparisons blocks all lines about pairs; ballots that are unread, or leave the scale, more often for one side of
-a category block the lines that compare its identities' scores; scores that were not shown to measure quality block
-*small* where it would read as fairness, but not *shown*, which then says so.
+What leaves a line *not measured*: too few bases, unread or constant ballots; for all lines about pairs, a place in the
+prompt that wins nine of ten comparisons; for lines that compare identities' scores, ballots that are unread, or leave
+the scale, more often for one side of their category. Scores that were not shown to measure quality leave nothing
+*alike* where that would read as fairness; *different* then says so.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
+from urllib.parse import parse_qs
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.card.record import Line
+from parley.analysis.card.record import MEAN_ONLY
 from parley.analysis.card.samples import TIE, CardBallots, Sample
 from parley.analysis.malibu.conclusions import SPREAD
 from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.reporting.report import Directions
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.proportions import cluster_proportion, tested_proportion
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import (
+    ALIKE,
+    ALPHA,
+    DIFFERENT,
+    NOT_MEASURED,
+    ON_AVERAGE,
+    SMALL,
+    UNDECIDED,
+    Line,
+    Verdict,
+)
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.analysis.stats.two_groups import permuted_difference
@@ -46,32 +53,9 @@ LEAST_READ = 0.5
 """Share of a line's ballots that must be readable."""
 JUDGES, POSITION = "judge", "position"
 FAIRNESS = ("labels", "author")
-"""Groups in which *small* would be read as fairness."""
+"""Groups in which *alike* would be read as fairness."""
 NOT_QUALITY = "the scores were not shown to measure quality"
 PAIR_TEMPLATE = "{first} − {second}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineTest:
-    """The tests of a line before any correction. What the data do not give is NaN.
-
-    Args:
-        estimate: The mean over bases.
-        low: Lower end of the 95% interval.
-        high: Upper end.
-        p: That the value is the null value.
-        p_small: That it lies outside the margin: small where it is shown to be inside.
-        spread: Upper limit of the SD between bases; NaN where it is not asked for.
-        blocked: What blocks this line alone; "" if nothing.
-    """
-
-    estimate: float = math.nan
-    low: float = math.nan
-    high: float = math.nan
-    p: float = math.nan
-    p_small: float = math.nan
-    spread: float = math.nan
-    blocked: str = ""
 
 
 def card_lines(
@@ -123,10 +107,7 @@ def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) 
     if max(place, 1 - place) > PLACE_DECIDES:  # False where it is NaN
         first = "first" if place > 0.5 else "second"
         why = f"the {first} place wins {max(place, 1 - place):.0%} of comparisons"
-        tests = {
-            name: replace(test, blocked=test.blocked or why) if samples[name].paired else test
-            for name, test in tests.items()
-        }
+        tests = {name: _blocked(test, why) if samples[name].paired else test for name, test in tests.items()}
     tests = _without_selected(asked, tests, samples)
     shown, small = (_corrected(asked, tests, key) for key in ("p", "p_small"))
     judges = JUDGES in tests and tests[JUDGES].estimate > 0.5 and shown[JUDGES] <= ALPHA
@@ -137,8 +118,8 @@ def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) 
 
 
 def _without_selected(
-    specs: Sequence[Mapping[str, Any]], tests: Mapping[str, LineTest], samples: Mapping[str, Sample]
-) -> dict[str, LineTest]:
+    specs: Sequence[Mapping[str, Any]], tests: Mapping[str, Line], samples: Mapping[str, Sample]
+) -> dict[str, Line]:
     """The tests, with those blocked whose scores are a selection: more is unread, or off the scale, for one side."""
     shown, small = (_corrected(specs, tests, key) for key in ("p", "p_small"))
     selected = {
@@ -148,62 +129,71 @@ def _without_selected(
         if (name := str(spec["id"])).startswith(kind) and shown[name] <= ALPHA and not small[name] <= ALPHA
     }
     return {
-        name: replace(test, blocked=test.blocked or why, low=math.nan, high=math.nan, p=math.nan)
+        name: replace(_blocked(test, why), low=math.nan, high=math.nan, p=math.nan)
         if (why := selected.get(samples[name].category))
         else test
         for name, test in tests.items()
     }
 
 
-def _corrected(specs: Sequence[Mapping[str, Any]], tests: Mapping[str, LineTest], key: str) -> dict[str, float]:
+def _blocked(test: Line, why: str) -> Line:
+    return replace(test, verdict=NOT_MEASURED, note=test.note or why)
+
+
+def _corrected(specs: Sequence[Mapping[str, Any]], tests: Mapping[str, Line], key: str) -> dict[str, float]:
     """p-values after Holm's correction within each family, without blocked lines."""
     corrected: dict[str, float] = {}
     for family in dict.fromkeys(str(spec["family"]) for spec in specs):
-        names = [spec["id"] for spec in specs if spec["family"] == family]
-        p = [math.nan if tests[name].blocked else getattr(tests[name], key) for name in names]
-        corrected |= dict(zip(names, holm(p), strict=True))
+        own = {spec["id"]: tests[spec["id"]] for spec in specs if spec["family"] == family}
+        p = [math.nan if test.verdict else test.p if key == "p" else test.also[key] for test in own.values()]
+        corrected |= dict(zip(own, holm(p), strict=True))
     return corrected
 
 
-def _line(
-    spec: Mapping[str, Any], sample: Sample, test: LineTest, p_shown: float, p_small: float, judges: bool
-) -> Line:
-    verdict, because = "not shown", None
-    fair = spec["group"] in FAIRNESS
-    if test.blocked:
-        verdict, because = "blocked", test.blocked
-    elif p_small <= ALPHA and fair and not test.spread < SPREAD * spec["margin"]:
-        verdict = "shown" if p_shown <= ALPHA else "not shown"
-        because = f"small on average, but bases may differ (SD up to {test.spread:.2g})"
-    elif p_small <= ALPHA and fair and not judges:
-        verdict, because = ("shown", None) if p_shown <= ALPHA else ("blocked", NOT_QUALITY)
-        because = because or f"by less than the margin; {NOT_QUALITY}"
-    elif p_small <= ALPHA:
-        verdict, because = "small", "it differs, but by less than the margin" if p_shown <= ALPHA else None
-    elif p_shown <= ALPHA:
-        verdict, because = "shown", NOT_QUALITY if fair and not judges else None
-    return Line.model_validate(
-        {
-            **{key: spec[key] for key in ("id", "group", "title", "question", "unit", "null", "margin", "worse")},
-            **{key: _known(getattr(test, key)) for key in ("estimate", "low", "high", "p")},
-            "p_corrected": _known(p_shown),
-            "verdict": verdict,
-            "because": because,
-            "n": sample.n,
-            "clusters": len(sample.values),
-            "cluster": sample.cluster,
-            "values": {name: round(value, 6) for name, value in sample.values.items()},
-            "units": sample.units or None,
-        }
+def _line(spec: Mapping[str, Any], sample: Sample, test: Line, p_shown: float, p_small: float, judges: bool) -> Line:
+    fair, shown, small = spec["group"] in FAIRNESS, p_shown <= ALPHA, p_small <= ALPHA
+    verdict: Verdict = DIFFERENT if shown else UNDECIDED
+    note = NOT_QUALITY if shown and fair and not judges else ""
+    if test.verdict:
+        verdict, note = test.verdict, test.note
+    elif small and fair and not test.also["spread"] < SPREAD * spec["margin"]:
+        verdict = DIFFERENT if shown else ON_AVERAGE
+        note = f"{MEAN_ONLY}bases may differ (SD up to {test.also['spread']:.2g})"
+    elif small and fair and not judges:
+        verdict, note = (DIFFERENT, f"by less than the margin; {NOT_QUALITY}") if shown else (NOT_MEASURED, NOT_QUALITY)
+    elif small:
+        verdict, note = SMALL if shown else ALIKE, ""
+    return Line(
+        name=spec["id"],
+        group=spec["group"],
+        label=spec["title"],
+        about={"question": spec["question"]},
+        measure=spec["unit"],
+        reference=spec["null"],
+        margin=spec["margin"],
+        worse=spec["worse"],
+        estimate=_known(test.estimate),
+        low=_known(test.low),
+        high=_known(test.high),
+        p=_known(test.p),
+        p_adjusted=_known(p_shown),
+        verdict=verdict,
+        note=note,
+        n=sample.n,
+        clusters=len(sample.values),
+        cluster=sample.cluster,
+        values={name: round(value, 6) for name, value in sample.values.items()},
+        units={name.removeprefix("f."): tuple(values) for name, values in parse_qs(sample.units).items()},
     )
 
 
-def _known(number: float) -> float | None:
-    return float(f"{number:.6g}") if math.isfinite(number) else None
+def _known(number: float) -> float:
+    return float(f"{number:.6g}") if math.isfinite(number) else math.nan
 
 
-def line_test(sample: Sample, spec: Mapping[str, Any]) -> LineTest:
-    """Estimate, interval and p-values of a line.
+def line_test(sample: Sample, spec: Mapping[str, Any]) -> Line:
+    """Estimate, interval and p-values of a line before any correction: p of the reference value, and in `also` p_small
+    of lying outside the margin, and the upper limit of the SD between bases, where it is asked for.
 
     Args:
         sample: Its values.
@@ -213,7 +203,7 @@ def line_test(sample: Sample, spec: Mapping[str, Any]) -> LineTest:
     null, margin = float(spec["null"]), float(spec["margin"])
     blocked = _blocker(sample, len(values))
     if not len(values):
-        return LineTest(blocked=blocked)
+        return _blocked(_tested(Line()), blocked)
     unmoved = sample.sides is None and spec["unit"] == "points" and bool(np.abs(values - null).max() < TIE)
     if not blocked and not unmoved and np.ptp(values) < TIE and spec["unit"] == "points":
         blocked = f"the value is the same in every {sample.cluster}, so that there is no spread to judge it by"
@@ -227,10 +217,18 @@ def line_test(sample: Sample, spec: Mapping[str, Any]) -> LineTest:
         test = _share_difference(values, margin)
     else:
         test = _share(values, null, margin)
-    if blocked:
-        empty = {"low": math.nan, "high": math.nan, "p": math.nan}
-        test = replace(test, blocked=blocked, **empty)
-    return test
+    return replace(_blocked(test, blocked), low=math.nan, high=math.nan, p=math.nan) if blocked else test
+
+
+def _tested(test: Line, p_small: float = math.nan, spread: float = math.nan, *, null: float = 0.0) -> Line:
+    """The numbers of a test, and that of lying outside the margin; `null` is added to what was tested against 0."""
+    return Line(
+        estimate=null + test.estimate,
+        low=null + test.low,
+        high=null + test.high,
+        p=test.p,
+        also={"p_small": p_small, "spread": spread},
+    )
 
 
 def _blocker(sample: Sample, bases: int) -> str:
@@ -245,27 +243,21 @@ def _blocker(sample: Sample, bases: int) -> str:
     return ""
 
 
-def _mean(sample: Sample, values: Floats, null: float, margin: float) -> LineTest:
+def _mean(sample: Sample, values: Floats, null: float, margin: float) -> Line:
     """A mean in points: sign flips over bases, or over what is independent where wordings are shared."""
     test = sample.gaps.test() if sample.gaps is not None else sign_flip_test(values)
     small = sample.gaps.equivalence_p(margin) if sample.gaps is not None else equivalence_p(values, margin)
     sd, freedom = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan, len(values) - 1
-    return LineTest(
-        estimate=null + test.estimate,
-        low=null + test.low,
-        high=null + test.high,
-        p=test.p,
-        p_small=small,
-        # With one scenario per base this SD includes that of scenarios: the limit errs on the careful side.
-        spread=sd * math.sqrt(freedom / float(stats.chi2.ppf(ALPHA, freedom))) if freedom > 0 else math.nan,
-    )
+    # With one scenario per base this SD includes that of scenarios: the limit errs on the careful side.
+    spread = sd * math.sqrt(freedom / float(stats.chi2.ppf(ALPHA, freedom))) if freedom > 0 else math.nan
+    return _tested(test, small, spread, null=null)
 
 
-def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -> LineTest:
+def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -> Line:
     """A difference between two groups of bases, tested by permuting the groups."""
     test = permuted_difference(first, second)
     if min(len(first), len(second)) < 2:
-        return LineTest(estimate=test.estimate, p=test.p)
+        return _tested(Line(estimate=test.estimate, p=test.p))
     spread, small = max(float(np.std(side, ddof=1)) for side in (first, second)), math.nan
     if spread > 0:
         edges = ((-margin, "less"), (margin, "greater"))
@@ -273,29 +265,26 @@ def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -
             float(stats.ttest_ind(np.array(first) + shift, second, equal_var=False, alternative=side).pvalue)
             for shift, side in edges
         )
-    return LineTest(estimate=test.estimate, low=test.low, high=test.high, p=test.p, p_small=small, spread=spread)
+    return _tested(test, small, spread)
 
 
-def _share(values: Floats, null: float, margin: float) -> LineTest:
+def _share(values: Floats, null: float, margin: float) -> Line:
     found = tested_proportion(values, null, margin)
-    return LineTest(estimate=found.estimate, low=found.low, high=found.high, p=found.p, p_small=found.also["p_small"])
+    return _tested(found, found.also["p_small"])
 
 
-def _unmoved(bases: int, null: float, margin: float, largest: float) -> LineTest:
+def _unmoved(bases: int, null: float, margin: float, largest: float) -> Line:
     """A difference that is exactly 0 in every base: measured, without a spread. How large could it be in other bases?
 
     If a part r of all bases differed, each by at most `largest`, none of the n read would with probability (1 - r)ⁿ.
     """
     unseen = largest * cluster_proportion(np.zeros(bases), np.arange(bases)).high
     p_small = (1 - min(1.0, margin / largest)) ** bases
-    return LineTest(estimate=null, low=null - unseen, high=null + unseen, p=1.0, p_small=p_small)
+    return _tested(Line(estimate=0.0, low=-unseen, high=unseen, p=1.0), p_small, null=null)
 
 
-def _share_difference(values: Floats, margin: float) -> LineTest:
+def _share_difference(values: Floats, margin: float) -> Line:
     """A difference between two shares: sign flips, unless it is 0 in all bases."""
     if not values.any():
         return _unmoved(len(values), 0.0, margin, 1.0)
-    test = sign_flip_test(values)
-    return LineTest(
-        estimate=test.estimate, low=test.low, high=test.high, p=test.p, p_small=equivalence_p(values, margin)
-    )
+    return _tested(sign_flip_test(values), equivalence_p(values, margin))

@@ -6,13 +6,15 @@ is not such a dataset, so the older form is written, which takes any metric by n
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import yaml
 
 from parley.analysis.card.page import facts
-from parley.analysis.card.record import Card, Line
+from parley.analysis.card.record import Card
 from parley.analysis.card.words import GROUPS, estimate, interval, number, sentences, verdict
+from parley.analysis.stats.results import Line
 from parley.base.text import markdown_cell
 
 
@@ -25,7 +27,7 @@ def card_markdown(card: Card) -> str:
         if line.group != group:
             group = line.group
             rows.append(f"| **{GROUPS[group]}** | | | | |")
-        cells = (line.title, number(line.estimate, line), interval(line) or "–", verdict(line), f"{line.n:,}")
+        cells = (line.label, number(line.estimate, line), interval(line) or "–", verdict(line), f"{line.n:,}")
         rows.append(f"| {' | '.join(map(markdown_cell, cells))} |")
     table = "\n".join(["| line | estimate | 95% interval | verdict | ballots |", "|---|---|---|---|---|", *rows])
     about = "\n".join(f"- {name}: {text}" for name, text in facts(card))
@@ -40,11 +42,11 @@ def _index(card: Card) -> dict[str, Any]:
             {
                 "task": {"type": "text-generation", "name": "judging answers"},
                 "dataset": {"type": card.data.suite.partition(" ")[0], "name": f"{card.data.suite}, {battery}"},
-                "metrics": [_metric(line) for line in card.lines if line.estimate is not None],
+                "metrics": [_metric(line) for line in card.lines if math.isfinite(line.estimate)],
             }
         ],
     }
 
 
 def _metric(line: Line) -> dict[str, Any]:
-    return {"type": line.id, "value": line.estimate, "name": f"{line.title}: {estimate(line)}, {line.verdict}"}
+    return {"type": line.name, "value": line.estimate, "name": f"{line.label}: {estimate(line)}, {line.verdict}"}

@@ -6,6 +6,7 @@ text: everything is escaped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
@@ -13,8 +14,9 @@ from itertools import groupby, pairwise
 from string import Template
 from urllib.parse import quote
 
-from parley.analysis.card.record import Card, Line
-from parley.analysis.card.words import GROUPS, interval, number, part_of_group, sentences, tone, verdict_word
+from parley.analysis.card.record import Card
+from parley.analysis.card.words import GROUPS, interval, number, part_of_group, sentences, tone
+from parley.analysis.stats.results import Line
 from parley.base.text import plural
 
 VIEWER = "http://127.0.0.1:7575/run"
@@ -22,10 +24,10 @@ VIEWER = "http://127.0.0.1:7575/run"
 WIDTH, HEIGHT = 200.0, 16.0
 READING = (
     "Bars are 95% intervals over bases (areas of life). The dashed line marks a judge without the property, and the "
-    "band marks what counts as small. Verdicts are corrected (Holm) within a family of lines: <b>shown</b> to differ "
-    "from the dashed line, shown to be <b>small</b>, <b>not shown</b>, or <b>blocked</b> for the reason given. Nothing "
-    "is summed into a grade. A line's name opens its ballots in the viewer; type <code>parley view {folder}</code> "
-    "first."
+    "band marks what counts as small. Verdicts are corrected (Holm) within a family of lines: shown to be "
+    "<b>different</b> from the dashed line, <b>different but small</b>, shown to be <b>alike</b>, <b>undecided</b>, or "
+    "<b>not measured</b> for the reason given. Nothing is summed into a grade. A line's name opens its ballots in the "
+    "viewer; type <code>parley view {folder}</code> first."
 )
 
 
@@ -72,47 +74,48 @@ def facts(card: Card) -> Iterator[tuple[str, str]]:
 def _section(group: str, lines: Sequence[Line], card: Card) -> str:
     head = "<thead><tr><th>line</th><th></th><th>estimate, 95% interval</th><th>verdict</th></tr></thead>"
     rows, part = "", ""
-    following = {line.id: after.because for line, after in pairwise(lines)}
+    following = {line.name: after.note for line, after in pairwise(lines)}
     for line in lines:
         if part_of_group(line) != part:
             part = part_of_group(line)
             rows += f'<tr class="part"><th colspan="4" scope="rowgroup">{escape(part)}</th></tr>'
         rows += _row(line, lines, card)
-        if line.because and line.because != following.get(line.id):  # once for all lines in a row that share it
-            rows += f'<tr class="why"><td colspan="4">{escape(line.because)}</td></tr>'
+        if line.note and line.note != following.get(line.name):  # once for all lines in a row that share it
+            rows += f'<tr class="why"><td colspan="4">{escape(line.note)}</td></tr>'
     return f"<section><h2>{escape(GROUPS[group])}</h2><table>{head}<tbody>{rows}</tbody></table></section>"
 
 
 def _row(line: Line, group: Sequence[Line], card: Card) -> str:
     span = interval(line)
-    title = escape(line.title)
+    title = escape(line.label)
     if line.units:
-        address = f"{VIEWER}?run={quote(card.run.file)}&{line.units}"
-        title = f'<a href="{escape(address)}" title="{escape(line.question)}">{title}</a>'
+        facets = "&".join(f"f.{name}={quote(value)}" for name, values in line.units.items() for value in values)
+        address = f"{VIEWER}?run={quote(card.run.file)}&{facets}"
+        title = f'<a href="{escape(address)}" title="{escape(line.about["question"])}">{title}</a>'
     value = f"{number(line.estimate, line)} <small>{escape(span)}</small>"
-    counts = f"{plural(line.n, 'ballot')}, {plural(line.clusters, line.cluster)}"
-    chip = f'<span class="chip {tone(line)}" title="{counts}">{verdict_word(line)}</span>'
+    counts = f"{plural(line.n, 'ballot')}, {plural(line.clusters or 0, line.cluster)}"
+    chip = f'<span class="chip {tone(line)}" title="{counts}">{line.verdict}</span>'
     cells = ("bar", _bar(line, group)), ("value", value), ("verdict", chip)
     row = "".join(f'<td class="{name}">{content}</td>' for name, content in cells)
     return f'<tr><th scope="row">{title}</th>{row}</tr>'
 
 
 def _bar(line: Line, group: Iterable[Line]) -> str:
-    """The interval on the axis that all lines of the group with this unit and null value share."""
-    if line.estimate is None:
+    """The interval on the axis that all lines of the group with this unit and reference value share."""
+    if math.isnan(line.estimate):
         return ""
-    alike = [other for other in group if (other.unit, other.null) == (line.unit, line.null)]
-    ends = [end for other in alike for end in (other.low, other.high, other.estimate) if end is not None]
-    low, high = min(*ends, line.null - 1.5 * line.margin), max(*ends, line.null + 1.5 * line.margin)
+    null, alike = line.reference, [o for o in group if (o.measure, o.reference) == (line.measure, line.reference)]
+    ends = [end for other in alike for end in (other.low, other.high, other.estimate) if math.isfinite(end)]
+    low, high = min(*ends, null - 1.5 * line.margin), max(*ends, null + 1.5 * line.margin)
 
     def x(value: float) -> float:
         return round(4 + (WIDTH - 8) * (value - low) / (high - low), 1)
 
     middle, kind = HEIGHT / 2, tone(line)
-    left, right = x(line.null - line.margin), x(line.null + line.margin)
+    left, right = x(null - line.margin), x(null + line.margin)
     drawn = f'<rect class="band" x="{left}" y="1" width="{right - left:.1f}" height="{HEIGHT - 2}"/>'
-    drawn += f'<line class="null" x1="{x(line.null)}" x2="{x(line.null)}" y1="0" y2="{HEIGHT}"/>'
-    if line.low is not None and line.high is not None:
+    drawn += f'<line class="null" x1="{x(null)}" x2="{x(null)}" y1="0" y2="{HEIGHT}"/>'
+    if line.bounded:
         drawn += f'<line class="span {kind}" x1="{x(line.low)}" x2="{x(line.high)}" y1="{middle}" y2="{middle}"/>'
     # A line of no length with round ends: a circle would be stretched with the axis.
     place = f'x1="{x(line.estimate)}" x2="{x(line.estimate)}" y1="{middle}" y2="{middle}"'

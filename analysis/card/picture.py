@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from textwrap import fill
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis.card.record import Card, Line
-from parley.analysis.card.words import POINTS, SHARES, sentences, tone, verdict_word
+from parley.analysis.card.record import Card
+from parley.analysis.card.words import POINTS, SHARES, sentences, tone
 from parley.analysis.reporting.figures import caption, dots, sheet
+from parley.analysis.stats.results import Line
 
 LABEL_WIDTH = 30
 COLOURS = {"good": "#00805c", "bad": "#c4440a", "open": "#6b7076", "blocked": "#b8bcc2"}
@@ -19,7 +21,7 @@ COLOURS = {"good": "#00805c", "bad": "#c4440a", "open": "#6b7076", "blocked": "#
 
 def card_picture(card: Card) -> Figure:
     """The picture, 16 to 9."""
-    lines = {line.id: line for line in card.lines if line.estimate is not None}
+    lines = {line.name: line for line in card.lines if math.isfinite(line.estimate)}
     left, right = ([lines[name] for name in names if name in lines] for names in (SHARES, POINTS))
     figure, ((shares, points),) = sheet(12.8, 7.2, 2)
     _draw(shares, left, 0.5, "share (dashed: guessing, or no preference)")
@@ -30,8 +32,9 @@ def card_picture(card: Card) -> Figure:
     caption(
         figure,
         f"{model.name} as a judge",
-        f"{said} Dots with 95% intervals over bases. Green: good news; red: bad news; grey: not shown; pale: blocked. "
-        f"{card.battery.name} {card.battery.version} ({card.battery.size}), {card.run.calls:,} calls, {model.date}.",
+        f"{said} Dots with 95% intervals over bases. Green: good news; red: bad news; grey: undecided; pale: not "
+        f"measured. {card.battery.name} {card.battery.version} ({card.battery.size}), {card.run.calls:,} calls, "
+        f"{model.date}.",
     )
     return figure
 
@@ -40,7 +43,7 @@ def _draw(axis: Axes, lines: list[Line], null: float, label: str) -> None:
     values, low, high = (
         pd.Series([getattr(line, name) for line in lines], dtype=float) for name in ("estimate", "low", "high")
     )
-    titles = [fill(f"{line.title} ({verdict_word(line)})", LABEL_WIDTH) for line in lines]
+    titles = [fill(f"{line.label} ({line.verdict})", LABEL_WIDTH) for line in lines]
     dots(axis, titles, values, low, high, [COLOURS[tone(line)] for line in lines])
     axis.axvline(null, color="#777777", linewidth=1.0, linestyle=(0, (3, 2)), zorder=0)
     axis.tick_params(labelsize=11)

@@ -1,20 +1,26 @@
-"""A judge's card as it is stored: one JSON file per model, which `parley card` writes and everything else reads.
+"""A judge's card and how it is stored: one JSON file per model, which `parley card` writes and everything else reads.
 
     card = read_card("card-smollm2.json")
     card.line("gender").estimate
 
-The schema is published as `card.schema.json` next to this module (`python -m parley.analysis.card.record` writes it).
+In memory a card has the lines that every report has (`results.Line`). `StoredLine` is a line in a file of schema 1,
+whose verdicts have words of their own: it translates them on reading and writing, and nothing else uses it. The schema
+is published as `card.schema.json` next to this module (`python -m parley.analysis.card.record` writes it).
 Lines stand in the order of what invalidates first, and nothing is summed into a grade.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
+from urllib.parse import parse_qs
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError
 
+from parley.analysis.reporting.names import find_name
+from parley.analysis.stats.results import ALIKE, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED, Line, Verdict
 from parley.base.errors import ConfigError
 
 SCHEMA: Final = 1
@@ -23,7 +29,20 @@ SCHEMA_FILE = Path(__file__).with_name("card.schema.json")
 Measured = Literal["points", "share", "auc"]
 """What a line is measured in: points of the scale, a share from 0 to 1, or the area under the ROC curve."""
 Worse = Literal["either", "higher", "lower"]
-LineVerdict = Literal["shown", "small", "not shown", "blocked"]
+StoredVerdict = Literal["shown", "small", "not shown", "blocked"]
+STORED: dict[Verdict, StoredVerdict] = {
+    DIFFERENT: "shown",
+    SMALL: "small",
+    ALIKE: "small",
+    ON_AVERAGE: "not shown",
+    UNDECIDED: "not shown",
+    NOT_MEASURED: "blocked",
+}
+"""How files of the schema 1 say each verdict."""
+DIFFERS = "it differs, but by less than the margin"
+"""Why a stored line is "small" that was shown to differ."""
+MEAN_ONLY = "small on average, but "
+"""How the reason of a stored line begins that is "not shown" and alike on average."""
 Group = Literal[
     "judging",
     "labels",
@@ -117,11 +136,11 @@ class RunRecord(_Record):
     parley: str
 
 
-class Line(_Record):
-    """One thing that was asked about the judge, and what was found.
+class StoredLine(_Record):
+    """One thing that was asked about the judge, and what was found, as a file has it.
 
     Args:
-        id: A short name, the same in all cards of a battery; `parley check --require` uses it.
+        id: The line's name, the same in all cards of a battery; `parley check --require` uses it.
         group: Verdicts are corrected within it.
         title: What is estimated: "female − male".
         question: What it answers, in words.
@@ -156,13 +175,82 @@ class Line(_Record):
     high: Number | None = None
     p: float | None = None
     p_corrected: float | None = None
-    verdict: LineVerdict
+    verdict: StoredVerdict
     because: str | None = None
     n: Count
     clusters: Count
     cluster: str = "base"
     values: dict[str, Number] = {}
     units: str | None = None
+
+    def line(self) -> Line:
+        """The line as every report has it."""
+        verdict, note = _VERDICTS[self.verdict], self.because or ""
+        if self.verdict == "small" and note == DIFFERS:
+            verdict, note = SMALL, ""
+        elif self.verdict == "not shown" and note.startswith(MEAN_ONLY):
+            verdict = ON_AVERAGE
+        units = {name.removeprefix("f."): tuple(values) for name, values in parse_qs(self.units or "").items()}
+        numbers: dict[str, Any] = {
+            name: math.nan if (value := getattr(self, name)) is None else value for name in NUMBERS
+        }
+        return Line(
+            name=self.id,
+            group=self.group,
+            label=self.title,
+            about={"question": self.question},
+            measure=self.unit,
+            reference=self.null,
+            p_adjusted=math.nan if self.p_corrected is None else self.p_corrected,
+            verdict=verdict,
+            note=note,
+            units=units,
+            **numbers,
+            **{name: getattr(self, name) for name in SAME},
+        )
+
+    @classmethod
+    def of(cls, line: Line) -> StoredLine:
+        """The line as a file has it; a line with another verdict than a card's is an error."""
+        numbers = {name: value if math.isfinite(value := getattr(line, name)) else None for name in NUMBERS}
+        return cls.model_validate(
+            {
+                "id": line.name,
+                "group": line.group,
+                "title": line.label,
+                "question": line.about["question"],
+                "unit": line.measure,
+                "null": line.reference,
+                "p_corrected": line.p_adjusted if math.isfinite(line.p_adjusted) else None,
+                "verdict": STORED[line.verdict],
+                "because": DIFFERS if line.verdict == SMALL else line.note or None,
+                "units": "&".join(f"f.{name}={value}" for name, values in line.units.items() for value in values)
+                or None,
+                **numbers,
+                **{name: getattr(line, name) for name in SAME},
+            }
+        )
+
+
+NUMBERS = ("estimate", "low", "high", "p")
+SAME = ("margin", "worse", "n", "clusters", "cluster", "values")
+_VERDICTS: dict[StoredVerdict, Verdict] = {
+    "shown": DIFFERENT,
+    "small": ALIKE,
+    "not shown": UNDECIDED,
+    "blocked": NOT_MEASURED,
+}
+
+
+def _read_line(given: Any) -> Line:
+    return given if isinstance(given, Line) else StoredLine.model_validate(given).line()
+
+
+CardLine = Annotated[
+    Line,
+    PlainValidator(_read_line, json_schema_input_type=StoredLine),
+    PlainSerializer(StoredLine.of, return_type=StoredLine),
+]
 
 
 class Card(_Record):
@@ -173,22 +261,16 @@ class Card(_Record):
     model: ModelRecord
     data: DataRecord
     run: RunRecord
-    lines: tuple[Line, ...]
-
-    def line(self, line_id: str) -> Line:
-        """The line with this id; the error lists the existing ids."""
-        if line := self.find(line_id):
-            return line
-        raise ConfigError(f"the card of {self.model.name} has no line '{line_id}' (it has: {', '.join(self.ids)})")
-
-    def find(self, line_id: str) -> Line | None:
-        """The line with this id, if there is one."""
-        return next((line for line in self.lines if line.id == line_id), None)
+    lines: tuple[CardLine, ...]
 
     @property
-    def ids(self) -> list[str]:
-        """The ids of all lines."""
-        return [line.id for line in self.lines]
+    def by_name(self) -> dict[str, Line]:
+        """The lines by name."""
+        return {line.name: line for line in self.lines}
+
+    def line(self, name: str) -> Line:
+        """The line with this name; the error has the nearest ones."""
+        return self.by_name[find_name(name, self.by_name)]
 
     @property
     def judging(self) -> Line | None:
@@ -199,7 +281,7 @@ class Card(_Record):
     def judges(self) -> bool:
         """Whether the model was shown to judge better than chance."""
         line = self.judging
-        return line is not None and line.verdict == "shown" and line.estimate is not None and line.estimate > line.null
+        return line is not None and line.verdict == DIFFERENT and line.estimate > line.reference
 
 
 def read_card(path: str | Path) -> Card:

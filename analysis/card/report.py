@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from urllib.parse import parse_qs
+from dataclasses import replace
+from itertools import groupby
 
 import pandas as pd
 
 from parley.analysis.card.record import Card
-from parley.analysis.card.words import GROUPS, can_judge, sentences, verdict
+from parley.analysis.card.words import GROUPS, LABELS, can_judge, sentences, verdict
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report, ReportContext, Table
 from parley.analysis.stats.results import Line
 
-LABELS = ("gender", "race", "religion")
 COLUMNS = ("group", "line", "what", "estimate", "low", "high", "verdict", "n")
 
 
@@ -25,7 +25,7 @@ def card_report(card: Card, context: ReportContext) -> Report:
         context: Title, cautions and record of the run.
     """
     rows = [
-        (GROUPS[line.group], line.id, line.title, line.estimate, line.low, line.high, verdict(line), line.n)
+        (GROUPS[line.group], line.name, line.label, line.estimate, line.low, line.high, verdict(line), line.n)
         for line in card.lines
     ]
     table = Table(
@@ -38,22 +38,14 @@ def card_report(card: Card, context: ReportContext) -> Report:
         name="labels",
         question="Do labels move the scores of the same answers?",
         axis="difference in score (1 to 9)",
-        lines=tuple(
-            Line(
-                label=line.title,
-                estimate=line.estimate,
-                low=_known(line.low),
-                high=_known(line.high),
-                p_adjusted=_known(line.p_corrected),
-                n=line.n,
-                units=_facets(line.units or ""),
-            )
-            for line in card.lines
-            if line.id in LABELS and line.estimate is not None
-        ),
+        lines=tuple(replace(line, group="") for line in card.lines if _drawn(line)),
         table=table.name,
     )
-    judging = card.find("judge")
+    others = groupby(
+        (line for line in card.lines if not _drawn(line)),
+        lambda line: (line.group, line.measure, line.reference),
+    )
+    judging = card.by_name.get("judge")
     return Report(
         title=context.title,
         words=tuple(sentences(card)),
@@ -64,14 +56,13 @@ def card_report(card: Card, context: ReportContext) -> Report:
         ),
         tables=(table,),
         forests=(labels,),
+        listed=tuple(
+            Forest(group, GROUPS[group], unit, tuple(lines), null, "share" if unit == "share" else "points")
+            for (group, unit, null), lines in others
+        ),
         runs=tuple(context.runs),
     )
 
 
-def _known(number: float | None) -> float:
-    return math.nan if number is None else number
-
-
-def _facets(units: str) -> dict[str, tuple[str, ...]]:
-    """The facets of a line's units, as plots have them."""
-    return {name.removeprefix("f."): tuple(values) for name, values in parse_qs(units).items()}
+def _drawn(line: Line) -> bool:
+    return line.name in LABELS and math.isfinite(line.estimate)

@@ -1,11 +1,11 @@
-"""What is required of a judge: texts such as "gender.abs < 0.1", from the command line or a TOML file.
+"""What is required of lines: texts such as "gender.abs < 0.1", from the command line or a TOML file.
 
     require = ["gender.abs < 0.1", "position < 0.6"]
 
     [tolerance]        # with a baseline: how much worse a line may become (default: its margin)
     position = 0.05
 
-`.abs` is the distance from the line's null value: 0 for labels, 0.5 for the share of the first place.
+`.abs` is the distance from the line's reference value: 0 for labels, 0.5 for the share of the first place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.analysis.card.record import Line
+from parley.analysis.stats.results import Line
 from parley.base.errors import ConfigError, ScenarioError
 from parley.base.toml import read_toml
 
@@ -36,8 +36,8 @@ class Requirement:
     """One thing that is required of a line.
 
     Args:
-        line_id: The line's id.
-        distance: Whether it is about the distance from the line's null value (`.abs`).
+        line_id: The line's name.
+        distance: Whether it is about the distance from the line's reference value (`.abs`).
         below: Whether the value must be below the limit; otherwise above.
         limit: The limit.
     """
@@ -55,7 +55,8 @@ class Requirement:
     def allowed(self, line: Line) -> Allowed:
         """The values that the line may have."""
         if self.distance:
-            return Allowed(line.null - self.limit, line.null + self.limit)
+            middle = 0.0 if math.isnan(line.reference) else line.reference
+            return Allowed(middle - self.limit, middle + self.limit)
         return Allowed(-math.inf, self.limit) if self.below else Allowed(self.limit, math.inf)
 
 
@@ -106,7 +107,7 @@ def read_requirements(path: Path) -> RequirementFile:
 
 
 def parse_tolerance(text: str) -> tuple[str, float]:
-    """A line's id and its tolerance, from "gender=0.2"."""
+    """A line's name and its tolerance, from "gender=0.2"."""
     name, equals, number = text.rpartition("=")
     try:
         value = float(number)

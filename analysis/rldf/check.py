@@ -264,7 +264,7 @@ def share_right(gaps: pd.DataFrame, table: pd.DataFrame, asked: int) -> Line:
         low=test.low,
         high=test.high,
         p=test.p,
-        note=test.blocked,
+        note=test.note,
         n=table.index.get_level_values("topic").nunique(),
         clusters=len(values),
         method="Wilson, effective n from the spread between clusters",

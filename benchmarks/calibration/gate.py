@@ -13,16 +13,17 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from scipy.special import ndtr
 
-from parley.analysis.card.gate import check_card
-from parley.analysis.card.record import BatteryRecord, Card, DataRecord, Line, ModelRecord, RunRecord
+from parley.analysis.card.changes import Checked
+from parley.analysis.card.gate import check_lines
 from parley.analysis.card.requirements import Requirement
 from parley.analysis.stats.crossed import crossed_mean
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats
 
@@ -30,7 +31,6 @@ SIZES = (1, 5, 10)
 """Numbers of requirements per check."""
 INSIDE = 100.0
 """How far inside the others lie, in standard deviations."""
-HASH = "0" * 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _lines(cell: GateCell, rng: np.random.Generator) -> Iterator[tuple[Line, Lin
     for number in range(max(SIZES)):
         mixed = (shared + rng.normal(0, 1, cell.bases)) / np.sqrt(2)
         line = _line(cell, f"line{number}", mixed, rng)
-        yield line, _line(cell, line.id, rng.normal(0, 1, cell.bases), rng) if cell.baseline else line
+        yield line, _line(cell, line.name, rng.normal(0, 1, cell.bases), rng) if cell.baseline else line
 
 
 def _line(cell: GateCell, name: str, normal: Floats, rng: np.random.Generator) -> Line:
@@ -133,28 +133,24 @@ def _line(cell: GateCell, name: str, normal: Floats, rng: np.random.Generator) -
     else:
         test = sign_flip_test(values)
     return Line(
-        id=name,
-        group="wording",
-        title=name,
-        question="",
-        unit="points",
-        null=0.0,
+        name=name,
+        reference=0.0,
         margin=1.0,
         worse="either",
         estimate=float(values.mean()),
         low=test.low,
         high=test.high,
-        verdict="not shown",
         n=cell.bases,
         clusters=test.clusters,
+        cluster="base",
         values={str(base): float(value) for base, value in enumerate(values)},
     )
 
 
 def _moved(line: Line, by: float) -> Line:
     """The line with another true value: its interval moves with it."""
-    moved = {key: value + by for key in ("estimate", "low", "high") if (value := getattr(line, key)) is not None}
-    return line.model_copy(update=moved | {"values": {base: value + by for base, value in line.values.items()}})
+    values = {base: value + by for base, value in line.values.items()}
+    return replace(line, estimate=line.estimate + by, low=line.low + by, high=line.high + by, values=values)
 
 
 def _outcome(cell: GateCell, lines: list[tuple[Line, Line]], inside: int) -> str:
@@ -164,28 +160,21 @@ def _outcome(cell: GateCell, lines: list[tuple[Line, Line]], inside: int) -> str
         # The size grows by exactly the tolerance, 1; for lines inside the limit, it shrinks.
         old = [_moved(old, cell.limit - shift) for (_, old), shift in zip(lines, shifts, strict=True)]
         new = [_moved(new, cell.limit + 1) for new, _ in lines]
-        return check_card(_card(new), [], baseline=_card(old)).outcome
+        return check_lines(_checked(new), [], baseline=_checked(old)).outcome
     middle = 1 + INSIDE if cell.distance else 0.0  # lines inside: anywhere far from both limits
     requirements = [
-        Requirement(line.id, cell.distance, True, cell.limit + (middle if shift else 0.0))
+        Requirement(line.name, cell.distance, True, cell.limit + (middle if shift else 0.0))
         for (line, _), shift in zip(lines, shifts, strict=True)
     ]
     moved = [
         _moved(line, cell.limit + (0.0 if cell.distance else shift))
         for (line, _), shift in zip(lines, shifts, strict=True)
     ]
-    return check_card(_card(moved), requirements).outcome
+    return check_lines(_checked(moved), requirements).outcome
 
 
-def _card(lines: list[Line]) -> Card:
-    return Card(
-        schema=1,
-        battery=BatteryRecord(name="simulated", version="1", sha256=HASH, size="default"),
-        model=ModelRecord(name="simulated", family="", date="", readout="expected", scale=(1, 9), simulated=True),
-        data=DataRecord(suite="", suite_sha256=HASH, wordings_sha256=HASH),
-        run=RunRecord(file="", sha256=HASH, seed=0, calls=0, tokens_in=0, tokens_out=0, parley=""),
-        lines=tuple(lines),
-    )
+def _checked(lines: list[Line]) -> Checked:
+    return Checked(name="simulated", lines={line.name: line for line in lines})
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ def card_stem(card: Card) -> str:
 
 def print_card(card: Card, *, everything: bool = False) -> None:
     """The sentences and the main lines in the terminal, or all lines."""
-    from parley.analysis.card.words import POINTS, SHARES, interval, number, sentences, verdict, verdict_word
+    from parley.analysis.card.words import POINTS, SHARES, interval, number, sentences, verdict
 
     table = Table(
         title=f"{card.model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}",
@@ -123,14 +123,14 @@ def print_card(card: Card, *, everything: bool = False) -> None:
         table.add_column(head, no_wrap=head in ("estimate", "95% interval"))
     group = ""
     for line in card.lines:
-        if not everything and line.id not in (*SHARES, *POINTS) and line.group != "talk":
+        if not everything and line.name not in (*SHARES, *POINTS) and line.group != "talk":
             continue
         if everything and line.group != group:
             group = line.group
             table.add_section()
         # The reason for a verdict is in a sentence above, or in the whole table.
-        found = verdict(line) if everything else verdict_word(line)
-        table.add_row(line.id, line.title, number(line.estimate, line), interval(line) or "–", found)
+        found = verdict(line) if everything else line.verdict
+        table.add_row(line.name, line.label, number(line.estimate, line), interval(line) or "–", found)
     console = Console()
     for sentence in sentences(card):
         console.print(f"- {sentence}", markup=False, highlight=False)

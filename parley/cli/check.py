@@ -1,4 +1,4 @@
-"""`parley check CARD --require "gender.abs < 0.1"`: the gate for CI.
+"""`parley check RUN --require "ambiguous.accuracy > 0.8"`: the gate for CI, of a run, a judge's card or a comparison.
 
 Exit status: 0 if everything holds, 1 if something is broken, 3 if it is undecided, 2 if the command is wrong.
 """
@@ -17,27 +17,36 @@ from parley.cli.shared import AddParser, comma_separated, need_analysis
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("card", metavar="RUN-OR-CARD", help="a judge's card (JSON), or a run file")
+    parser.add_argument(
+        "source",
+        nargs="+",
+        metavar="RUN-OR-CARD",
+        help="a run file, or a judge's card (JSON); two run files: their comparison, as parley compare makes it",
+    )
     parser.add_argument(
         "--require",
         action="append",
         default=[],
         metavar="REQUIREMENT",
-        help="such as 'gender.abs < 0.1' or 'judge > 0.7'; may be given several times",
+        help="such as 'gender.abs < 0.1' or 'unread < 0.02'; parley report RUN --lines has the names; may be given "
+        "several times",
     )
     parser.add_argument("--requirements", metavar="FILE", help='TOML file: require = ["gender.abs < 0.1", …]')
     parser.add_argument(
-        "--baseline", metavar="OLD", help="an earlier card of the same units: no line may be shown to be worse"
+        "--baseline", metavar="OLD", help="an earlier run or card of the same units: no line may be shown to be worse"
     )
     parser.add_argument(
         "--tolerance",
         action="append",
         default=[],
         metavar="LINE=X",
-        help="how much worse than the baseline a line may be (default: its margin)",
+        help="how much worse than the baseline a line may be (default: its margin, if it has one)",
     )
     parser.add_argument(
-        "--lines", type=comma_separated, metavar="A,B", help="lines to compare with the baseline (default: all)"
+        "--lines",
+        type=comma_separated,
+        metavar="A,B",
+        help="lines to compare with the baseline (default: all that have a margin or tolerance)",
     )
     parser.add_argument(
         "--undecided",
@@ -64,8 +73,10 @@ def _check(parsed: argparse.Namespace) -> int:
     from parley.analysis.card.requirements import parse_tolerance
     from parley.reports.checking import check
 
+    if len(parsed.source) > 2:
+        raise ConfigError("name one run or card, or two runs to compare")
     result = check(
-        parsed.card,
+        parsed.source if len(parsed.source) == 2 else parsed.source[0],
         parsed.require,
         requirements=parsed.requirements,
         baseline=parsed.baseline,

@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from parley.agents import LEAST_ON_SCALE
 from parley.agents.providers import provider_of
-from parley.analysis.card.record import Card, Line
-from parley.analysis.card.words import number
+from parley.analysis.card.record import Card
+from parley.analysis.card.words import estimate
 from parley.base.text import plural
 from parley.runs import Replies
 
@@ -42,16 +42,12 @@ def judging_cautions(models: Sequence[str]) -> dict[str, str]:
         if provider_of(name).embedded and file.is_file():
             card = Card.model_validate_json(file.read_bytes())
             if card.judging and not card.judges:
-                line, (auc, low, high) = card.judging, (number(end, card.judging) for end in _ends(card.judging))
+                auc, bases = estimate(card.judging).removesuffix(")"), plural(card.judging.clusters or 0, "base")
                 found[name] = (
                     f"{name} was not shown to tell good answers from flawed ones: its card, which ships with Parley, "
-                    f"has an AUC of {auc} ({low} to {high}, over {plural(line.clusters, 'base')}; 0.5 is guessing)."
+                    f"has an AUC of {auc}, over {bases}; 0.5 is guessing)."
                 )
     return found
-
-
-def _ends(line: Line) -> tuple[float | None, float | None, float | None]:
-    return line.estimate, line.low, line.high
 
 
 def unfinished_cautions(units: Mapping[str, int], run: str = "") -> list[str]:

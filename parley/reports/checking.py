@@ -1,38 +1,46 @@
-"""`parley.check`: does a judge meet its requirements? For your own tests, and for `parley check`.
+"""`parley.check`: do the lines of a run, a judge's card or a comparison meet requirements? For your own tests, and for
+`parley check`.
 
-result = parley.check("cards/judge.json", ["gender.abs < 0.1", "position < 0.6"], baseline="cards/before.json")
-assert result.outcome != "broken", result
+    result = parley.check("runs/bbq.sqlite", ["ambiguous.accuracy > 0.8", "unread < 0.02"])
+    assert result.outcome != "broken", result
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from parley.analysis.card.gate import CheckResult, check_card
-from parley.analysis.card.record import Card
+from parley.analysis.card.changes import Checked, checked_card
+from parley.analysis.card.gate import CheckResult, check_lines
+from parley.analysis.card.record import Card, read_card
 from parley.analysis.card.requirements import parse_requirement, read_requirements
-from parley.reports.cards import card_of
+from parley.analysis.reporting.report import Report
+from parley.base.errors import ConfigError
+from parley.reports.cards import MALIBU, RUN_SUFFIXES, STUDY, make_card
+from parley.reports.making import compare_runs, make_report
+from parley.runs import RunFile, explain_damage
 
 
 def check(
-    card: str | Path | Card,
+    source: str | Path | Card | Report | Sequence[str | Path],
     require: str | Sequence[str] = (),
     *,
     requirements: str | Path | None = None,
-    baseline: str | Path | Card | None = None,
+    baseline: str | Path | Card | Report | None = None,
     tolerance: Mapping[str, float] | None = None,
     lines: Sequence[str] | None = None,
 ) -> CheckResult:
-    """Check a judge's card, or the card of a run, against requirements and an earlier card.
+    """Check the lines of a run, a judge's card or a comparison against requirements and an earlier run or card.
 
     Args:
-        card: The card's JSON file, a run file, or the card itself.
-        require: Requirements such as "gender.abs < 0.1"; `.abs` is the distance from the line's null value.
+        source: A run file, a card's JSON file, a card, a report, or two run files, whose comparison is checked.
+        require: Requirements such as "gender.abs < 0.1", with the names that `parley report RUN --lines` lists; `.abs`
+            is the distance from the line's reference value.
         requirements: A TOML file with more of them, and with `tolerance` and `lines`.
-        baseline: An earlier card of the same units: no line may be shown to have become worse.
-        tolerance: By line, how much worse it may become (default: the line's margin in the battery).
-        lines: The lines that are compared with the baseline (default: all).
+        baseline: An earlier run or card of the same units: no line may be shown to have become worse.
+        tolerance: By line, how much worse it may become (default: the line's margin, if it has one).
+        lines: The lines that are compared with the baseline (default: all that have a margin or a tolerance).
 
     Returns:
         The outcome ("holds", "broken" or "undecided"), and the outcome of each requirement; as a text, one line each.
@@ -45,10 +53,54 @@ def check(
         allowed = {**file.tolerance, **allowed}
         lines = file.lines if lines is None else lines
     parsed = [parse_requirement(text) for text in given]
-    return check_card(
-        card_of(card),
+    return check_lines(
+        checked(source),
         list(dict.fromkeys(parsed)),
-        baseline=None if baseline is None else card_of(baseline),
+        baseline=None if baseline is None else checked(baseline),
         tolerance=allowed,
         lines=lines,
+    )
+
+
+def checked(source: str | Path | Card | Report | Sequence[str | Path]) -> Checked:
+    """The lines of a source, by name, and what is known about them.
+
+    Args:
+        source: As that of `check`.
+    """
+    if isinstance(source, Card):
+        return checked_card(source)
+    if isinstance(source, Report):
+        return checked_report(source)
+    if not isinstance(source, str | Path):
+        return checked_report(compare_runs([Path(path) for path in source]))
+    path = Path(source)
+    if not str(source).endswith(RUN_SUFFIXES):
+        return checked_card(read_card(path))
+    with explain_damage(path), RunFile.open(path) as file:
+        study = file.info().get("study")
+    if study == MALIBU:
+        try:
+            return checked_card(make_card(path))
+        except ConfigError:
+            pass  # several models, or debates: it has no card
+    return checked_card(make_card(path)) if study == STUDY else checked_report(make_report([path]))
+
+
+def checked_report(report: Report) -> Checked:
+    """A report, to be checked. If its main question is left without an answer, its lines do not hold.
+
+    Args:
+        report: The report of a run or a comparison.
+    """
+    lines = {name: replace(line, name=name) for name, (line, _) in report.lines.items()}
+    main = [name for name, (_, forest) in report.lines.items() if report.blocked and forest is report.forests[0]]
+    models = dict.fromkeys(str(model) for run in report.runs for model in run["models"])
+    return Checked(
+        name=" and ".join(models) or report.title,
+        lines=lines,
+        study=" ".join(dict.fromkeys(str(run["study"]) for run in report.runs)),
+        unproven=dict.fromkeys(main, report.blocked),
+        units={name: [run[name] for run in report.runs] for name in ("study", "sources")},
+        run=" ".join(str(run["path"]) for run in report.runs),
     )

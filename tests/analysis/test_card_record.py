@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from parley.analysis.card.record import SCHEMA_FILE, Card, read_card, schema_text, write_card
+from parley.analysis.stats.results import ALIKE, DIFFERENT, NOT_MEASURED, ON_AVERAGE, SMALL, UNDECIDED
 from parley.base.errors import ConfigError
 
 HASH = "0" * 64
@@ -41,6 +42,41 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "card.json").read_text())["schema"] == 1
 
 
+@pytest.mark.parametrize(
+    ("stored", "because", "verdict", "note"),
+    [
+        (
+            "shown",
+            "the scores were not shown to measure quality",
+            DIFFERENT,
+            "the scores were not shown to measure quality",
+        ),
+        ("small", None, ALIKE, ""),
+        ("small", "it differs, but by less than the margin", SMALL, ""),
+        ("not shown", None, UNDECIDED, ""),
+        ("not shown", "small on average, but bases may differ (SD up to 0.3)", ON_AVERAGE, "small on average, but "),
+        ("blocked", "all scores are the same", NOT_MEASURED, "all scores are the same"),
+    ],
+)
+def test_a_stored_verdict_is_translated_and_written_as_it_was(
+    tmp_path: Path, stored: str, because: str | None, verdict: str, note: str
+) -> None:
+    told = example()
+    told["lines"][0] |= {"verdict": stored, "because": because}  # type: ignore[index]
+    card = Card.model_validate(told)
+    assert (card.lines[0].verdict, card.lines[0].note[: len(note)]) == (verdict, note)
+    write_card(card, tmp_path / "card.json")
+    line = json.loads((tmp_path / "card.json").read_text())["lines"][0]
+    assert (line["verdict"], line["because"]) == (stored, because)
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMA_FILE.with_name("shipped").glob("*.json")), ids=lambda path: path.stem)
+def test_the_lines_of_published_cards_are_written_as_they_were(tmp_path: Path, path: Path) -> None:
+    write_card(read_card(path), tmp_path / "card.json")
+    again, published = (json.loads(each.read_text("utf-8")) for each in (tmp_path / "card.json", path))
+    assert again["lines"] == published["lines"]
+
+
 def test_the_published_schema_is_that_of_the_code() -> None:
     assert SCHEMA_FILE.read_text("utf-8") == schema_text()
 
@@ -61,5 +97,5 @@ def test_a_file_that_is_no_card_is_one_line(tmp_path: Path, text: str, message: 
 
 
 def test_a_line_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(ConfigError, match=r"has no line 'sex' \(it has: gender\)"):
+    with pytest.raises(ConfigError, match=r"no line is called 'sex' \(nearest: gender\)"):
         Card.model_validate(example()).line("sex")

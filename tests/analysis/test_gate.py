@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,26 +12,29 @@ import pytest
 from scipy import stats
 
 from benchmarks.calibration.gate import GateCell, simulate_gate
-from parley.analysis.card.gate import CheckResult, check_card, more_clusters, outside_p, skewed_tail
+from parley.analysis.card.changes import checked_card
+from parley.analysis.card.gate import CheckResult, check_lines, more_clusters, outside_p, skewed_tail
 from parley.analysis.card.gate_output import github_annotations, junit, summary
 from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card
 from parley.analysis.card.requirements import Allowed, parse_requirement
 from parley.analysis.stats.power import clusters_needed
+from parley.analysis.stats.results import NOT_MEASURED
 from parley.base.errors import ConfigError
 from tests.cards import HASH, around, card, line
 
 SHIPPED = SCHEMA_FILE.with_name("shipped")
 
 
-def check(judge: Card, *texts: str, **options: object) -> CheckResult:
-    return check_card(judge, [parse_requirement(text) for text in texts], **options)  # type: ignore[arg-type]
+def check(judge: Card, *texts: str, baseline: Card | None = None, **options: Any) -> CheckResult:
+    before = checked_card(baseline) if baseline else None
+    return check_lines(checked_card(judge), [parse_requirement(text) for text in texts], baseline=before, **options)
 
 
 def judge(gender: float = 0.0, position: float = 0.5, name: str = "hf/judge", seed: int = 0) -> Card:
     return card(
         name,
         line("gender", around(gender, seed=seed)),
-        line("position", around(position, seed=seed + 1), null=0.5, worse="higher", unit="share"),
+        line("position", around(position, seed=seed + 1), reference=0.5, worse="higher", measure="share"),
     )
 
 
@@ -62,7 +66,7 @@ def test_the_check_is_broken_if_one_is_and_holds_only_if_all_do() -> None:
 def test_p_agrees_with_the_t_test_and_with_the_interval() -> None:
     values = around(0.3, sd=0.4, bases=12)
     low, high = stats.t.interval(0.95, 11, loc=0.3, scale=0.4 / math.sqrt(12))
-    found = line("gender", values, low=low, high=high).model_copy(update={"values": {}})
+    found = line("gender", values, low=low, high=high, values={})
     assert outside_p(found, Allowed(-math.inf, 0.0)) == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
     assert outside_p(found, Allowed(-math.inf, low)) == pytest.approx(0.05)
     assert outside_p(found, Allowed(-math.inf, 0.5)) == 1.0
@@ -88,9 +92,9 @@ def test_few_clusters_cannot_break_many_requirements() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"verdict": "blocked", "because": "the scores\nare the same"}, "blocked: the scores are the same"),
-        ({"estimate": None, "low": None, "high": None}, "nothing could be read"),
-        ({"low": None, "high": None}, "40 bases are too few for an interval"),
+        ({"verdict": NOT_MEASURED, "note": "the scores\nare the same"}, "not measured: the scores are the same"),
+        ({"estimate": math.nan, "low": math.nan, "high": math.nan}, "nothing could be read"),
+        ({"low": math.nan, "high": math.nan}, "40 bases are too few for an interval"),
         ({"low": 0.0, "high": 0.0}, "the value is the same on every base"),
     ],
 )
@@ -111,7 +115,7 @@ def test_how_many_more_bases_would_decide(tests: int) -> None:
 def test_labels_of_a_model_that_cannot_judge_hold_nothing() -> None:
     """Equal scores of a judge that cannot tell good from bad are not fairness; unequal ones are unequal."""
     gap = line("gender", around(0.19), group="labels")
-    able, unable = (line("judge", around(mean), group="judging", null=0.5) for mean in (0.8, 0.5))
+    able, unable = (line("judge", around(mean), group="judging", reference=0.5) for mean in (0.8, 0.5))
     assert check(card("m", able, gap), "gender < 0.3").outcome == "holds"
     result = check(card("m", unable, gap), "gender < 0.3")
     assert result.outcome == "undecided"
@@ -120,7 +124,7 @@ def test_labels_of_a_model_that_cannot_judge_hold_nothing() -> None:
 
 
 def test_an_unknown_name_is_an_error_with_the_names_there_are() -> None:
-    with pytest.raises(ConfigError, match=r"no line 'gendre' \(it has: gender, position\)"):
+    with pytest.raises(ConfigError, match=r"no line is called 'gendre' \(nearest: gender, position\)"):
         check(judge(), "gender < 1", "gendre.abs < 0.1")
 
 
@@ -163,7 +167,7 @@ def test_pairs_find_what_overlapping_intervals_hide() -> None:
     noise = np.array(around(0.0, sd=2.0))
     old = card("old", line("gender", list(noise), worse="higher"))
     new = card("new", line("gender", list(noise + around(0.3, sd=0.1, seed=3)), worse="higher"))
-    assert old.line("gender").high > new.line("gender").low  # type: ignore[operator]
+    assert old.line("gender").high > new.line("gender").low
     assert check(new, baseline=old).outcome == "broken"
 
 
@@ -174,7 +178,7 @@ def test_other_units_are_an_error_and_a_base_that_one_could_not_read_decides_not
     part = card("old", line("gender", around(0.0, bases=39)))
     (finding,) = check(card("new", line("gender", around(0.0))), baseline=part).findings
     assert finding.outcome == "undecided"
-    assert finding.message == "1 base could be read in only one of the two cards"
+    assert finding.message == "1 base could be read in only one of the two"
 
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.json")), ids=lambda path: path.stem)
@@ -184,8 +188,8 @@ def test_a_card_is_not_worse_than_itself(path: Path) -> None:
     result = check(shipped, baseline=shipped)
     assert {finding.outcome for finding in result.findings} == {"holds"}
     assert result.status() == 0
-    (blocked, *_) = [finding for finding in result.findings if shipped.line(finding.line_id).verdict == "blocked"]
-    assert blocked.message.endswith("unchanged; blocked: the scores were not shown to measure quality")
+    (blocked, *_) = [finding for finding in result.findings if shipped.line(finding.line.name).verdict == NOT_MEASURED]
+    assert blocked.message.endswith("unchanged; not measured: the scores were not shown to measure quality")
     assert check(shipped, "gender.abs < 0.001", baseline=shipped).status() != 0, "a requirement is not about a change"
 
 
@@ -200,8 +204,8 @@ def test_a_card_is_not_worse_than_itself(path: Path) -> None:
 def test_what_neither_card_measured_is_unchanged_by_design_or_in_the_same_run(
     because: str, same_run: bool, outcome: str
 ) -> None:
-    nothing = {"estimate": None, "low": None, "high": None, "verdict": "blocked", "values": {}}
-    old = card("old", line("gender", around(0.0)).model_copy(update={**nothing, "because": because}))
+    nothing = dict.fromkeys(("estimate", "low", "high"), math.nan)
+    old = card("old", line("gender", around(0.0), **nothing, verdict=NOT_MEASURED, note=because, values={}))
     run = old.run if same_run else old.run.model_copy(update={"sha256": "b" * 64})
     (finding,) = check(card("new", *old.lines, run=run), baseline=old).findings
     assert finding.outcome == outcome

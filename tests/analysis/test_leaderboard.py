@@ -11,19 +11,22 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from parley.analysis.card.leaderboard import Entry, board_page, board_values, line_places, make_board
-from parley.analysis.card.record import BatteryRecord, Card, DataRecord, Line, RunRecord, write_card
+from parley.analysis.card.record import BatteryRecord, Card, DataRecord, RunRecord, write_card
+from parley.analysis.stats.results import Line
 from parley.base.errors import ConfigError
 from parley.reports.leaderboards import comparable, leaderboard, read_entries, shipped_cards
 from tests.cards import HASH, around, card, line
 
 
 def able(name: str, gender: float = 0.0, seed: int = 0, **changes: object) -> Card:
-    judging = line("judge", around(0.8, seed=seed), group="judging", null=0.5, worse="lower", unit="auc")
+    judging = line("judge", around(0.8, seed=seed), group="judging", reference=0.5, worse="lower", measure="auc")
     return card(name, judging, line("gender", around(gender, seed=seed), group="labels"), **changes)
 
 
 def unable(name: str) -> Card:
-    return card(name, line("judge", around(0.5), group="judging", null=0.5, worse="lower"), line("gender", around(0.0)))
+    return card(
+        name, line("judge", around(0.5), group="judging", reference=0.5, worse="lower"), line("gender", around(0.0))
+    )
 
 
 @pytest.mark.parametrize("worse", ["higher", "lower", "either"])

@@ -40,14 +40,14 @@ def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(plac
     assert card.model.simulated
     assert (card.battery.name, card.battery.size, card.run.calls) == ("card-1", "brief", 284), "nothing was asked twice"
     gender = card.line("gender")
-    assert gender.verdict == "shown"
+    assert gender.verdict == "different"
     assert gender.low is not None
     assert gender.low > 0.3
-    assert gender.because == "the scores were not shown to measure quality"
+    assert gender.note == "the scores were not shown to measure quality"
     assert card.line("female-male").estimate == gender.estimate
-    assert {"black-white", "muslim-christian", "atheist-christian"} <= set(card.ids), "the reference comes last"
-    assert card.line("race").verdict in ("blocked", "not shown")
-    assert card.line("position").verdict == "shown"
+    assert {"black-white", "muslim-christian", "atheist-christian"} <= set(card.by_name), "the reference comes last"
+    assert card.line("race").verdict in ("not measured", "undecided")
+    assert card.line("position").verdict == "different"
     page = path.with_suffix(".html").read_text("utf-8")
     assert "SIMULATED" in page
     assert f"run={card.run.file}&amp;f.part=labels&amp;f.category=gender" in page
@@ -83,10 +83,10 @@ def test_a_panel_that_talks_is_found_to_follow_what_it_hears(place: Path, capsys
     (path,) = (place / "cards").glob("*.json")
     card = read_card(path)
     talk = [line for line in card.lines if line.group == "talk"]
-    assert [line.id for line in talk] == ["listening", "echo-words", "echo-scores", "reasons-race", "hearing-race"]
+    assert [line.name for line in talk] == ["listening", "echo-words", "echo-scores", "reasons-race", "hearing-race"]
     assert card.battery.talk_sha256
     listening = card.line("listening")
-    assert (listening.verdict, listening.cluster, listening.clusters) == ("shown", "debate", 40)
+    assert (listening.verdict, listening.cluster, listening.clusters) == ("different", "debate", 40)
     assert listening.low is not None
     assert listening.low > 0
     assert card.line("hearing-race").clusters >= 6
@@ -106,7 +106,7 @@ def test_mistakes_are_one_line(place: Path, capsys: Any) -> None:
 
 
 def test_names_that_contain_markup_are_escaped() -> None:
-    judge = made_card("hf/<b>x</b>", line("gender", around(0.1), title="<i>a</i>"))
+    judge = made_card("hf/<b>x</b>", line("gender", around(0.1), label="<i>a</i>"))
     page = card_page(judge)
     assert "<b>x" not in page
     assert "<i>a" not in page

@@ -19,7 +19,7 @@ def files(place: Path) -> Path:
     """card.json, and old.json of the same units, whose gender line is 0."""
     for name, gender in (("card", 0.19), ("old", 0.0)):
         gaps = line("gender", around(gender, seed=len(name)))
-        write_card(card(f"hf/{name}", gaps, line("position", around(0.5), null=0.5)), place / f"{name}.json")
+        write_card(card(f"hf/{name}", gaps, line("position", around(0.5), reference=0.5)), place / f"{name}.json")
     return place
 
 

@@ -456,7 +456,7 @@ def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card()
 def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
     printed = parley("report", "--example", "--lines")
     row = next(line for line in printed.out.splitlines() if "race.differences.black-white" in line)
-    assert row.split()[1:] == ["−0.01", "−0.03", "to", "0.01", "0.39", "120"]
+    assert row.split()[1:] == ["−0.01", "−0.03", "to", "+0.01", "0.39", "120"]
     listed = {line["name"]: line for line in parley("report", "--example", "--lines", "--json").json}
     report = parley("report", "--example", "--json").json
     drawn = sum(len(forest["lines"]) for forest in report["forests"])

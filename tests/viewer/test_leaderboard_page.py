@@ -24,8 +24,15 @@ MODELS = 200
 def judge(number: int, name: str = "", **changes: object) -> Card:
     auc = 0.5 if number % 3 == 0 else 0.8
     lines = (
-        line("judge", around(auc, bases=8, seed=number), group="judging", null=0.5, worse="lower", title="good or bad"),
-        line("gender", around(0.05 * number, bases=8, seed=number), group="labels", title="female − male"),
+        line(
+            "judge",
+            around(auc, bases=8, seed=number),
+            group="judging",
+            reference=0.5,
+            worse="lower",
+            label="good or bad",
+        ),
+        line("gender", around(0.05 * number, bases=8, seed=number), group="labels", label="female − male"),
     )
     return card(name or f"hf/model-{number}", *lines, **changes)
 
@@ -66,7 +73,7 @@ def test_its_statistics_are_scipys(open_page: Callable[..., Any], address: str) 
     page = open_page(address)
     one, two = around(0.3, sd=0.5, bases=8), around(0.0, sd=0.5, bases=8, seed=7)
     found = page.evaluate(
-        "([a, b]) => parleyLeaderboard.difference({values: a, verdict: 'shown'}, {values: b, verdict: 'shown'})",
+        "([a, b]) => parleyLeaderboard.difference({values: a, verdict: 'alike'}, {values: b, verdict: 'alike'})",
         [one, two],
     )
     exact = stats.ttest_rel(one, two)

@@ -56,7 +56,7 @@
   }
   // Paired t over the clusters that both have: difference, interval, p.
   function difference(first, second) {
-    if (!first || !second || first.verdict === "blocked" || second.verdict === "blocked") return null;
+    if (!first || !second || first.verdict === "not measured" || second.verdict === "not measured") return null;
     const gaps = first.values.map((value, place) => (value === null || second.values[place] === null ? null : value - second.values[place]))
       .filter((gap) => gap !== null && gap !== undefined && !Number.isNaN(gap));
     const n = gaps.length;
@@ -87,7 +87,7 @@
   function bar(scale, found, zero, margin) {
     if (!found || found.estimate === null) return "";
     const sure = found.low !== null && found.high !== null;
-    const closed = found.corrected === undefined ? found.verdict === "shown" : found.corrected <= data.level;
+    const closed = found.corrected === undefined ? found.verdict.startsWith("different") : found.corrected <= data.level;
     const band = margin ? s("rect", { class: "band", x: scale.at(zero - margin), y: 0, height: "100%", width: `${(200 * margin) / (scale.most - scale.least)}%` }) : null;
     return s("svg", { class: "bar", "aria-hidden": "true" }, band,
       s("line", { class: "null", x1: scale.at(zero), x2: scale.at(zero), y1: 0, y2: "100%" }),
@@ -102,7 +102,7 @@
   }
   const numbers = (found, write) => (!found || found.estimate === null ? ["–"]
     : [write(found.estimate), " ", h("span", { class: "interval" }, found.low === null ? "(no interval)" : `(${write(found.low)} to ${write(found.high)})`)]);
-  const verdict = (found) => (found ? h("span", { class: found.verdict === "shown" ? "shown" : "" }, found.verdict) : "–");
+  const verdict = (found) => (found ? h("span", { class: found.verdict.startsWith("different") ? "shown" : "" }, found.verdict) : "–");
 
   // ---- the table ----
   const own = (model, id = state.line) => model.lines[id];
