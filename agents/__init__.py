@@ -58,8 +58,6 @@ if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which 
     from parley.agents.speaking_order import (
         NextSpeaker,
         Order,
-        by_function,
-        by_handoff,
         by_model,
         round_robin,
         shuffled,
@@ -126,8 +124,6 @@ __all__ = [
     "Unscored",
     "Usage",
     "ask",
-    "by_function",
-    "by_handoff",
     "by_model",
     "everyone",
     "free_text",

@@ -203,7 +203,7 @@ async def _sample(
     usage = RequestUsage(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)
     )
-    texts = [answer_in(reply, typed=True).text for reply in replies]
+    texts = [answer_in(reply, typed=True).raw for reply in replies]
     refused = [reply.refused or looks_like_refusal(text) for reply, text in zip(replies, texts, strict=True)]
     readable = [
         answer

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from autogen_agentchat.base import ChatAgent, Handoff, Team
+from autogen_agentchat.base import ChatAgent, Team
 from autogen_core import ComponentLoader, ComponentModel
 from autogen_core.models import ChatCompletionClient
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, SecretStr
 
 from parley.agents.ballots import SilentBallot
-from parley.agents.speaking_order import NextSpeaker, Order, by_function, by_handoff, by_model, shuffled
+from parley.agents.speaking_order import NextSpeaker, Order, by_model, shuffled
 from parley.base.errors import ConfigError
 from parley.base.plugins import load_object
 
@@ -24,7 +24,7 @@ Saved = str | ComponentModel
 """A model's name or a client; `module:name` or a component."""
 
 
-class PersonaAgentConfig(BaseModel):
+class PersonaAgentConfig(BaseModel, extra="forbid"):
     """What is saved of a `PersonaAgent`."""
 
     name: str
@@ -36,20 +36,14 @@ class PersonaAgentConfig(BaseModel):
     options: dict[str, Any] = {}
     placement: Literal["system", "last"] = "system"
     model_client_stream: bool = False
-    tools: list[ComponentModel] = []
-    workbench: list[ComponentModel] = []
-    handoffs: list[Annotated[str | Handoff, Field(union_mode="left_to_right")]] = []
-    memory: list[ComponentModel] = []
     model_context: ComponentModel | None = None
-    max_tool_iterations: int = 10
 
 
 class OrderConfig(BaseModel):
     """What is saved of a speaking order with settings."""
 
-    kind: Literal["shuffled", "by_model", "by_handoff", "by_function"]
+    kind: Literal["shuffled", "by_model"]
     seed: int = 0
-    function: str | None = None
     model: Saved | None = None
     selector_prompt: str | None = None
     allow_repeated_speaker: bool = False
@@ -137,7 +131,7 @@ def resolve(name: str | None, what: str) -> Any:
 
 
 def save(thing: Any, what: str) -> ComponentModel:
-    """A participant, client, condition, tool or memory as a component; ConfigError if it cannot be one.
+    """A participant, client, condition or context as a component; ConfigError if it cannot be one.
 
     Secrets are left out: a client that is loaded takes its key from the environment.
     """
@@ -194,10 +188,6 @@ def save_order(order: Order | NextSpeaker) -> str | OrderConfig:
     """A speaking order; a function as `module:name`."""
     if isinstance(order, shuffled):
         return OrderConfig(kind="shuffled", seed=order.seed)
-    if isinstance(order, by_handoff):
-        return OrderConfig(kind="by_handoff")
-    if isinstance(order, by_function):
-        return OrderConfig(kind="by_function", function=reference(order.function, "the speaking order"))
     if isinstance(order, by_model):
         return OrderConfig(
             kind="by_model",
@@ -218,10 +208,6 @@ def load_order(saved: str | OrderConfig) -> Order | NextSpeaker:
         return order
     if saved.kind == "shuffled":
         return shuffled(saved.seed)
-    if saved.kind == "by_handoff":
-        return by_handoff()
-    if saved.kind == "by_function":
-        return by_function(resolve(saved.function, "the speaking order"))
     settings = saved.model_dump(include={"selector_prompt", "allow_repeated_speaker", "max_selector_attempts"})
     return by_model(load_model(saved.model), **settings)
 

@@ -84,7 +84,7 @@ class Debate(Conversation, Component[DebateConfig]):
             instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
             referee hears the debaters; they hear it only after that. By default none.
         order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names;
-            or who speaks next: `by_model(…)`, `by_handoff()`, `by_function(…)`.
+            or who speaks next: `by_model(…)`.
         sees: Which turns an agent reads; by default all of them.
         referee: Speaks after every round.
         chair: Speaks last, after the final round.
@@ -219,7 +219,8 @@ class Debate(Conversation, Component[DebateConfig]):
                     if instruction and (self._round, instruction) not in narrated:
                         narrated.add((self._round, instruction))
                         yield Spoken(narrator_turn(seat.inbox[-1], self._round), seat.inbox[-1])
-                group = await _together((self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats), seats)
+                turns_now = (self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats)
+                group = [await next(turns_now)] if len(seats) == 1 else await _together(turns_now, seats)
                 # Before any of the turns is shown: a caller who stops listening there continues after them.
                 self._step += 1
                 self._instructed.clear()
@@ -306,12 +307,12 @@ class Debate(Conversation, Component[DebateConfig]):
             seat.inbox.append(narrate(text))
         return text
 
-    async def _turn(self, seat: Seat, token: CancellationToken, buffer: bool) -> Spoken:
+    def _turn(self, seat: Seat, token: CancellationToken, buffer: bool) -> Coroutine[Any, Any, Spoken]:
         """One turn, with the reply type that this debate's policy gives it."""
         round = self._round
         speaks_again = round < self.rounds and seat.role != "chair" and not isinstance(self._order, NextSpeaker)
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
-        return await self._speak(seat, round, token, reply_type, speaks_again, buffer)
+        return self._speak(seat, round, token, reply_type, speaks_again, buffer)
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader

@@ -4,40 +4,33 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from autogen_agentchat.agents import BaseChatAgent
-from autogen_agentchat.base import Handoff, Response
+from autogen_agentchat.base import Response
 from autogen_agentchat.messages import (
     BaseAgentEvent,
     BaseChatMessage,
     HandoffMessage,
-    MemoryQueryEvent,
     ModelClientStreamingChunkEvent,
     TextMessage,
     ThoughtEvent,
-    ToolCallExecutionEvent,
-    ToolCallRequestEvent,
 )
 from autogen_core import CancellationToken, Component
-from autogen_core.memory import Memory
-from autogen_core.model_context import ChatCompletionContext, UnboundedChatCompletionContext
+from autogen_core.model_context import ChatCompletionContext
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
-    CreateResult,
-    FunctionExecutionResultMessage,
     LLMMessage,
     SystemMessage,
     UserMessage,
 )
-from autogen_core.tools import Workbench
 from pydantic import BaseModel, TypeAdapter
 
 from parley.agents.ballots import SilentBallot, cast
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
-from parley.agents.messages import Emit, Event, as_read, new_message_id, typed_message
+from parley.agents.messages import Emit, as_read, new_message_id, typed_message
 from parley.agents.models.registry import as_client
 from parley.agents.models.request import SHARED
 from parley.agents.models.streaming import OnText
@@ -46,27 +39,16 @@ from parley.agents.personas import Persona
 from parley.agents.structured import (
     Readout,
     StructuredReply,
-    answer_in,
-    create,
-    parse,
-    refused_by_vendor,
     structured_reply,
 )
-from parley.agents.toolbox import Toolbox, ToolLike
-from parley.agents.transcripts import ParseStatus
-from parley.base.errors import ConfigError
 from parley.base.tasks import streamed
 
 
 @dataclass(kw_only=True)
 class PersonaResponse(Response):
-    """AutoGen's response, with the parsed reply."""
+    """AutoGen's response, with the model's reply as it was parsed."""
 
-    verdict: BaseModel | None = None
-    expected: Mapping[str, float] = field(default_factory=dict)
-    parse_status: ParseStatus | None = None
-    thought: str = ""
-    cut: bool = False
+    reply: StructuredReply[Any]
 
 
 Placement = Literal["system", "last"]
@@ -79,7 +61,7 @@ _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
 class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
-    """One persona on one model. Each turn is one call (two if a reply had to be repaired), and one per use of tools.
+    """One persona on one model. Each turn is one call, or two if a reply had to be repaired.
 
     Args:
         persona: Who the agent is.
@@ -90,13 +72,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
         placement: Where the persona's description stands in the prompt (see `Placement`).
         model_client_stream: Whether streams of this agent have its replies as they arrive, chunk by chunk.
-        tools: AutoGen tools or functions that the model may call before it speaks.
-        workbench: One or several of AutoGen's workbenches, such as an `McpWorkbench`; unlike in AutoGen, `tools` may be
-            given as well. You start and stop it (`async with`).
-        handoffs: Whom the agent may hand over to: names, or AutoGen's `Handoff`s.
-        memory: AutoGen memories that are asked before every turn.
         model_context: How much of the conversation the agent remembers; by default all of it.
-        max_tool_iterations: How often in a turn the model may call tools; after that it must speak.
     """
 
     component_type = "agent"
@@ -113,12 +89,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         options: Mapping[str, Any] | None = None,
         placement: Placement = "system",
         model_client_stream: bool = False,
-        tools: Sequence[ToolLike] = (),
-        workbench: Workbench | Sequence[Workbench] = (),
-        handoffs: Sequence[Handoff | str] = (),
-        memory: Sequence[Memory] = (),
         model_context: ChatCompletionContext | None = None,
-        max_tool_iterations: int = 10,
     ) -> None:
         # AutoGen's own __init__ opens a tracing span (16 µs) to set these two; `Persona` has checked the name.
         self._name = persona.name
@@ -130,14 +101,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         self.options = dict(options or {})
         self.placement: Placement = placement
         self.model_client_stream = model_client_stream
-        self.handoffs, self.memory = tuple(handoffs), tuple(memory)
-        self.max_tool_iterations = max_tool_iterations
-        self.workbench = (workbench,) if isinstance(workbench, Workbench) else tuple(workbench)
-        self._toolbox = Toolbox(tools, handoffs, self.workbench)
-        self.tools = tuple(self._toolbox.tools)
-        if self._toolbox and not self.client.model_info.get("function_calling"):
-            raise ConfigError(f"{self.client.name} cannot call tools, but {persona.name} has some")
-        self._context = UnboundedChatCompletionContext() if memory and model_context is None else model_context
+        self._context = model_context
         self._introduction: SystemMessage | UserMessage = (
             UserMessage(content=persona.about, source=NARRATOR)
             if placement == "last"
@@ -149,7 +113,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
         typed = (typed_message(self.reply_type),) if self.reply_type is not None else ()
-        return (*typed, TextMessage, *((HandoffMessage,) if self.handoffs else ()))
+        return (*typed, TextMessage)
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         return await self.speak(messages, cancellation_token)
@@ -175,7 +139,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         Args:
             messages: What the agent has not read yet.
             token: Cancels the turn.
-            emit: Gets what happens within the turn: chunks, tool calls, thoughts.
+            emit: Gets what happens within the turn: chunks and thoughts.
             reply_type: The type of this reply; by default the agent's own.
             speaks_again: Whether a later prompt of this agent is certain to begin with this turn's.
         """
@@ -185,44 +149,29 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             if isinstance(message, HandoffMessage):
                 await self._remember(*message.context)
             await self._remember(as_read(message))
-        inner: list[Event] = []
-
-        def note(event: Event) -> None:
-            inner.append(event)
-            if emit is not None:
-                emit(event)
-
-        if self.memory:
-            await self._recall(note)
         message_id = new_message_id()
-        on_text = None
+        on_text: OnText | None = None
         if emit is not None and self.model_client_stream:
 
             def on_text(text: str) -> None:
                 emit(ModelClientStreamingChunkEvent(content=text, source=self._name, full_message_id=message_id))
 
-        before: CreateResult | None = None
-        if self._toolbox:
-            before, handoff = await self._use_tools(self._toolbox, token, note, on_text)
-            if handoff is not None:
-                said = HandoffMessage(content=handoff.message, target=handoff.target, source=self._name)
-                return PersonaResponse(chat_message=said, inner_messages=inner)
-        prompt = self._prompt(await self._remembered())
-        options = self._options_for(prompt, speaks_again)
-        reply = await self._reply(prompt, reply_type or self.reply_type, options, before, token, on_text)
-        if reply.thought:
-            note(ThoughtEvent(content=reply.thought, source=self._name))
+        prompt = self._prompt(self._history if self._context is None else await self._context.get_messages())
+        reply = await structured_reply(
+            self.client,
+            prompt,
+            reply_type or self.reply_type,
+            readout=self.readout,
+            options=self._options_for(prompt, speaks_again),
+            cancellation_token=token,
+            on_text=on_text,
+        )
+        inner = [ThoughtEvent(content=reply.thought, source=self._name)] if reply.thought else []
+        if inner and emit is not None:
+            emit(inner[0])
         own_message = UserMessage if self.placement == "last" else AssistantMessage
         await self._remember(own_message(content=reply.raw, source=self._name))
-        return PersonaResponse(
-            chat_message=self._message(reply, message_id),
-            inner_messages=inner,
-            verdict=reply.value,
-            expected=reply.expected,
-            parse_status=reply.status,
-            thought=reply.thought,
-            cut=reply.cut,
-        )
+        return PersonaResponse(chat_message=self._message(reply, message_id), inner_messages=inner, reply=reply)
 
     def _message(self, reply: StructuredReply[BaseModel], message_id: str) -> BaseChatMessage:
         """The reply as AutoGen's agents send it: a `StructuredMessage` if it was parsed as a type."""
@@ -248,73 +197,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         prompt = self._prompt([UserMessage(content=ballot.question, source=NARRATOR)])
         reply = await cast(ballot, self.client, prompt, self.options, token)
         said = TextMessage(content=reply.raw, source=self._name, models_usage=reply.usage, metadata={})
-        return PersonaResponse(
-            chat_message=said, verdict=reply.value, expected=reply.expected, parse_status=reply.status
-        )
-
-    async def _reply(
-        self,
-        prompt: Sequence[LLMMessage],
-        reply_type: type[BaseModel] | None,
-        options: Mapping[str, Any],
-        before: CreateResult | None,
-        token: CancellationToken,
-        on_text: OnText | None,
-    ) -> StructuredReply[BaseModel]:
-        """The model's reply, parsed if a type was requested; `before` is what it said already, after using tools."""
-        if reply_type is None:
-            reply = before or await create(
-                self.client, prompt, on_text, extra_create_args=options, cancellation_token=token
-            )
-            text, thought, cut = answer_in(reply)
-            text = text if isinstance(reply.content, str) else str(reply.content)
-            refused = refused_by_vendor(reply)
-            return StructuredReply(None, "refused" if refused else None, text, reply.usage, thought=thought, cut=cut)
-        if before is not None and isinstance(before.content, str) and not refused_by_vendor(before):
-            text, thought, cut = answer_in(before, typed=True)
-            verdict, problem = parse(text, reply_type)
-            if not problem:
-                return StructuredReply(verdict, "ok", text, before.usage, thought=thought, cut=cut)
-        return await structured_reply(
-            self.client,
-            prompt,
-            reply_type,
-            readout=self.readout,
-            options=options,
-            cancellation_token=token,
-            on_text=on_text,
-        )
-
-    async def _use_tools(
-        self, toolbox: Toolbox, token: CancellationToken, note: Emit, on_text: OnText | None
-    ) -> tuple[CreateResult | None, Handoff | None]:
-        """Let the model call tools until it speaks; returns what it said, or whom it hands over to.
-
-        Returns neither at the limit of tool calls: the model is then asked once more, without tools.
-        """
-        for _ in range(self.max_tool_iterations):
-            reply = await create(
-                self.client,
-                self._prompt(await self._remembered()),
-                on_text,
-                tools=await toolbox.offered(),
-                extra_create_args=self.options,
-                cancellation_token=token,
-            )
-            if isinstance(reply.content, str):
-                return reply, None
-            if reply.thought:
-                note(ThoughtEvent(content=reply.thought, source=self._name))
-            note(ToolCallRequestEvent(content=reply.content, source=self._name, models_usage=reply.usage))
-            results = await toolbox.execute(reply.content, token)
-            note(ToolCallExecutionEvent(content=results, source=self._name))
-            await self._remember(
-                AssistantMessage(content=reply.content, thought=reply.thought, source=self._name),
-                FunctionExecutionResultMessage(content=results),
-            )
-            if handoff := toolbox.handoff(reply.content):
-                return None, handoff
-        return None, None
+        return PersonaResponse(chat_message=said, reply=reply)
 
     def _prompt(self, history: Sequence[LLMMessage]) -> list[LLMMessage]:
         if self.placement == "last":
@@ -328,16 +211,6 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             return
         for message in messages:
             await self._context.add_message(message)
-
-    async def _remembered(self) -> Sequence[LLMMessage]:
-        return self._history if self._context is None else await self._context.get_messages()
-
-    async def _recall(self, note: Emit) -> None:
-        assert self._context is not None, "an agent with a memory has a context"
-        for memory in self.memory:
-            recalled = await memory.update_context(self._context)
-            if recalled.memories.results:
-                note(MemoryQueryEvent(content=recalled.memories.results, source=self._name))
 
     def _is_own_last_turn(self, message: BaseChatMessage) -> bool:
         if not self._history or message.source != self.name:
@@ -375,12 +248,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             options=self.options,
             placement=self.placement,
             model_client_stream=self.model_client_stream,
-            tools=[save(tool, f"a tool of {who}") for tool in self.tools],
-            workbench=[save(workbench, f"a workbench of {who}") for workbench in self.workbench],
-            handoffs=list(self.handoffs),
-            memory=[save(memory, f"a memory of {who}") for memory in self.memory],
             model_context=save(self._context, f"the model context of {who}") if self._context is not None else None,
-            max_tool_iterations=self.max_tool_iterations,
         )
 
     @classmethod
@@ -393,12 +261,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             options=config.options,
             placement=config.placement,
             model_client_stream=config.model_client_stream,
-            tools=[load(tool) for tool in config.tools],
-            workbench=[load(workbench) for workbench in config.workbench],
-            handoffs=config.handoffs,
-            memory=[load(memory) for memory in config.memory],
             model_context=load(config.model_context) if config.model_context is not None else None,
-            max_tool_iterations=config.max_tool_iterations,
         )
 
     async def save_state(self) -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
 from parley.agents.personas import Persona
 from parley.agents.providers import provider_of
-from parley.agents.structured import Readout, parse
+from parley.agents.structured import Readout, StructuredReply, parse
 from parley.agents.transcripts import Call, ParseStatus, Role, Turn, record_calls
 from parley.base.errors import ConfigError, CutShort
 from parley.base.tasks import last_item
@@ -105,7 +105,7 @@ class Seat:
                 response = await self.agent.speak(unread, token, emit, reply_type=reply_type, speaks_again=speaks_again)
             else:
                 response = _as_persona_response(await _ask_guest(self.agent, unread, token, emit), calls, reply_type)
-        if response.cut and not response.chat_message.to_model_text().strip() and _may_have_thought(calls):
+        if response.reply.cut and not response.chat_message.to_model_text().strip() and _may_have_thought(calls):
             raise _nothing_said(self.name, calls)
         spoken = self._recorded(round, response, calls)
         report_turn(spoken.turn)
@@ -125,18 +125,19 @@ class Seat:
         return self._recorded(0, response, calls)
 
     def _recorded(self, round: int, response: PersonaResponse, calls: Sequence[Call]) -> Spoken:
+        reply = response.reply
         turn = Turn(
             speaker=self.name,
             role=self.role,
             round=round,
             text=response.chat_message.to_model_text(),
             persona=self.persona,
-            verdict=response.verdict,
-            expected=response.expected,
-            parse_status=response.parse_status,
+            verdict=reply.value,
+            expected=reply.expected,
+            parse_status=reply.status,
             calls=tuple(calls),
-            thought=response.thought,
-            cut=response.cut,
+            thought=reply.thought,
+            cut=reply.cut,
         )
         return Spoken(turn, response.chat_message, response.inner_messages or ())
 
@@ -154,20 +155,19 @@ def _as_persona_response(
     response: Response, calls: Sequence[Call], reply_type: type[BaseModel] | None
 ) -> PersonaResponse:
     """Any AutoGen agent's response as a persona's: without its thinking, and parsed if a type was requested."""
-    if not isinstance(response, PersonaResponse):
+    if isinstance(response, PersonaResponse):
+        message, inner, reply = response.chat_message, response.inner_messages, response.reply
+    else:
         message, thought, closed = _without_thought(response, reply_type is not None)
         cut = not closed or (bool(calls) and calls[-1].cut)
-        response = PersonaResponse(
-            chat_message=message, inner_messages=response.inner_messages, thought=thought, cut=cut
-        )
-    message = response.chat_message
-    if response.verdict is None and isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
-        response = replace(response, verdict=message.content, parse_status="ok")
-    if reply_type is None or isinstance(response.verdict, reply_type) or response.parse_status not in (None, "ok"):
-        return response
-    verdict, _ = parse(message.to_model_text(), reply_type)  # the agent has parsed nothing, or as another type
-    status: ParseStatus = "ok" if verdict else "cut" if response.cut else "unparsed"
-    return replace(response, verdict=verdict, parse_status=status)
+        inner, reply = response.inner_messages, StructuredReply(None, None, "", thought=thought, cut=cut)
+    if reply.value is None and isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
+        reply = replace(reply, value=message.content, status="ok")
+    if reply_type is not None and not isinstance(reply.value, reply_type) and reply.status in (None, "ok"):
+        value, _ = parse(message.to_model_text(), reply_type)  # the agent has parsed nothing, or as another type
+        status: ParseStatus = "ok" if value else "cut" if reply.cut else "unparsed"
+        reply = replace(reply, value=value, status=status)
+    return PersonaResponse(chat_message=message, inner_messages=inner, reply=reply)
 
 
 def _without_thought(response: Response, typed: bool) -> tuple[BaseChatMessage, str, bool]:

@@ -4,21 +4,20 @@
     Debate(…, order=by_model("openai/gpt-6-luna"))
 
 An order is a function of the round and the names. A `NextSpeaker` chooses from what was said so far, as AutoGen's
-`SelectorGroupChat` and `Swarm` do; a round then has as many turns as there are debaters.
+`SelectorGroupChat` does; a round then has as many turns as there are debaters.
 """
 
 from __future__ import annotations
 
-import inspect
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
-from autogen_agentchat.messages import BaseChatMessage, HandoffMessage
+from autogen_agentchat.messages import BaseChatMessage
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
@@ -87,38 +86,6 @@ class NextSpeaker(ABC):
         """The name of the debater who speaks next."""
 
 
-class by_handoff(NextSpeaker):
-    """The target of the last `HandoffMessage` speaks next, as in AutoGen's `Swarm`; without one, the previous one."""
-
-    async def choose(self, floor: Floor) -> str:
-        for message in reversed(floor.messages):
-            if isinstance(message, HandoffMessage):
-                return message.target
-        return floor.previous or next(iter(floor.descriptions))
-
-
-SelectorFunction = Callable[[Sequence[Event]], str | Awaitable[str | None] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class by_function(NextSpeaker):
-    """A function of the messages names the next speaker, as the `selector_func` of AutoGen's `SelectorGroupChat`.
-
-    Args:
-        function: From all messages so far to a name; may be async. For None, the next in the given order speaks.
-    """
-
-    function: SelectorFunction
-
-    async def choose(self, floor: Floor) -> str:
-        returned = self.function(floor.messages)
-        name = await returned if inspect.isawaitable(returned) else returned
-        if name is not None:
-            return name
-        names = list(floor.descriptions)
-        return names[0] if floor.previous is None else names[(names.index(floor.previous) + 1) % len(names)]
-
-
 @dataclass(frozen=True, slots=True)
 class by_model(NextSpeaker):
     """A model chooses the next speaker from what was said, as in AutoGen's `SelectorGroupChat`.
@@ -152,7 +119,7 @@ class by_model(NextSpeaker):
             else UserMessage(content=prompt, source=NARRATOR)
         ]
         for _ in range(self.max_selector_attempts):
-            reply = answer_in(await client.create(asked), typed=True).text
+            reply = answer_in(await client.create(asked), typed=True).raw
             mentioned = [name for name in floor.descriptions if _mentions(reply, name)]
             if len(mentioned) == 1 and mentioned[0] != barred:
                 return mentioned[0]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -30,6 +30,7 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
+from parley.agents.models.base import Client
 from parley.agents.models.objects import Found, objects_in
 from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
@@ -144,22 +145,14 @@ REPAIR_TEXT = "Your reply could not be read: {problem}. Send it again exactly as
 CUT_PROBLEM = "it was too long and was cut off"
 
 
-class Answer(NamedTuple):
-    """What a model said, what it thought before, and whether its words were cut off."""
-
-    text: str
-    thought: str
-    cut: bool
-
-
-def answer_in(reply: CreateResult, *, typed: bool = False) -> Answer:
-    """The answer in any client's reply. Not every AutoGen client separates the thinking from the answer.
+def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[Any]:
+    """The answer in any client's reply, not parsed. Not every AutoGen client separates the thinking from the answer.
 
     Args:
         reply: The reply.
         typed: Whether a reply of a type was requested, in which every mark of a thought counts.
     """
-    text = reply.content if isinstance(reply.content, str) else ""
+    text = reply.content if isinstance(reply.content, str) else "" if typed else str(reply.content)
     thought, cut = reply.thought or "", reply.finish_reason == "length"
     if isinstance(reply, Reply):
         cut = reply.cut
@@ -167,7 +160,7 @@ def answer_in(reply: CreateResult, *, typed: bool = False) -> Answer:
         inner, text, closed = split_thought(text, typed=typed, cut=cut)
         thought = join_thoughts([thought, inner])
         cut = cut or not closed
-    return Answer(text, thought, cut)
+    return StructuredReply(None, None, text, reply.usage, thought=thought, cut=cut)
 
 
 def refused_by_vendor(reply: CreateResult) -> bool:
@@ -267,30 +260,19 @@ def _field_names(reply_type: type[BaseModel]) -> dict[str, _Known]:
     return names
 
 
-async def create(
-    client: ChatCompletionClient, messages: Sequence[LLMMessage], on_text: OnText | None, **arguments: Any
-) -> CreateResult:
-    """The client's reply; streamed if `on_text` wants its chunks."""
-    return await as_client(client).create(messages, on_text=on_text, **arguments)
-
-
-def _may_be_thinking(client: ChatCompletionClient, reply: CreateResult, answer: Answer) -> bool:
-    """Whether a cut reply may be only an unfinished thought that the template opened."""
-    told_apart = bool(answer.thought) or (isinstance(reply, Reply) and reply.thinks)
-    return bool(getattr(client, "thinks", False)) and not told_apart and not _STARTS_WITH_JSON.match(answer.text)
-
-
-def _read(answer: Answer, reply: CreateResult, reply_type: type[T]) -> tuple[T | None, str]:
-    """The value in an answer, and what is wrong with it. A reply that the vendor refused has none."""
-    if refused_by_vendor(reply):
-        return None, "it was refused"
-    return parse(answer.text, reply_type)
+def _typed_answer(client: Client, reply: Reply) -> StructuredReply[Any]:
+    """The answer in a reply of a type. One that was cut may be only an unfinished thought that the template opened."""
+    answer = answer_in(reply, typed=True)
+    told_apart = answer.thought or reply.thinks
+    if answer.cut and client.thinks and not told_apart and not _STARTS_WITH_JSON.match(answer.raw):
+        return replace(answer, raw="", thought=join_thoughts([answer.thought, answer.raw]))
+    return answer
 
 
 async def structured_reply(
     client: ChatCompletionClient,
     messages: Sequence[LLMMessage],
-    reply_type: type[T],
+    reply_type: type[T] | None,
     *,
     readout: Readout = "sampled",
     options: Mapping[str, Any] | None = None,
@@ -302,7 +284,7 @@ async def structured_reply(
     Args:
         client: The model client, one of Parley's or any AutoGen client.
         messages: The prompt. It must describe the format itself: not every provider sends the schema to the model.
-        reply_type: The pydantic type, or a `TextReply`.
+        reply_type: The pydantic type, or a `TextReply`; None for plain text, which is requested once.
         readout: `sampled` takes scores as written. `expected` also requests log-probabilities and fills `expected`;
             it is not the default because not every provider has them.
         options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
@@ -312,65 +294,55 @@ async def structured_reply(
     Returns:
         The value if it could be parsed, its status, and the model's text in any case.
     """
-    info = client.model_info
-    plain_text = issubclass(reply_type, TextReply)
+    client = as_client(client)
+    plain_text = reply_type is None or issubclass(reply_type, TextReply)
     json_output: type[BaseModel] | bool | None = None
     if not plain_text:
+        info = client.model_info
         json_output = reply_type if info.get("structured_output") else bool(info.get("json_output")) or None
     extra = dict(options or {})
-    if readout == "expected":
+    if readout == "expected" and reply_type is not None:
         extra["logprobs"] = True
-
     usage = RequestUsage(0, 0)
-
-    async def request(conversation: Sequence[LLMMessage]) -> tuple[Answer, CreateResult]:
-        reply = await create(
-            client,
-            conversation,
-            on_text,
+    prompt, first = messages, None
+    while True:
+        reply = await client.create(
+            prompt,
             json_output=json_output,
             extra_create_args=extra,
             cancellation_token=cancellation_token,
+            on_text=on_text,
         )
+        refused = refused_by_vendor(reply)
+        if reply_type is None:
+            return replace(answer_in(reply), status="refused" if refused else None)
         usage.prompt_tokens += reply.usage.prompt_tokens
         usage.completion_tokens += reply.usage.completion_tokens
-        answer = answer_in(reply, typed=True)
-        if answer.cut and _may_be_thinking(client, reply, answer):
-            answer = answer._replace(text="", thought=join_thoughts([answer.thought, answer.text]))
-        return answer, reply
-
-    answer, reply = await request(messages)
-    value, problem = _read(answer, reply, reply_type)
-    status: ParseStatus = "ok"
-    prompt = messages
-    refused = refused_by_vendor(reply) or (bool(problem) and looks_like_refusal(answer.text))
-    # A refusal is an answer: asking again would press the model to change it. A reply that was cut before it said
-    # anything would be cut again.
-    if problem and not refused and not (answer.cut and not answer.text.strip()):
+        answer = _typed_answer(client, reply)
+        value, problem = (None, "it was refused") if refused else parse(answer.raw, reply_type)
+        answer = replace(answer, value=value, usage=usage)
+        refused = refused or (bool(problem) and looks_like_refusal(answer.raw))
+        # A refusal is an answer: asking again would press the model to change it. A reply that was cut before it said
+        # anything would be cut again.
+        if first is not None or not problem or refused or (answer.cut and not answer.raw.strip()):
+            break
+        first = answer
         complaint = (REPAIR_TEXT if plain_text else REPAIR).format(problem=CUT_PROBLEM if answer.cut else problem)
-        failed = AssistantMessage(content=answer.text, source="self")
+        failed = AssistantMessage(content=answer.raw, source="self")
         prompt = [*messages, failed, UserMessage(content=complaint, source=NARRATOR)]
-        second, reply = await request(prompt)
-        repaired, problem = _read(second, reply, reply_type)
-        refused = refused_by_vendor(reply) or (bool(problem) and looks_like_refusal(second.text))
-        if not problem:
-            answer, value, status = second, repaired, "repaired"
-    kept: dict[str, Any] = {"raw": answer.text, "usage": usage, "thought": answer.thought, "cut": answer.cut}
     if problem:
-        return StructuredReply(
-            value=value, status="refused" if refused else "cut" if answer.cut else "unparsed", **kept
-        )
-    raw = answer.text
+        kept = first or answer
+        return replace(kept, status="refused" if refused else "cut" if kept.cut else "unparsed")
     expected: dict[str, float] = {}
-    start = _find_object(raw, reply_type)[2] if readout == "expected" and reply.logprobs else -1
+    start = _find_object(answer.raw, reply_type)[2] if readout == "expected" and reply.logprobs else -1
     if start >= 0:
-        means = await expected_numbers(client, prompt, raw, start, reply.logprobs or [], extra)
+        means = await expected_numbers(client, prompt, answer.raw, start, reply.logprobs or [], extra)
         schema = strict_schema(reply_type.model_json_schema())
         on_scale = {path.lower(): path for path in _paths_to(SCALE_MAX, schema)}
         expected = {on_scale[path.lower()]: mean for path, mean in means.items() if path.lower() in on_scale}
         if choices := dict(_choices(schema)):
-            expected |= expected_choices(raw, start, reply.logprobs or [], choices)
-    return StructuredReply(value=value, status=status, expected=expected, **kept)
+            expected |= expected_choices(answer.raw, start, reply.logprobs or [], choices)
+    return replace(answer, status="repaired" if first else "ok", expected=expected)
 
 
 def _paths_to(high: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:

@@ -1,25 +1,26 @@
-"""AgentChat's agents at Parley's table, and Parley's personas with what AgentChat's agents have."""
+"""AgentChat's agents and teams at Parley's table: tools, workbenches, memories, handoffs, typed output, images."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.conditions import HandoffTermination
-from autogen_agentchat.messages import HandoffMessage, MultiModalMessage
-from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, RoundRobinGroupChat, SelectorGroupChat, Swarm
+from autogen_agentchat.conditions import TextMessageTermination
+from autogen_agentchat.messages import MultiModalMessage
+from autogen_agentchat.teams import DiGraphBuilder, GraphFlow, SelectorGroupChat, Swarm
 from autogen_core import Image
 from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
 from autogen_core.model_context import BufferedChatCompletionContext
 from autogen_core.models import UserMessage
+from autogen_core.tools import FunctionTool, StaticWorkbench
 from PIL import Image as Picture
 
 from parley.agents import (
     BadRequest,
-    ConfigError,
     Critique,
     Debate,
     Evaluator,
@@ -30,14 +31,26 @@ from parley.agents import (
     record_calls,
     session,
 )
-from parley.agents.structured import create
 from tests.agents.common import ADA, BEN, SIM, TASK, Opinion, tool_call
+
+MCP_SERVER = '''
+from mcp.server.fastmcp import FastMCP
+
+server = FastMCP("letters")
+
+
+@server.tool()
+def count(what: str) -> int:
+    """Count the letters."""
+    return len(what)
+
+
+server.run()
+'''
 
 
 def count(what: str) -> int:
     """Count the letters."""
-    if what == "stones":
-        raise ValueError("stones have no letters")
     return len(what)
 
 
@@ -63,79 +76,87 @@ async def test_typed_output_of_an_evaluator_counts(server: Any) -> None:
     assert (await loop.converse(TASK)).stop_reason == "all criteria are met"
 
 
-async def test_a_persona_calls_tools_before_it_speaks(server: Any) -> None:
+EVENTS = ["TextMessage", "ToolCallRequestEvent", "ToolCallExecutionEvent", "TextMessage"]
+
+
+@pytest.mark.parametrize("by", ["tools", "workbench"])
+async def test_an_assistant_calls_tools_before_it_speaks_in_a_debate(server: Any, by: str) -> None:
     server.says(tool_calls=tool_call("count", what="cats"))
     server.says("Four.")
-    debate = Debate([PersonaAgent(ADA, server.client(), tools=[count])], rounds=1)
+    tools = FunctionTool(count, description="Count the letters.")
+    given: dict[str, Any] = {"tools": [tools]} if by == "tools" else {"workbench": StaticWorkbench([tools])}
+    debate = Debate([AssistantAgent("Guest", server.client(), max_tool_iterations=9, **given)], rounds=1)
     result = await debate.run(task="How many letters has 'cats'?")
-    assert [type(message).__name__ for message in result.messages] == [
-        "TextMessage",
-        "ToolCallRequestEvent",
-        "ToolCallExecutionEvent",
-        "TextMessage",
-    ]
+    assert [type(message).__name__ for message in result.messages] == EVENTS
     (turn,) = debate.transcript.spoken()
     assert (turn.text, len(turn.calls)) == ("Four.", 2)
     *_, asked, answered = server.asked[1]["messages"]
     assert asked["tool_calls"][0]["function"]["name"] == "count"
     assert (answered["role"], answered["content"]) == ("tool", "4")
-    assert server.asked[0]["tools"][0]["function"]["description"] == "Count the letters."
 
 
-async def test_a_tool_that_fails_and_one_that_is_not_there(server: Any) -> None:
-    server.says(tool_calls=tool_call("count", what="stones"))
-    server.says(tool_calls=tool_call("weigh"))
-    server.says("I do not know.")
-    await PersonaAgent(ADA, server.client(), tools=[count]).run(task="How many?")
-    contents = [message["content"] for message in server.asked[2]["messages"] if message["role"] == "tool"]
-    assert contents == ["stones have no letters", "there is no tool 'weigh'"]
+async def test_an_mcp_server_over_stdio(server: Any, tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="pip install 'autogen-ext[mcp]'")
+    from autogen_ext.tools.mcp import McpWorkbench, StdioServerParams
 
-
-async def test_a_persona_that_has_called_tools_often_enough_must_speak(server: Any) -> None:
+    (tmp_path / "letters.py").write_text(MCP_SERVER)
+    parameters = StdioServerParams(command=sys.executable, args=[str(tmp_path / "letters.py")])
     server.says(tool_calls=tool_call("count", what="cats"))
     server.says("Four.")
-    agent = PersonaAgent(ADA, server.client(), tools=[count], max_tool_iterations=1)
-    assert (await agent.run(task="How many?")).messages[-1].to_text() == "Four."  # type: ignore[union-attr]
-    assert "tools" not in server.asked[1]
+    async with McpWorkbench(parameters) as letters:
+        guest = AssistantAgent("Guest", server.client(), workbench=letters, max_tool_iterations=9)
+        (turn,) = (await Debate([guest], rounds=1).converse("How many letters has 'cats'?")).spoken()
+    assert (turn.text, len(turn.calls)) == ("Four.", 2)
 
 
 async def test_a_typed_reply_after_tools(server: Any) -> None:
     server.says(tool_calls=tool_call("count", what="cats"))
     server.says('{"score": 4}')
-    agent = PersonaAgent(ADA, server.client(), tools=[count])
-    (turn,) = (await Debate([agent], rounds=1, reply_type=Opinion).converse("How many?")).spoken()
+    guest = AssistantAgent("Guest", server.client(), tools=[count], max_tool_iterations=9)
+    (turn,) = (await Debate([guest], rounds=1, reply_type=Opinion).converse("How many?")).spoken()
     assert (turn.verdict, len(turn.calls)) == (Opinion(score=4), 2)
 
 
-def test_a_model_without_tools() -> None:
-    with pytest.raises(ConfigError, match="sim/judge cannot call tools, but Ada has some"):
-        PersonaAgent(ADA, model(SIM), tools=[count])
-
-
-@pytest.mark.parametrize("team", ["debate", "swarm"])
-async def test_a_persona_hands_over(server: Any, team: str) -> None:
-    server.says(tool_calls=tool_call("transfer_to_user"))
-    agent = PersonaAgent(ADA, server.client(), handoffs=["user"])
-    ends = HandoffTermination(target="user")
-    table = (
-        Debate([agent], termination_condition=ends) if team == "debate" else Swarm([agent], termination_condition=ends)
-    )
-    result = await table.run(task=TASK)
-    assert isinstance(result.messages[-1], HandoffMessage)
-    assert result.stop_reason == "Handoff to user from Ada detected."
-
-
-async def test_a_persona_with_a_memory(server: Any) -> None:
+async def test_an_assistant_with_a_memory_in_a_debate(server: Any) -> None:
     server.says("Noted.")
     memory = ListMemory()
     await memory.add(MemoryContent(content="Fares pay for a quarter.", mime_type=MemoryMimeType.TEXT))
-    result = await PersonaAgent(ADA, server.client(), memory=[memory]).run(task=TASK)
-    assert [type(message).__name__ for message in result.messages] == [
+    debate = Debate([AssistantAgent("Guest", server.client(), memory=[memory]), BEN], model=SIM, rounds=1)
+    result = await debate.run(task=TASK)
+    assert [type(message).__name__ for message in result.messages[:3]] == [
         "TextMessage",
         "MemoryQueryEvent",
         "TextMessage",
     ]
     assert "Fares pay for a quarter." in json.dumps(server.asked[0]["messages"])
+
+
+async def test_a_swarm_hands_over_within_a_debate(server: Any) -> None:
+    server.says(tool_calls=tool_call("transfer_to_yu"))
+    server.says("My turn.")
+    swarm = Swarm(
+        [AssistantAgent("Xi", server.client(), handoffs=["Yu"]), AssistantAgent("Yu", server.client())],
+        name="swarm",
+        termination_condition=TextMessageTermination("Yu"),
+    )
+    debate = Debate([swarm, BEN], model=SIM, rounds=1)
+    result = await debate.run(task=TASK)
+    assert [type(message).__name__ for message in result.messages if message.source == "Xi"][-1] == "HandoffMessage"
+    first, second = debate.transcript.spoken()
+    assert (first.speaker, first.text, len(first.calls), second.speaker) == ("swarm", "My turn.", 2, "Ben")
+
+
+async def test_a_function_chooses_who_speaks_within_a_debate(server: Any) -> None:
+    server.says("It is me.")
+    pair = SelectorGroupChat(
+        [AssistantAgent("Xi", server.client()), AssistantAgent("Yu", server.client())],
+        server.client(),
+        selector_func=lambda messages: "Yu",
+        name="pair",
+        max_turns=1,
+    )
+    result = await Debate([pair], rounds=1).run(task=TASK)
+    assert [message.source for message in result.messages] == ["user", "Yu", "pair"]
 
 
 async def test_a_persona_with_a_short_model_context(server: Any) -> None:
@@ -174,7 +195,7 @@ async def test_replies_about_different_images_are_cached_apart(server: Any, tmp_
     replies = []
     for colour in ("red", "blue", "red"):
         with session(Session("unit", cache=cache)), record_calls() as calls:
-            replies.append(((await create(client, ask(picture(colour)), None)).content, calls[0].cached))
+            replies.append(((await client.create(ask(picture(colour)))).content, calls[0].cached))
         cache.commit()
     cache.close()
     assert replies == [("Red.", False), ("Blue.", False), ("Red.", True)]
@@ -204,14 +225,3 @@ async def test_a_table_is_a_member_of_a_selector_group_chat(server: Any) -> None
     result = await team.run(task=TASK)
     assert [message.source for message in result.messages] == ["user", "Ada", "Ben", "Panel"]
     assert "Panel: Two who disagree." in json.dumps(server.asked[0])
-
-
-async def test_a_persona_with_tools_in_a_stock_team(server: Any) -> None:
-    server.says(tool_calls=tool_call("count", what="cats"))
-    server.says("Four.")
-    team = RoundRobinGroupChat([PersonaAgent(ADA, server.client(), tools=[count])], max_turns=1)
-    result = await team.run(task="How many?")
-    assert [type(message).__name__ for message in result.messages][1:3] == [
-        "ToolCallRequestEvent",
-        "ToolCallExecutionEvent",
-    ]

@@ -1,21 +1,17 @@
-"""Speakers chosen before each turn, by a model, a handoff or a function, as AutoGen's teams choose them."""
+"""Speakers chosen before each turn, by a model as AutoGen's teams choose them, or by a policy of one's own."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from autogen_agentchat.agents import AssistantAgent
-from autogen_agentchat.conditions import HandoffTermination
-from autogen_agentchat.messages import HandoffMessage
-from autogen_agentchat.teams import SelectorGroupChat, Swarm
+from autogen_agentchat.teams import SelectorGroupChat
 
-from parley.agents import ConfigError, Debate, Persona, PersonaAgent, by_function, by_handoff, by_model, model
-from parley.agents.messages import Event
-from parley.agents.speaking_order import SELECTOR_PROMPT
-from tests.agents.common import ADA, BEN, CY, SIM, TASK, tool_call
+from parley.agents import ConfigError, Debate, NextSpeaker, Persona, PersonaAgent, by_model, model
+from parley.agents.speaking_order import SELECTOR_PROMPT, Floor
+from tests.agents.common import ADA, BEN, CY, SIM, TASK
 
 
 async def test_a_model_chooses_as_in_a_selector_group_chat(server: Any) -> None:
@@ -68,87 +64,43 @@ def test_the_prompt_is_autogens() -> None:
     assert SelectorGroupChat([*agents], model_client=model(SIM))._selector_prompt == SELECTOR_PROMPT
 
 
-@pytest.mark.parametrize("kind", ["ours", "stock"])
-async def test_a_handoff_chooses_as_in_a_swarm(server: Any, kind: str) -> None:
-    server.says("I begin.")
-    server.says(tool_calls=tool_call("transfer_to_ben"))
-    server.says("My turn.")
-    server.says(tool_calls=tool_call("transfer_to_user"))
-    agents = [
-        AssistantAgent("Ada", server.client(), handoffs=["Ben"]),
-        AssistantAgent("Ben", server.client(), handoffs=["user"]),
-    ]
-    ends = HandoffTermination(target="user")
-    if kind == "ours":
-        team: Any = Debate(agents, rounds=5, order=by_handoff(), termination_condition=ends)
-    else:
-        team = Swarm([*agents], termination_condition=ends)
-    result = await team.run(task=TASK)
-    assert [m.source for m in result.messages if type(m).__name__ in ("TextMessage", "HandoffMessage")] == [
-        "user",
-        "Ada",
-        "Ada",
-        "Ben",
-        "Ben",
-    ]
-    assert isinstance(result.messages[-1], HandoffMessage)
+@dataclass
+class Says(NextSpeaker):
+    """A choice of one's own, which notes what it is made from."""
 
+    name: str
+    seen: list[list[tuple[str, str]]] = field(default_factory=list)
 
-async def test_a_function_chooses() -> None:
-    def who(messages: Sequence[Event]) -> str | None:
-        return "Cy" if len(messages) == 1 else None
-
-    async def later(messages: Sequence[Event]) -> str | None:
-        return who(messages)
-
-    for function in (who, later):
-        debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_function(function))
-        assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Cy", "Ada", "Ben"]
-        await debate.reset()
-        assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Cy", "Ada", "Ben"]
+    async def choose(self, floor: Floor) -> str:
+        self.seen.append([(type(message).__name__, message.source) for message in floor.messages])
+        return self.name
 
 
 async def test_a_blind_round_is_everyones() -> None:
-    debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=by_function(lambda messages: "Ben"))
+    debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=Says("Ben"))
     assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ben", "Ben", "Ben"]
 
 
-async def test_a_function_that_names_somebody_else() -> None:
-    debate = Debate([ADA, BEN], model=SIM, order=by_function(lambda messages: "Zoe"))
+async def test_a_choice_of_somebody_else() -> None:
     with pytest.raises(ConfigError, match="the speaking order names 'Zoe', who does not take part"):
-        await debate.converse(TASK)
+        await Debate([ADA, BEN], model=SIM, order=Says("Zoe")).converse(TASK)
 
 
 async def test_what_the_speakers_are_chosen_from_is_saved() -> None:
-    seen: list[list[tuple[str, str]]] = []
-
-    def choose(messages: Sequence[Event]) -> None:
-        seen.append([(type(message).__name__, message.source) for message in messages])
-
-    def debate() -> Debate:
-        return Debate([ADA, BEN], model=SIM, rounds=1, order=by_function(choose))
-
-    first, second = debate(), debate()
+    says = Says("Ben")
+    first, second = (Debate([ADA, BEN], model=SIM, rounds=1, order=says) for _ in range(2))
     await first.run(task=TASK)
     saved = json.loads(json.dumps(await first.save_state()))
     await second.run(task="Something else, which is forgotten.")
     await second.load_state(saved)
-    seen.clear()
+    says.seen.clear()
     on_same = await first.run(task="And trams?")
     on_loaded = await second.run(task="And trams?")
-    assert [len(messages) for messages in seen] == [4, 5, 4, 5]
-    assert seen[:2] == seen[2:]
+    assert [len(messages) for messages in says.seen] == [4, 5, 4, 5]
+    assert says.seen[:2] == says.seen[2:]
     assert [m.source for m in on_same.messages] == [m.source for m in on_loaded.messages]
     del saved["speaking order"]  # as states were before
     await second.load_state(saved)
-    seen.clear()
+    says.seen.clear()
     await second.run(task="And trams?")
-    assert [len(messages) for messages in seen] == [1, 2]
-
-
-async def test_the_last_handoff_is_saved() -> None:
-    first, second = (Debate([ADA, BEN], model=SIM, rounds=1, order=by_handoff()) for _ in range(2))
-    await first.run(task=HandoffMessage(content="Over to you.", target="Ben", source="user"))
-    await second.load_state(json.loads(json.dumps(await first.save_state())))
-    result = await second.run(task="And trams?")
-    assert [message.source for message in result.messages] == ["user", "Ben", "Ben"]
+    assert [len(messages) for messages in says.seen] == [1, 2]

@@ -28,7 +28,7 @@ class Score(BaseModel):
 def score_in(text: str) -> tuple[float | None, bool]:
     reply = Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 1), cached=False)
     answer = answer_in(reply, typed=True)
-    value, _ = parse(answer.text, Score)
+    value, _ = parse(answer.raw, Score)
     return (None if value is None else value.score), answer.cut
 
 

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 import parley
 from parley import Debate, Options, Persona, record
-from parley.agents import ConfigError, Critique, PersonaAgent, Transcript, by_model, model
+from parley.agents import ConfigError, Critique, Transcript, by_model, model
 from parley.judging import Verdict
 from parley.runs import PlanChanged, frames
 
@@ -225,7 +225,7 @@ def test_the_commands_show_a_handoffs_tool_call(parley: Callable[..., Any]) -> N
         usage=RequestUsage(prompt_tokens=9, completion_tokens=3),
         cached=False,
     )
-    ada = PersonaAgent(Persona("Ada", "You are Ada."), ReplayChatCompletionClient([reply], INFO), handoffs=["ben"])
+    ada = AssistantAgent("Ada", ReplayChatCompletionClient([reply], INFO), handoffs=["ben"])
     record(ada, TASKS[:1], out="handoff.sqlite")
     shown = parley("show", "handoff.sqlite").out
     assert 'calls transfer_to_ben({"why": "buses"})' in shown
