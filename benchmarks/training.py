@@ -31,9 +31,9 @@ from typing import Any
 from parley.training import device
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import RlSettings, TrainConfig
-from parley.training.rl import vllm_arguments
+from parley.training.rl_trainers import vllm_arguments
+from parley.training.stage_run import to_dataset
 from parley.training.tokenization import ChatTokenizer
-from parley.training.trainer import to_dataset
 
 WORDS = (
     *("people", "often", "think", "that", "work", "at", "home", "or", "in", "town", "can", "be"),

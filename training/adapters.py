@@ -20,7 +20,7 @@ from typing import Any
 
 from parley.base.errors import ConfigError
 from parley.training.base_model import load_model
-from parley.training.stage import explain_write_errors, read_manifest, require_free_space
+from parley.training.folders import explain_write_errors, read_manifest, require_free_space
 
 CONFIG_FILE, WEIGHTS_FILE = "adapter_config.json", "adapter_model.safetensors"
 MERGED, MERGED_MANIFEST = "merged", "merged.json"

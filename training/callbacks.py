@@ -19,7 +19,7 @@ from transformers import TrainerCallback
 
 from parley.base.errors import ParleyError
 from parley.training.device import is_main
-from parley.training.stage import sign_checkpoint
+from parley.training.folders import sign_checkpoint
 
 LOG_NAMES = {
     "loss": "loss",

@@ -12,15 +12,14 @@ devices, as in TRL's PPOConfig: training on eight devices makes the same updates
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL
 
 Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
-System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]
-SYSTEMS: tuple[System, ...] = get_args(System)
+SYSTEMS = ("Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking")
 """Systems in order of evaluation: trained ones first, the costliest prompting methods last."""
 PAPERS_CATEGORIES = [
     "Age",
@@ -36,26 +35,29 @@ class SettingsTable(BaseModel, extra="forbid", frozen=True):
     """A table of the config; unknown keys are refused."""
 
 
-class SftSettings(SettingsTable):
-    """Supervised fine-tuning. The paper gives no numbers for this stage; these are ours."""
+class TrainerSettings(SettingsTable):
+    """What every stage that trains has."""
 
-    data: str | None = Field(None, description="an export with --format sft (default: the chosen answers of the pairs)")
     num_train_epochs: float = Field(1.0, gt=0, description="passes over the data")
     batch_size: int = Field(16, ge=1, description="examples per update, over all devices")
     learning_rate: float = Field(2e-5, gt=0, description="peak learning rate")
     max_steps: int | None = Field(None, ge=1, description="number of updates (overrides num_train_epochs)")
 
 
-class RewardSettings(SettingsTable):
+class SftSettings(TrainerSettings):
+    """Supervised fine-tuning. The paper gives no numbers for this stage; these are ours."""
+
+    data: str | None = Field(None, description="an export with --format sft (default: the chosen answers of the pairs)")
+
+
+class RewardSettings(TrainerSettings):
     """The reward model."""
 
-    num_train_epochs: float = Field(1.0, gt=0, description="passes over the pairs")
     batch_size: int = Field(32, ge=1, description="pairs per update, over all devices")
     learning_rate: float = Field(3e-5, gt=0, description="peak learning rate")
-    max_steps: int | None = Field(None, ge=1, description="number of updates (overrides num_train_epochs)")
 
 
-class RlSettings(SettingsTable):
+class RlSettings(TrainerSettings):
     """Reinforcement learning."""
 
     # RLOO and not the paper's PPO: the same objective, with a leave-one-out mean in place of a critic, and a trainer
@@ -65,10 +67,8 @@ class RlSettings(SettingsTable):
         "shipped",
         description="topics in addition to the debated ones: shipped (same bias types), a .txt file, or debates (none)",
     )
-    num_train_epochs: float = Field(1.0, gt=0, description="passes over the prompts")
     batch_size: int = Field(4, ge=1, description="prompts per update, over all devices (dpo: pairs)")
     learning_rate: float = Field(5e-6, gt=0, description="peak learning rate")
-    max_steps: int | None = Field(None, ge=1, description="number of updates (overrides num_train_epochs)")
     beta: float = Field(0.05, ge=0, description="weight of the KL divergence from the SFT model")
     num_generations: int = Field(4, ge=2, description="completions sampled per prompt (rloo, grpo)")
     temperature: float = Field(
@@ -110,10 +110,11 @@ class EvaluationSettings(SettingsTable):
     max_tokens: int = Field(200, ge=16, description="maximum tokens per scored answer")
     temperature: float = Field(0.7, ge=0, le=2, description="sampling temperature of the scored answers")
     budget_cost: float | None = Field(None, ge=0, description="stop each run at this many US dollars")
-    systems: list[System] = Field(
-        list(SYSTEMS), description="systems to compare, in this order; Default must be one of them"
+    systems: list[str] = Field(
+        list(SYSTEMS),
+        description="systems to compare, in this order; Default must be one of them, and a stage of your own may be",
     )
-    models: dict[System, str] = Field(
+    models: dict[str, str] = Field(
         {}, description="models by system, if a server has them loaded already: RLDF = 'vllm/rl?base_url=…'"
     )
 
@@ -239,31 +240,13 @@ class TrainConfig(SettingsTable):
     control: ControlSettings = ControlSettings()
 
 
-TABLES: dict[str, type[SettingsTable]] = {
-    name: type(info.default)
-    for name, info in TrainConfig.model_fields.items()
-    if isinstance(info.default, SettingsTable)
-}
-"""The tables of the config by name."""
-
-DEPENDS_ON: dict[str, tuple[str, ...]] = {
-    "sft": ("sft",),
-    "reward": ("sft", "reward"),
-    "rl": ("sft", "reward", "rl"),
-}
-"""The tables that a stage's result depends on."""
-WITHOUT_EFFECT = {"out", "seeds", "inference_backend", "gguf", "save_steps", "per_device_train_batch_size"}
-"""Settings that change where results go or how long they take, but not the results."""
-
-
-def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
-    """All settings that a stage's result depends on, as plain values."""
-    values = config.model_dump(mode="json")
-    tables = {name: values.pop(name) for name in TABLES}
-    shared = {key: value for key, value in values.items() if key not in WITHOUT_EFFECT}
-    tables["rl"].pop("vllm_gpu_memory_utilization")
-    tables["rl"].pop("allow_weak_reward")  # it decides whether the stage runs, not how
-    return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}
+def tables_of(config: type[TrainConfig] = TrainConfig) -> dict[str, type[SettingsTable]]:
+    """The tables of a config by name."""
+    return {
+        name: type(info.default)
+        for name, info in config.model_fields.items()
+        if isinstance(info.default, SettingsTable)
+    }
 
 
 def seed_configs(config: TrainConfig) -> list[TrainConfig]:

@@ -13,10 +13,11 @@ from parley.base.errors import ConfigError
 from parley.training import device
 from parley.training.base_model import base_folder, load_tokenizer, require_packages
 from parley.training.config import TrainConfig
+from parley.training.folders import StageFolder, read_manifest, require_free_space
 from parley.training.gguf_file import why_no_gguf
 from parley.training.pairs import Pairs, read_pairs
 from parley.training.prompts import PromptSplits, read_prompts
-from parley.training.stage import Stage, read_manifest, require_free_space
+from parley.training.stages import Stage, stage_settings
 from parley.training.tokenization import ChatTokenizer
 
 
@@ -52,11 +53,11 @@ class TrainingContext:
         """The prompts of the training topics, without duplicates."""
         return list(dict.fromkeys(self.prompts.train.values()))
 
-    def stage(self, name: str) -> Stage:
-        """A stage with the digest of its data: the pairs, and for RL the prompts too."""
+    def folder(self, stage: Stage) -> StageFolder:
+        """A stage's folder, with what its result depends on: settings, the pairs, and for some the prompts too."""
         data = f"{self.pairs.digest} {self.prompts.train}"
-        digest = hashlib.sha256(data.encode()).hexdigest() if name == "rl" else self.pairs.digest
-        return Stage(name, self.config, digest)
+        digest = hashlib.sha256(data.encode()).hexdigest() if stage.prompts else self.pairs.digest
+        return StageFolder(Path(self.config.out) / stage.name, {**stage_settings(self.config, stage), "data": digest})
 
     def finished_folder(self, name: str) -> Path:
         """The folder of an earlier stage; ConfigError if that stage is not done."""

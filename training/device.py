@@ -10,7 +10,7 @@ from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural
-from parley.training.config import RewardSettings, RlSettings, SftSettings, TrainConfig
+from parley.training.config import TrainConfig, TrainerSettings
 
 
 def world_size() -> int:
@@ -65,9 +65,7 @@ def batch_arguments(batch_size: int, config: TrainConfig, setting: str) -> dict[
     return {"per_device_train_batch_size": per_pass, "gradient_accumulation_steps": per_device // per_pass}
 
 
-def training_arguments(
-    config: TrainConfig, table: SftSettings | RewardSettings | RlSettings, folder: Path
-) -> dict[str, Any]:
+def training_arguments(config: TrainConfig, table: TrainerSettings, folder: Path) -> dict[str, Any]:
     """The arguments that TRL's configs share.
 
     Args:

@@ -6,23 +6,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from parley.analysis.reporting.figures import save
 from parley.base.errors import ConfigError
-from parley.training.callbacks import read_log
 from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext
-from parley.training.device import is_main
-from parley.training.figures import training_curves
-from parley.training.rl import check_rl, train_rl
-from parley.training.stage import LOG, read_manifest
-from parley.training.supervised import train_reward, train_sft
-
-STAGES: dict[str, Callable[[TrainingContext], None]] = {"sft": train_sft, "reward": train_reward, "rl": train_rl}
+from parley.training.folders import read_manifest
+from parley.training.stage_run import StageRun
+from parley.training.stages import Stage
 
 
 def run_stages(
     config: TrainConfig,
-    stages: Sequence[str],
+    stages: Sequence[Stage],
     report: Callable[[str], None] = lambda line: None,
     *,
     will_evaluate: bool = False,
@@ -31,7 +25,7 @@ def run_stages(
 
     Args:
         config: The whole config.
-        stages: Names of `STAGES`, in order.
+        stages: The stages, in order.
         report: Takes lines about the progress.
         will_evaluate: Whether an evaluation follows, which needs models that can be run.
     """
@@ -44,26 +38,22 @@ def run_stages(
             )
         if not config.use_peft:
             report(f"no model.gguf will be written, so local/{config.out}/… will not run: {why}")
-    if "rl" in stages:
-        check_rl(config.rl)
-    manifests: dict[str, dict[str, Any]] = {}
-    for name in stages:
-        if context.stage(name).is_done():
-            context.require_same_eos(Path(config.out) / name)
-            report(f"{name}: already done")
-        else:
-            report(f"{name}: started")
-            STAGES[name](context)
-        if name == "rl":
-            _draw_curves(context)
-        manifests[name] = read_manifest(Path(config.out) / name) or {}
-        if "no_gguf" in manifests[name]:
-            report(f"{name}: no model.gguf, so local/{config.out}/{name} does not run: {manifests[name]['no_gguf']}")
-    return manifests
+    for stage in stages:
+        stage.check(getattr(config, stage.name))
+    return {stage.name: _run(context, stage) for stage in stages}
 
 
-def _draw_curves(context: TrainingContext) -> None:
-    folder, config = context.finished_folder("rl"), context.config
-    if is_main() and not (folder / "curves.svg").is_file():
-        figure = training_curves(read_log(folder / LOG), f"{config.rl.algorithm} on {config.base}")
-        save(figure, folder / "curves")
+def _run(context: TrainingContext, stage: Stage) -> dict[str, Any]:
+    name, out = stage.name, context.config.out
+    if context.folder(stage).is_done():
+        context.require_same_eos(Path(out) / name)
+        context.report(f"{name}: already done")
+    else:
+        context.report(f"{name}: started")
+        run = StageRun(context, stage)
+        run.save(stage.train(context, getattr(context.config, name), run))
+    stage.done(context)
+    manifest = read_manifest(Path(out) / name) or {}
+    if "no_gguf" in manifest:
+        context.report(f"{name}: no model.gguf, so local/{out}/{name} does not run: {manifest['no_gguf']}")
+    return manifest

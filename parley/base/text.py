@@ -25,6 +25,11 @@ def signed(value: float, digits: int = 2) -> str:
     return text if float(text) else text[1:]
 
 
+def number_text(value: Any) -> str:
+    """A number with three digits; a dash for one that was not measured; a text as it is."""
+    return "–" if value is None or value != value else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def visible(text: str) -> str:
     """The text with control characters written out.
 

@@ -7,7 +7,7 @@ import difflib
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import say
-from parley.base.text import plural, visible
+from parley.base.text import number_text, plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.command import Answer, Command
 from parley.cli.flags import HelpAll, Positional, Repeated, read_config
@@ -28,23 +28,11 @@ from parley.imports.preferences import referee_checks
 from parley.runs.job import Job
 from parley.runs.options import validated
 from parley.training.base_model import MISSING
-from parley.training.config import TABLES, TrainConfig, control_config
+from parley.training.config import TrainConfig, control_config, tables_of
 from parley.training.device import is_main
+from parley.training.stages import JOBS, STAGES, config_class, find_stage
 
-Stage = Literal["pairs", "sft", "reward", "rl", "rlaif", "evaluate", "control", "merge", "ablate", "all"]
-HELP: dict[Stage, str] = {
-    "pairs": "make pairs without debates: the base model continues completions.prompts, and a scorer referees",
-    "sft": "fine-tune the base model on low-bias statements",
-    "reward": "train the reward model on pairs, and assess it on held-out ones",
-    "rl": "train the policy against the reward model",
-    "rlaif": "the baseline without debates: a model labels pairs, then reward and rl on them",
-    "evaluate": "measure trained systems and baselines: BBQ, and BS, CE and LS on held-out topics",
-    "control": "a positive control: train on generated data with a planted bias, and check that the bias falls",
-    "merge": "write models that were trained with use_peft as whole models, to OUT/STAGE/merged",
-    "ablate": "train and evaluate at each value of the lists in [ablate]",
-    "all": "pairs (if completions.prompts is set), sft, reward, rl, rlaif (if rlaif.labeller is set) and evaluate (if "
-    "evaluate.bbq, evaluate.judges or completions.prompts is set)",
-}
+OURS = tuple(map(find_stage, STAGES.shipped))
 
 
 class Train(Command):
@@ -57,13 +45,13 @@ class Train(Command):
             "stages:",
             *(
                 textwrap.fill(what, 80, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
-                for name, what in HELP.items()
+                for name, what in {**STAGES.known(), **{each.name: each.help for each in OURS}, **JOBS}.items()
             ),
             "\ndocs/training.md explains the keys; --help-all lists all of them.",
         ]
     )
 
-    stage: Positional[Stage] = Field(title="STAGE", description="one of the stages below")
+    stage: Positional[str] = Field(title="STAGE", description="one of the stages below, or your own as file.py:name")
     config: Path | None = Field(None, title="FILE", description="TOML or YAML, with tables such as [rl]")
     set: Repeated[list[str]] = Field(
         [],
@@ -83,20 +71,21 @@ class Train(Command):
 
     def settings(self) -> TrainConfig:
         """The config file with the settings of the command line over it; ConfigError if one of them is wrong."""
-        config = read_config(self.config) if self.config else {}
-        for name in TABLES:
+        schema = TrainConfig if self.stage in JOBS else config_class(find_stage(self.stage))
+        config, tables = read_config(self.config) if self.config else {}, tables_of(schema)
+        for name in tables:
             if not isinstance(config.get(name, {}), dict):
                 raise ConfigError(f"{self.config}: {name} must be a table: [{name}]")
         for setting in self.set:
-            _put(config, setting)
+            _put(config, setting, tables)
         if self.out is not None:
             config["out"] = self.out
-        _refuse_unknown_keys(config)
+        _refuse_unknown_keys(config, schema)
         if self.stage == "control":
             config = control_config(config)
         if config.get("data") is None:
             raise ConfigError("name the pairs to train on: --set data=FOLDER (of `parley export RUN --format trl`)")
-        return validated(TrainConfig, config)
+        return validated(schema, config)
 
     def answer(self) -> Answer:
         config = self.settings()
@@ -111,13 +100,14 @@ class Train(Command):
         if not is_main():
             raise SystemExit(0)  # one of several processes prints the results
         passed = results.get("control", {}).get("passed", True)
-        return Answer(results, _result_lines(results, config), 0 if passed else 1)
+        return Answer(results, _result_lines(self.stage, results, config), 0 if passed else 1)
 
 
 def _all_keys() -> str:
     """Every key with its default, type and meaning, as a config file; keys without a default are comments."""
-    lines = [_key_line(name, info) for name, info in TrainConfig.model_fields.items() if name not in TABLES]
-    for table, schema in TABLES.items():
+    tables = tables_of()
+    lines = [_key_line(name, info) for name, info in TrainConfig.model_fields.items() if name not in tables]
+    for table, schema in tables.items():
         lines += [f"\n[{table}]", *(_key_line(name, info) for name, info in schema.model_fields.items())]
     return "\n".join(lines)
 
@@ -142,7 +132,7 @@ def _type_name(annotation: Any) -> str:
     return {str: "string", int: "integer", float: "number", bool: "boolean"}[annotation]
 
 
-def _put(config: dict[str, Any], setting: str) -> None:
+def _put(config: dict[str, Any], setting: str, known: Container[str]) -> None:
     """Put KEY=VALUE into a config; a key may have its table before it, as in rl.beta=0.1."""
     key, equals, text = setting.partition("=")
     *tables, name = key.strip().split(".")
@@ -153,7 +143,7 @@ def _put(config: dict[str, Any], setting: str) -> None:
         if not isinstance(config, dict):
             raise ConfigError(f"--set {setting}: {table} is not a table")
     value = _value(text.strip())
-    if not tables and name in TABLES and not isinstance(value, dict):
+    if not tables and name in known and not isinstance(value, dict):
         raise ConfigError(f"--set {setting}: {name} is a table; set one of its keys: {name}.KEY=VALUE")
     config[name] = value
 
@@ -167,10 +157,11 @@ def _value(text: str) -> Any:
     return table["value"] if len(table) == 1 else text
 
 
-def _refuse_unknown_keys(config: dict[str, Any]) -> None:
+def _refuse_unknown_keys(config: dict[str, Any], schema: type[TrainConfig]) -> None:
     """One line for the first key that does not exist, with the one most like it."""
-    known = [name for name in TrainConfig.model_fields if name not in TABLES]
-    known += [f"{table}.{name}" for table, schema in TABLES.items() for name in schema.model_fields]
+    tables = tables_of(schema)
+    known = [name for name in schema.model_fields if name not in tables]
+    known += [f"{table}.{name}" for table, fields in tables.items() for name in fields.model_fields]
     for key, value in config.items():
         is_table = isinstance(value, dict) and key not in known
         for name in [f"{key}.{inner}" for inner in value] if is_table else [str(key)]:
@@ -193,32 +184,22 @@ def _print_progress(line: str) -> None:
         print(visible(line), file=sys.stderr, flush=True)
 
 
-def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
+def _result_lines(stage: str, results: dict[str, Any], config: TrainConfig) -> list[str]:
     lines = [line for rows in results.get("over_seeds", {}).values() for line in _seed_lines(rows)]
     if pairs := results.get("pairs"):
         counts = ", ".join(f"{count} {split}" for split, count in pairs["pairs"].items())
         lines.append(
-            f"pairs: {counts}, of {pairs['completions']} completions; mean score {_format(pairs['mean_score'])}, best "
-            f"and worst of a prompt {_format(pairs['mean_spread'])} points apart"
+            f"pairs: {counts}, of {pairs['completions']} completions; mean score {number_text(pairs['mean_score'])}, "
+            f"best and worst of a prompt {number_text(pairs['mean_spread'])} points apart"
         )
-    if sft := results.get("sft"):
-        loss = f"{_format(sft['held_out_loss_before'])} → {_format(sft['held_out_loss_after'])}"
-        statements, updates = plural(sft["examples"], "statement"), plural(sft["steps"], "update")
-        lines.append(f"sft: {statements}, {updates}; held-out loss {loss}")
-    if reward := results.get("reward"):
-        lines += [f"reward: {line}" for line in reward["verdict"]] + [f"reward: ECE {_format(reward['ece'])}"]
-    if rl := results.get("rl"):
-        stopped = f"; stopped at a KL of {rl['stopped_at_kl']:.1f} nats" if rl["stopped_at_kl"] else ""
-        before, after = rl["held_out_before"]["probe_reward"], rl["held_out"]["probe_reward"]
-        lines.append(
-            f"rl: {rl['algorithm']}, {plural(rl['steps'], 'update')}; reward on held-out prompts "
-            f"{_format(before)} → {_format(after)}, win rate against SFT {rl['held_out']['win_rate']:.2f} by the "
-            f"reward model{stopped}"
-        )
+    asked = () if stage in JOBS else (find_stage(stage),)
+    for each in dict.fromkeys([*OURS, *asked]):
+        if facts := results.get(each.name):
+            lines += [f"{each.name}: {line}" for line in each.summary(facts)]
     for line in results.get("evaluate", {}).get("summary", []):
         lines.append(f"evaluate: {line}")
     for row in results.get("ablate", []):
-        lines.append("  ".join(f"{key} {_format(value)}" for key, value in row.items()))
+        lines.append("  ".join(f"{key} {number_text(value)}" for key, value in row.items()))
     lines += _control_lines(results["control"]) if "control" in results else []
     lines += [f"merged: {name}" for name in results.get("merge", [])]
     return [*lines, f"results are in {config.out}"]
@@ -229,7 +210,7 @@ def _seed_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         about = ", ".join(value for value in row.values() if isinstance(value, str))
         means = [
-            f"{name.removesuffix('_sd')} {_format(row[name.removesuffix('_sd')])} ± {_format(row[name])}"
+            f"{name.removesuffix('_sd')} {number_text(row[name.removesuffix('_sd')])} ± {number_text(row[name])}"
             for name in row
             if name.endswith("_sd")
         ]
@@ -251,8 +232,3 @@ def _control_lines(control: dict[str, Any]) -> list[str]:
                 f"{row['difference']:+.2f} ± {row['difference_sd']:.2f}"
             )
     return [*lines, *control["verdict"]]
-
-
-def _format(value: Any) -> str:
-    """A number with three digits; a dash for one that was not measured."""
-    return "–" if value is None or value != value else f"{value:.3g}" if isinstance(value, float) else str(value)

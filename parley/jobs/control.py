@@ -22,8 +22,9 @@ from parley.training.adapters import load_policy
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.context import TrainingContext
 from parley.training.control import PLANTED, SHUFFLED, compare, write_control_data
+from parley.training.folders import WeakReward
 from parley.training.repeats import mean_over_seeds
-from parley.training.stage import WeakReward
+from parley.training.stages import find_stage
 from parley.training.tokenization import sample_completions
 
 ANSWERS_PER_TOPIC = 4
@@ -81,19 +82,22 @@ def _run_seed(config: TrainConfig, report: Callable[[str], None]) -> list[dict[s
     out = Path(config.out)
     data = out / "data"
     write_control_data(config, data)
-    rl = config.rl.model_copy(update={"topics_from": "debates"})
-    sft = config.sft.model_copy(update={"data": str(data / "statements.jsonl")})
-    planted = config.model_copy(update={"data": str(data / "planted"), "rl": rl, "sft": sft})
+    tables = {
+        "rl": config.rl.model_copy(update={"topics_from": "debates"}),
+        "sft": config.sft.model_copy(update={"data": str(data / "statements.jsonl")}),
+    }
+    planted = config.model_copy(update={"data": str(data / "planted"), **tables})
     shuffled = planted.model_copy(
         update={"data": str(data / "shuffled"), "out": str(out / "shuffled"), "sft_model_path": str(out / "sft")}
     )
-    run_stages(planted, ["sft", "reward"], report)
-    run_stages(shuffled, ["reward"], report)
+    sft, reward, rl = map(find_stage, ("sft", "reward", "rl"))
+    run_stages(planted, [sft, reward], report)
+    run_stages(shuffled, [reward], report)
     before = _sampled("SFT", out / "sft", planted)
     answers, refused = list(before), {}
     for labels, one in ((PLANTED, planted), (SHUFFLED, shuffled)):
         try:
-            run_stages(one, ["rl"], report)
+            run_stages(one, [rl], report)
             answers += _sampled(labels, Path(one.out) / "rl", planted)
         except WeakReward as error:  # the policy remains the SFT model
             report(f"{labels}: {error}")

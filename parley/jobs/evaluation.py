@@ -36,10 +36,10 @@ from parley.training.context import TrainingContext
 from parley.training.evaluation.completions import completions_table, sample_systems, score_rows
 from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
 from parley.training.evaluation.reward_quality import RewardScorer
+from parley.training.folders import read_manifest, system_folders
 from parley.training.gguf_file import write_gguf
 from parley.training.pairs import read_pairs, write_rows
 from parley.training.prompts import biases_of, read_prompts
-from parley.training.stage import read_manifest, system_folders
 
 DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
@@ -146,7 +146,7 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
     for name, manifest in manifests.items():
         if manifest is None and name in settings.systems and name != RLAIF:
             raise ConfigError(
-                f"there is no finished model at {folders[name]}: run `parley train {STAGE_OF[name]}` first"
+                f"there is no finished model at {folders[name]}: run `parley train {STAGE_OF.get(name, name)}` first"
             )
     for name in settings.systems:
         if name in METHODS:
@@ -160,7 +160,7 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
         elif (manifest := manifests[name]) is not None:
             yield EvaluatedSystem(
                 name=name,
-                key=STAGE_OF[name],
+                key=STAGE_OF.get(name, name),
                 model=settings.models.get(name) or model_name(folders[name], config),
                 method="default",
                 version=json.dumps(manifest, sort_keys=True),
@@ -181,11 +181,17 @@ def model_name(folder: Path, config: TrainConfig) -> str:
 
 def merge(config: TrainConfig) -> list[str]:
     """Writes the whole model of every finished stage that is an adapter; their names as models, with the backend."""
-    folders = [Path(config.out) / name for name in ("sft", "rl", "rlaif/rl")]
-    adapters = [folder for folder in folders if is_adapter(folder) and read_manifest(folder) is not None]
+    folders = [*sorted(Path(config.out).glob("*")), Path(config.out) / "rlaif" / "rl"]
+    adapters = [folder for folder in folders if is_adapter(folder) and _answers_prompts(folder)]
     if not adapters:
         raise ConfigError(f"there is no finished sft or rl stage with adapters in {config.out}")
     return [model_name(folder, config) for folder in adapters]
+
+
+def _answers_prompts(folder: Path) -> bool:
+    """Whether a stage is finished, and its result is a policy and not a reward model."""
+    manifest = read_manifest(folder)
+    return manifest is not None and manifest.get("policy", manifest.get("stage") != "reward")
 
 
 def base_name(config: TrainConfig) -> str:

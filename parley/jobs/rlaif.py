@@ -19,9 +19,9 @@ from parley.runs.job import Job
 from parley.runs.options import Options
 from parley.training.completions import COMPLETIONS, write_pairs
 from parley.training.config import TrainConfig, rlaif_config
+from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import pair_row, read_pairs, write_rows
 from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
-from parley.training.stage import read_manifest, system_folders
 
 
 def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:

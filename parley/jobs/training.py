@@ -27,11 +27,13 @@ from parley.training.base_model import require_packages
 from parley.training.completions import write_pairs
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.device import is_main
+from parley.training.folders import WeakReward
 from parley.training.pairs import read_pairs
 from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
-from parley.training.stage import WeakReward
+from parley.training.stages import JOBS, find_stage
 
-TRAINED_STAGES = ("sft", "reward", "rl")
+ALL = ("sft", "reward", "rl")
+"""What `parley train all` trains."""
 NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
 Progress = Callable[[str], None]
 """Takes a line about the progress."""
@@ -43,7 +45,8 @@ def run_training(
     """Runs one stage, or all; the results by stage.
 
     Args:
-        stage: pairs, sft, reward, rl, rlaif, evaluate, control, merge, ablate or all.
+        stage: A training stage by its name or as file.py:function, or pairs, rlaif, evaluate, control, merge, ablate,
+            all.
         config: The whole config.
         report: Takes lines about the progress.
         run: Runs the studies of RLAIF and of the evaluation.
@@ -64,7 +67,7 @@ def run_training(
     if completes and stage in ("pairs", "all"):
         require_packages()
         results["pairs"] = write_pairs(config, report)
-    stages = [name for name in TRAINED_STAGES if stage in (name, "all")]
+    stages = list(ALL) if stage == "all" else [] if stage in JOBS else [stage]
     if config.sft_model_path and stage == "all":
         stages.remove("sft")
     runs_studies = bool(config.evaluate.bbq or config.evaluate.judges)
@@ -84,7 +87,7 @@ def _train(config: TrainConfig, stages: list[str], report: Progress, *, will_eva
     require_packages()
     from parley.training.pipeline import run_stages  # it loads torch and transformers
 
-    return dict(run_stages(config, stages, report, will_evaluate=will_evaluate))
+    return dict(run_stages(config, [*map(find_stage, stages)], report, will_evaluate=will_evaluate))
 
 
 def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str, Any]]:

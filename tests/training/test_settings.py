@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from parley.cli.train import Train
-from parley.training.config import TABLES, TrainConfig
+from parley.training.config import TrainConfig, tables_of
 
 
 def config(*settings: str, **parsed: Any) -> TrainConfig:
@@ -66,8 +66,8 @@ def test_all_keys_are_listed_as_a_config_file_with_the_defaults(parley: Callable
     assert result.status == 0
     listed = tomllib.loads(result.out)
     assert TrainConfig.model_validate({**listed, "data": "pairs"}) == TrainConfig(data="pairs")
-    keys = [name for name in TrainConfig.model_fields if name not in TABLES]
-    keys += [name for table in TABLES.values() for name in table.model_fields]
+    keys = [name for name in TrainConfig.model_fields if name not in tables_of()]
+    keys += [name for table in tables_of().values() for name in table.model_fields]
     lines = [line for line in result.out.splitlines() if " =" in line]
     assert [line.removeprefix("# ").partition(" =")[0] for line in lines] == keys
     assert "beta = 0.05  # number: weight of the KL divergence from the SFT model" in lines

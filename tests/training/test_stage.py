@@ -10,19 +10,21 @@ import pytest
 
 from parley.agents import ConfigError, ParleyError
 from parley.training.config import TrainConfig
-from parley.training.stage import (
+from parley.training.folders import (
     MANIFEST,
-    Stage,
+    StageFolder,
     is_complete,
     newest_checkpoint,
     read_manifest,
     require_free_space,
     sign_checkpoint,
 )
+from parley.training.stages import find_stage, stage_settings
 
 
-def stage(out: Path, **more: object) -> Stage:
-    return Stage("sft", TrainConfig.model_validate({"data": "pairs", "out": str(out), **more}), "digest")
+def stage(out: Path, **more: object) -> StageFolder:
+    config = TrainConfig.model_validate({"data": "pairs", "out": str(out), **more})
+    return StageFolder(out / "sft", {**stage_settings(config, find_stage("sft")), "data": "digest"})
 
 
 def checkpoint(parent: Path, number: int, *, signed: bool) -> Path:

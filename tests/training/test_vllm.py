@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from parley.training.config import RlSettings, TrainConfig, stage_settings
+from parley.training.config import RlSettings, TrainConfig
+from parley.training.stages import find_stage, stage_settings
 
 
 def test_trl_is_given_vllm_in_the_same_process() -> None:
     trl = pytest.importorskip("trl")
-    from parley.training.rl import vllm_arguments
+    from parley.training.rl_trainers import vllm_arguments
 
     assert vllm_arguments(RlSettings(), 512) == {}
     settings = RlSettings(use_vllm=True, vllm_gpu_memory_utilization=0.5, max_completion_length=64)
@@ -26,7 +27,8 @@ def test_trl_is_given_vllm_in_the_same_process() -> None:
 
 def test_another_sampler_gives_another_result() -> None:
     with_vllm = TrainConfig.model_validate({"data": "pairs", "rl": {"use_vllm": True}})
-    assert stage_settings(with_vllm, "rl") != stage_settings(TrainConfig(data="pairs"), "rl")
+    rl = find_stage("rl")
+    assert stage_settings(with_vllm, rl) != stage_settings(TrainConfig(data="pairs"), rl)
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")

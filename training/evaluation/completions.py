@@ -26,8 +26,8 @@ from parley.training.adapters import load_policy
 from parley.training.base_model import base_folder, load_model, load_tokenizer
 from parley.training.completions import continuations, decoded, read_splits, score_texts
 from parley.training.config import TrainConfig
+from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import read_rows, write_rows
-from parley.training.stage import read_manifest, system_folders
 from parley.training.tokenization import ChatTokenizer, pad
 
 DEFAULT = "Default"

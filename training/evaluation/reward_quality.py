@@ -29,8 +29,8 @@ from parley.training.evaluation.reward_metrics import (
     reliability,
     reliability_figure,
 )
+from parley.training.folders import add_facts
 from parley.training.pairs import PreferencePair
-from parley.training.stage import add_facts
 from parley.training.tokenization import ChatTokenizer, pad
 
 MASK = "someone"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
-from parley.training.config import System, TrainConfig, stage_settings
+from parley.training.config import SYSTEMS, TrainConfig
 
 MANIFEST = "stage.json"
 CHECKPOINT_MANIFEST = "whole.json"
@@ -30,17 +30,20 @@ class WeakReward(ParleyError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """One of sft, reward and rl, with its folder under the config's `out`."""
+class StageFolder:
+    """A stage's folder, and the folder of its checkpoints.
 
-    name: str
-    config: TrainConfig
-    digest: str
-    """Digest of the data it is trained on."""
+    Args:
+        folder: Where the result goes; its name is the stage's.
+        settings: What the result depends on: settings by name, and the digest of the data.
+    """
+
+    folder: Path
+    settings: Mapping[str, Any]
 
     @property
-    def folder(self) -> Path:
-        return Path(self.config.out) / self.name
+    def name(self) -> str:
+        return self.folder.name
 
     @property
     def checkpoints(self) -> Path:
@@ -51,15 +54,12 @@ class Stage:
         """Written during training, so that it can be followed; copied into the folder at the end."""
         return self.checkpoints / LOG
 
-    def settings(self) -> dict[str, Any]:
-        return {**stage_settings(self.config, self.name), "data": self.digest}
-
     def is_done(self) -> bool:
         """Whether the stage has a result with these settings; ConfigError if it was trained with others."""
         manifest = read_manifest(self.folder)
         if manifest is None:
             return False
-        _refuse_other_settings(manifest["settings"], self.settings(), self.folder)
+        _refuse_other_settings(manifest["settings"], self.settings, self.folder)
         return True
 
     def begin(self) -> Path | None:
@@ -67,9 +67,9 @@ class Stage:
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         begun = self.checkpoints / "begun.json"
         if begun.is_file():
-            _refuse_other_settings(json.loads(begun.read_text("utf-8")), self.settings(), self.checkpoints)
+            _refuse_other_settings(json.loads(begun.read_text("utf-8")), self.settings, self.checkpoints)
         else:
-            _write_json(begun, self.settings())
+            _write_json(begun, self.settings)
         return newest_checkpoint(self.checkpoints)
 
     def finish(self, save: Callable[[Path], None], facts: Mapping[str, Any], *, main: bool = True) -> None:
@@ -90,7 +90,7 @@ class Stage:
             if self.log.is_file():
                 shutil.copy2(self.log, part / LOG)
             shutil.rmtree(self.folder, ignore_errors=True)
-            _write_json(part / MANIFEST, {"stage": self.name, "settings": self.settings(), **facts})
+            _write_json(part / MANIFEST, {"stage": self.name, "settings": dict(self.settings), **facts})
             part.rename(self.folder)
             shutil.rmtree(self.checkpoints, ignore_errors=True)
 
@@ -104,10 +104,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-def system_folders(config: TrainConfig) -> dict[System, Path]:
-    """The folder of each trained system, finished or not."""
+def system_folders(config: TrainConfig) -> dict[str, Path]:
+    """The folder of each trained system, finished or not: a stage that is not ours is a system of its name."""
     out = Path(config.out)
-    return {"SFT": Path(config.sft_model_path or out / "sft"), "RLDF": out / "rl", "RLAIF": out / "rlaif" / "rl"}
+    ours = {"SFT": Path(config.sft_model_path or out / "sft"), "RLDF": out / "rl", "RLAIF": out / "rlaif" / "rl"}
+    return {**ours, **{name: out / name for name in config.evaluate.systems if name not in SYSTEMS}}
 
 
 def add_facts(folder: Path, **facts: Any) -> None:
