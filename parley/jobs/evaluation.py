@@ -181,7 +181,8 @@ def model_name(folder: Path, config: TrainConfig) -> str:
 
 def merge(config: TrainConfig) -> list[str]:
     """Writes the whole model of every finished stage that is an adapter; their names as models, with the backend."""
-    folders = [*sorted(Path(config.out).glob("*")), Path(config.out) / "rlaif" / "rl"]
+    out = Path(config.out)
+    folders = dict.fromkeys([out / "sft", out / "rl", out / "rlaif" / "rl", *sorted(out.glob("*"))])
     adapters = [folder for folder in folders if is_adapter(folder) and _answers_prompts(folder)]
     if not adapters:
         raise ConfigError(f"there is no finished sft or rl stage with adapters in {config.out}")
