@@ -1,4 +1,4 @@
-"""A stage of the user's own, as docs/training.md shows it: flags, table, resuming and results come from the function."""
+"""A stage of the user's own, as docs/training.md shows it: its table, resuming and results come from the function."""
 
 from __future__ import annotations
 
