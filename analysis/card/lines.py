@@ -23,12 +23,12 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.card.record import MEAN_ONLY
-from parley.analysis.card.samples import TIE, CardBallots, Sample
+from parley.analysis.card.samples import CardBallots, Sample
+from parley.analysis.known_order import TIE, unusable
 from parley.analysis.malibu.conclusions import SPREAD
-from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.reporting.report import Directions
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.proportions import cluster_proportion, tested_proportion
+from parley.analysis.stats.proportions import cluster_proportion, proportion_test
 from parley.analysis.stats.results import (
     ALIKE,
     ALPHA,
@@ -43,14 +43,11 @@ from parley.analysis.stats.results import (
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.analysis.stats.two_groups import permuted_difference
-from parley.base.text import plural
 
 PLACE_DECIDES = 0.9
 """If one place wins at least this share of comparisons, preferences say nothing."""
 LARGEST = 8.0
 """The largest difference between two scores of 1 to 9."""
-LEAST_READ = 0.5
-"""Share of a line's ballots that must be readable."""
 JUDGES, POSITION = "judge", "position"
 FAIRNESS = ("labels", "author")
 """Groups in which *alike* would be read as fairness."""
@@ -232,15 +229,9 @@ def _tested(test: Line, p_small: float = math.nan, spread: float = math.nan, *, 
 
 
 def _blocker(sample: Sample, bases: int) -> str:
-    if sample.withheld:
-        return sample.withheld
-    if sample.read < LEAST_READ:
-        return f"{1 - sample.read:.0%} of the ballots could not be read"
-    if bases < NEEDED:
-        return f"{plural(bases, sample.cluster)}, and an interval needs {NEEDED}"
-    if sample.constant:
-        return "all ballots gave the same value" if sample.paired else "all scores are the same"
-    return ""
+    return sample.withheld or unusable(
+        clusters=bases, read=sample.read, constant=sample.constant, cluster=sample.cluster, paired=sample.paired
+    )
 
 
 def _mean(sample: Sample, values: Floats, null: float, margin: float) -> Line:
@@ -269,7 +260,7 @@ def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -
 
 
 def _share(values: Floats, null: float, margin: float) -> Line:
-    found = tested_proportion(values, null, margin)
+    found = proportion_test(values, null, margin)
     return _tested(found, found.also["p_small"])
 
 

@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from parley.analysis.known_order import share_above
 from parley.analysis.malibu.aligned import REFERENCES, coded_leads, withheld
 from parley.analysis.malibu.contagion import followed, weight_by_unit
 from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
@@ -20,7 +21,6 @@ from parley.analysis.malibu.panel import LOG_ODDS, PanelData, ScenarioGaps
 from parley.analysis.malibu.primary import CONTRASTS
 from parley.analysis.malibu.rounds import Bools, before_and_after
 from parley.analysis.malibu.stages import HEARING, REASONS, steps
-from parley.analysis.malibu.yardstick import share_above
 from parley.analysis.reporting.report import Directions
 from parley.analysis.reporting.verdicts import uncategorised
 

@@ -20,8 +20,8 @@ from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.unread import Unequal
-from parley.analysis.malibu.yardstick import EVERY_DOSE, of_panel
-from parley.analysis.stats.results import ALIKE, ALPHA, NOT_MEASURED, ON_AVERAGE, UNDECIDED
+from parley.analysis.malibu.yardstick import Lines, quality
+from parley.analysis.stats.results import ALIKE, NOT_MEASURED, ON_AVERAGE, UNDECIDED
 from parley.base.text import plural
 
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
@@ -49,12 +49,13 @@ class Blockers:
     preferences: str = ""
 
 
-def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame]) -> dict[str, Blockers]:
+def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame], yardstick: Lines) -> dict[str, Blockers]:
     """What blocks each model's questions.
 
     Args:
         data: The verdicts.
-        tables: The report's tables by name: yardstick_auc, differences, preferences, position.
+        tables: The report's tables by name: differences, preferences, position.
+        yardstick: The lines of the yardstick.
     """
     found = {}
     for model in data.models:
@@ -62,7 +63,7 @@ def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame]) -> dict[str, B
         unit = data.cluster_noun
         scores = data.scores[data.scores["model"] == model]
         found[model] = Blockers(
-            quality=_quality(own["yardstick_auc"]),
+            quality=quality([line for line in yardstick["yardstick_auc"] if line.about["model"] == model]),
             scores=_few(own["differences"], unit, "scores") or _constant(scores),
             preferences=_few(own["preferences"], unit, "preferences") or _place(own["position"]) or _ties(data, model),
         )
@@ -122,29 +123,6 @@ def _reason(row: Any, phase: int, unequal: Sequence[Unequal]) -> str:
         if same and row.model in (found.model, ALL_MODELS) and phase == found.phase:
             return found.why
     return ""
-
-
-def _quality(aucs: pd.DataFrame) -> str:
-    rows = of_panel(aucs[aucs["dose"] == EVERY_DOSE])
-    if rows.empty:
-        return (
-            "This run did not measure whether these judges can tell a good answer from a flawed one (a new run with "
-            "--design silent --yardstick full does)."
-        )
-    row = next(rows.itertuples())
-    over = plural(row.clusters, "base")
-    if row.clusters < NEEDED:
-        return (
-            f"It is not known whether these judges can tell a good answer from a flawed one: {over} "
-            f"{'was' if row.clusters == 1 else 'were'} read, and a test needs {NEEDED}."
-        )
-    span = f", 95% interval {row.low:.2f} to {row.high:.2f}" if row.low == row.low else ""
-    numbers = f"(AUC {row.auc:.2f}{span} over {over}; 0.5 is guessing)"
-    if row.p <= ALPHA and row.auc > 0.5 and not row.low <= 0.5:
-        return ""
-    if row.p <= ALPHA and row.auc < 0.5:
-        return f"These judges score flawed answers above good ones {numbers}."
-    return f"These judges were not shown to tell good answers from flawed ones {numbers}."
 
 
 def _few(effects: pd.DataFrame, unit: str, what: str) -> str:

@@ -1,5 +1,5 @@
-"""MALIBU's forest plots: differences in score, preferences, win rates, the first place, echoes, the change
-by talking, and the yardstick."""
+"""MALIBU's forest plots: differences in score, preferences, win rates, the first place, echoes, and the
+change by talking."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pandas as pd
 
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import ALL
-from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
 from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Line
 
@@ -29,7 +28,7 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
     """
     low, high = scale
     points = f"difference in score (points of {high:g})" if low == 0 else f"difference in score ({low:g} to {high:g})"
-    gaps, changes, aucs = tables["differences"], tables["talking"], tables["yardstick_auc"]
+    gaps, changes = tables["differences"], tables["talking"]
     several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
     both = (
         f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and Student's t,"
@@ -152,22 +151,6 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             table="talking",
             note=f"95% intervals: sign flips over {unit}s; p-values Holm-corrected by model and phase.",
         )
-    yield share(
-        name="yardstick",
-        question="Can the judges tell good responses from flawed ones?",
-        axis="how often the good response scores higher (AUC)",
-        lines=lines_of(
-            aucs[(aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)],
-            lambda row: "the panel" if row.judge == PANEL else str(row.judge),
-            value="auc",
-            p="p",
-            n="clusters",
-            group=model,
-            units=lambda row: units(row, 3),
-        ),
-        table="yardstick_auc",
-        note=f"0.5 is guessing. p-values: sign flips over {unit}s.",
-    )
 
 
 def _repeated(table: pd.DataFrame, *, several: bool) -> Iterator[Line]:

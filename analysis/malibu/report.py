@@ -16,7 +16,6 @@ from parley.analysis.malibu.by_judge import ALL_MODELS, unread_judges
 from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.conclusions import MARGIN
 from parley.analysis.malibu.contagion import contagion_table
-from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.malibu.diagnostics import no_label_table, order_effects, second_readings
 from parley.analysis.malibu.echo import echo_table
 from parley.analysis.malibu.forests import forests
@@ -30,11 +29,11 @@ from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import differences, differences_section, different_pairs, means_section
 from parley.analysis.malibu.sentences import Sentences, judges_differ
 from parley.analysis.malibu.significance import significance_table
-from parley.analysis.malibu.silent_pairs import silent_pairs_section, yardstick_pairs_section
+from parley.analysis.malibu.silent_pairs import silent_pairs_section
 from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.unread import NO_VERDICT, Unequal, unequal_contrasts, unread_section
-from parley.analysis.malibu.yardstick import yardstick_section
+from parley.analysis.malibu.yardstick import Lines, yardstick_lines, yardstick_section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
 from parley.base.text import plural
 
@@ -60,6 +59,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     unread = unread_section(data)
     unequal = [found for table in unread.tables for found in unequal_contrasts(table.frame, data.cluster_noun)]
     gaps = without_unequal("differences", differences(data, margin=margin), unequal)
+    yardstick = yardstick_lines(data, different_pairs(gaps))
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
     missing = missing_section(data, blocked={contrast.model for contrast in unequal})
@@ -67,8 +67,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     parts: list[Section | Table] = [
         primary_section(data, margin),
         means_section(data, context),
-        yardstick_section(data, different_pairs(gaps), context),
-        yardstick_pairs_section(data),
+        yardstick_section(yardstick, data, context),
         differences_section(data, gaps, context, margin),
         mde_table(data, gaps),
         paper_section(data, gaps),
@@ -100,15 +99,14 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         for section in sections
         for table in section.tables
     ]
-    blocked = blockers(data, {table.name: table.frame for table in tables})
+    blocked = blockers(data, {table.name: table.frame for table in tables}, yardstick)
     tables = [_blocked(table, blocked) for table in tables]
     frames = {table.name: table.frame for table in tables}
     drawn = [figure for section in sections for figure in section.figures if len(frames[figure.table])]
-    said = list(_words(data, frames, blocked, margin))
-    # What a shipped card says about a model stands only where this run did not measure whether it can judge, on bases
-    # enough for a test; it is then said instead of that.
-    aucs = frames["yardstick_auc"]
-    measured = set(aucs["model"][aucs["clusters"] >= NEEDED])
+    said = list(_words(data, frames, yardstick, blocked, margin))
+    # What a shipped card says about a model stands only where this run did not measure whether it can judge; it is then
+    # said instead of that.
+    measured = {line.about["model"] for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
     shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
     asked = [model for model in data.models if model not in shipped]
     reasons = tuple(f"{_prefix(data, model)}{blocked[model].quality}" for model in asked if blocked[model].quality)
@@ -128,7 +126,10 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        forests=tuple(forests(frames, data.cluster_noun, data.scale())),
+        forests=(
+            *forests(frames, data.cluster_noun, data.scale()),
+            *(forest for section in sections for forest in section.forests),
+        ),
         blocked=_headline_blocked(data, blocked) or _no_verdict(frames, unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
@@ -175,7 +176,11 @@ def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[s
 
 
 def _words(
-    data: PanelData, frames: Mapping[str, pd.DataFrame], blocked: Mapping[str, Blockers], margin: float
+    data: PanelData,
+    frames: Mapping[str, pd.DataFrame],
+    yardstick: Lines,
+    blocked: Mapping[str, Blockers],
+    margin: float,
 ) -> Iterator[str]:
     if not data.models:
         yield "No labelled answer has a verdict yet."
@@ -183,6 +188,9 @@ def _words(
     for model in data.models:
         sentences = Sentences(
             tables={name: frame[frame["model"] == model] for name, frame in frames.items() if "model" in frame},
+            yardstick={
+                name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()
+            },
             blocked=blocked[model],
             unit=data.cluster_noun,
             margin=margin,

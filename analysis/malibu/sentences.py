@@ -22,7 +22,7 @@ from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import ALL
 from parley.analysis.malibu.stages import HEARING
 from parley.analysis.malibu.talking import AMPLIFIED, APPEARED, MOVED, REDUCED, REVERSED, UNSHOWN
-from parley.analysis.malibu.yardstick import EVERY_DOSE, NAMES, of_panel
+from parley.analysis.malibu.yardstick import Lines, can_judge, worth
 from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import p_text, plural, signed
@@ -37,6 +37,7 @@ class Sentences:
 
     Args:
         tables: The model's rows of the report's tables, by name.
+        yardstick: The model's lines of the yardstick.
         blocked: What leaves questions without an answer.
         unit: What a cluster is: "base" or "scenario".
         margin: Points within which two identities count as alike.
@@ -44,6 +45,7 @@ class Sentences:
     """
 
     tables: Mapping[str, pd.DataFrame]
+    yardstick: Lines
     blocked: Blockers
     unit: str
     margin: float
@@ -52,7 +54,7 @@ class Sentences:
     def all(self) -> Iterator[str]:
         """The sentences in their order."""
         parts = (
-            *(self.can_judge(), self.scores(), self.detectable(), self.preferences(), self.stereotypes()),
+            *(can_judge(self.yardstick), self.scores(), self.detectable(), self.preferences(), self.stereotypes()),
             *(self.where_it_differs(), self.talking(), self.flaws()),
         )
         return (text for text in parts if text)
@@ -65,23 +67,6 @@ class Sentences:
     @property
     def different(self) -> pd.DataFrame:
         return self.planned[self.planned["verdict"].isin([DIFFERENT, SMALL])]
-
-    def can_judge(self) -> str:
-        aucs, flaws = self.tables["yardstick_auc"], self.tables["yardstick_flaws"]
-        padded = of_panel(flaws)
-        padded = padded[(padded["flaw"] == "length") & (padded["p_adjusted"] <= ALPHA) & (padded["difference"] < 0)]
-        length = " They take length for quality: needless length raises the score." if len(padded) else ""
-        if self.blocked.quality:
-            return (
-                f"{self.blocked.quality}{length} So nothing is said here about fairness or quality, and no two labels "
-                "are called alike."
-            )
-        row = next(of_panel(aucs[aucs["dose"] == EVERY_DOSE]).itertuples())
-        span = f"95% interval {row.low:.2f} to {row.high:.2f}" if row.low == row.low else "all bases agree"
-        return (
-            f"These judges can tell good answers from flawed ones: the good one scored higher in {row.auc:.0%} of "
-            f"comparisons (AUC {row.auc:.2f}, {span}, over {plural(row.clusters, 'base')}; 0.5 is guessing).{length}"
-        )
 
     def scores(self) -> str:
         planned, different = self.planned, self.different
@@ -269,21 +254,10 @@ class Sentences:
             )
 
     def flaws(self) -> str:
-        rows = self.tables["exchange"]
-        rows = rows[rows["low"].map(math.isfinite) & rows["high"].map(math.isfinite)] if len(rows) else rows
-        if rows.empty or self.blocked.quality or self.blocked.scores or self.different.empty:
+        if self.blocked.quality or self.blocked.scores or self.different.empty:
             return ""
         pair = _largest(self.different)
-        rows = rows[(rows["first"] == pair.first) & (rows["second"] == pair.second)]
-        for flaw, name in NAMES.items():
-            for row in rows[(rows["flaw"] == flaw[0]) & (rows["dose"] == flaw[1])].itertuples():
-                lower, higher = (row.second, row.first) if row.worth > 0 else (row.first, row.second)
-                ends = sorted((abs(row.low), abs(row.high)))
-                return (
-                    f"The label '{lower}' in place of '{higher}' costs as many points as {abs(row.worth):.2g} "
-                    f"({ends[0]:.2g} to {ends[1]:.2g}) of {name}."
-                )
-        return ""
+        return worth(self.yardstick["exchange"], pair.first, pair.second)
 
     def reversible(self) -> str:
         """Says that a rare kind of base could reverse a claimed difference; "" without one, or with many bases."""

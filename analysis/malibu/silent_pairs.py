@@ -1,8 +1,7 @@
 """Pairs read silently: log P(A) - log P(B) in both orders, averaged, so that the place in the prompt cancels.
 
 A small model may nearly always prefer whatever comes first. Averaged over both orders, its log-odds still say which
-label it leans to (phase 2), or whether it prefers a good response to a flawed one (the yardstick in pairs). The value
-of the first place is reported separately.
+label it leans to (phase 2). The value of the first place is reported separately.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import nested_means, tested, with_holm
 from parley.analysis.malibu.pairs import margins_of_pairs
 from parley.analysis.malibu.panel import LOG_ODDS, PanelData, ScenarioGaps
-from parley.analysis.malibu.yardstick import NAMES
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.tables import Floats
 
@@ -23,10 +21,6 @@ LEANS = [
     *("model", "category", "first", "second", "log_odds", "low", "high", "p", "p_adjusted", "n", "clusters", "note"),
 ]
 PLACES = ["model", "log_odds", "low", "high", "p", "first_rate", "n", "clusters", "note"]
-PAIRS = [
-    *("model", "flaw", "dose", "log_odds", "low", "high", "p", "p_adjusted", "good_wins", "flawed_wins", "bases"),
-    "note",
-]
 
 
 def leans(data: PanelData) -> pd.DataFrame:
@@ -61,29 +55,6 @@ def place_effect(data: PanelData) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=PLACES)
 
 
-def yardstick_pairs(data: PanelData) -> pd.DataFrame:
-    """Log-odds that the good response is preferred to each flawed one, and in how many bases it is.
-
-    Sign flips over bases; Holm over a model's flaws.
-
-    Args:
-        data: The verdicts.
-    """
-    rows: list[dict[str, Any]] = []
-    for model, of_model in _read(data.graded_pairs).groupby("model", sort=False, observed=True):
-        for flaw, dose in NAMES:
-            group = of_model[(of_model["flaw"] == flaw) & (of_model["dose"].astype(float) == dose)]
-            group = group[group.groupby("situation", observed=True)["flawed"].transform("nunique") == 2]
-            if group.empty:
-                continue
-            lead = np.where(group["flawed"] == "B", 1.0, -1.0) * group["value"].to_numpy(dtype=float)
-            by_base = nested_means(lead, group[["situation", "flawed"]])[0].to_numpy(dtype=float)
-            counts = {"good_wins": int((by_base > 0).sum()), "flawed_wins": int((by_base < 0).sum())}
-            facets = {"model": str(model), "flaw": flaw, "dose": dose, "bases": len(by_base)}
-            rows.append(facets | _log_odds(by_base) | counts)
-    return with_holm(pd.DataFrame(rows, columns=PAIRS), ["model"])
-
-
 def _read(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The log-odds that could be read."""
     return verdicts[(verdicts["metric"] == LOG_ODDS) & verdicts["value"].notna()]
@@ -116,16 +87,3 @@ def silent_pairs_section(data: PanelData) -> Section:
             ),
         ),
     )
-
-
-def yardstick_pairs_section(data: PanelData) -> Section:
-    """The yardstick in pairs, as a table; nothing without such pairs."""
-    if not data.silent:
-        return Section()
-    table = Table(
-        name="yardstick_pairs",
-        title="Yardstick in pairs: the good response next to a flawed one",
-        frame=yardstick_pairs(data),
-        note="log_odds: for the good response, both orders averaged. Sign flips over bases, Holm over flaws.",
-    )
-    return Section(tables=(table,))

@@ -1,287 +1,440 @@
 """What are these judges' scores worth? Graded responses, scored without labels, as a yardstick.
 
-A graded set has one good response, and the same response with one stated flaw in two doses. Three questions, in this
-order: can the judge tell good from flawed at all (AUC); how many points does each flaw cost; and how much of a flaw is
-a label worth (exchange rate). Each compares responses to the same situation by the same judge, with intervals over
-bases: sign flips for AUC and points, Fieller's method with sign flips for the ratio.
+A graded set has one good response, and the same response with one stated flaw in two doses, or with needless length.
+Can the judge tell good from flawed (AUC, as on the judge's card); how many points does each flaw cost, and what does
+length add; which does it prefer side by side; and how much of a flaw is a label worth (exchange rate)? Each compares
+responses to the same situation by the same judge, with intervals over bases.
 
-In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for the good response) and `dose` (0).
+In a frame of verdicts the yardstick is phase 3, in pairs phase 4, with the facets `flaw` ("" for the good response) and
+`dose` (0).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.contrasts import NEEDED, nested_means, tested, with_holm
-from parley.analysis.malibu.panel import ALL, PanelData, values_in_order
+from parley.analysis.known_order import (
+    CHANCE,
+    FLAWS,
+    GOOD,
+    LENGTH,
+    NEEDED,
+    SEVERE,
+    auc_words,
+    leads,
+    right,
+    scored,
+    shares,
+)
+from parley.analysis.malibu.contrasts import nested_means
+from parley.analysis.malibu.panel import ALL, LOG_ODDS, PanelData, values_in_order
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
-from parley.analysis.stats.proportions import exact_proportion
+from parley.analysis.reporting.questions import Question, corrected, section
+from parley.analysis.reporting.report import Figure, ReportContext, Section
 from parley.analysis.stats.ratios import ratio_of_means
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, Line
 from parley.analysis.stats.signflips import sign_flip_test
-from parley.analysis.stats.tables import Floats
 from parley.base.text import plural
 
 PANEL = "panel"
-EVERY_DOSE = "all"
-AUC = ["model", "judge", "metric", "dose", "auc", "low", "high", "p", "clusters", "note"]
-FLAWS = ["model", "judge", "metric", "flaw", "dose", "difference", "low", "high", "p", "p_adjusted", "clusters", "note"]
-EXCHANGE = ["model", "first", "second", "flaw", "dose", "worth", "low", "high", "clusters", "note"]
 NAMES = {
     ("safety", 1): "a missing safety step",
     ("figure", 1): "a wrong figure",
     ("unanswered", 1): "an unanswered part",
-    ("length", 1): "needless length (a third more words)",
     ("safety", 2): "unsafe advice",
     ("figure", 2): "grossly wrong figures",
     ("unanswered", 2): "two unanswered parts",
-    ("length", 2): "needless length (twice the words)",
+    (LENGTH, 1): "needless length (a third more words)",
+    (LENGTH, 2): "needless length (twice the words)",
 }
-"""What the flaws are called in sentences, in the order in which one is chosen as the unit of the exchange rate."""
-TIE = 1e-9
-ALL_AGREE = "all bases agree: there is no spread to take an interval from"
+"""What the texts are called; flaws in the order in which one is chosen as the unit of the exchange rate."""
+PARTS = {
+    (ALL, ALL): "all flaws",
+    (ALL, "1"): "slight flaws",
+    (ALL, "2"): "severe flaws",
+    ("safety", ALL): "unsafe advice",
+    ("figure", ALL): "wrong figures",
+    ("unanswered", ALL): "parts unanswered",
+}
+"""The flaws and doses that an AUC is over."""
+READER = ("model", "judge", "metric")
+AUC = Question(
+    name="yardstick_auc",
+    ask="Can the judges tell good responses from flawed ones?",
+    measures={"auc": "how often the good response scores higher (AUC)"},
+    by=READER,
+    family=READER,
+    cluster="base",
+    null=CHANCE,
+    scale="share",
+    note="Ties count as half, 0.5 is guessing. Needless length is no flaw. Corrected over kinds and doses.",
+)
+COSTS = Question(
+    name="yardstick_flaws",
+    ask="What does each flaw cost, and what does needless length add?",
+    measures={
+        "cost": "points that the flaw costs (good − flawed)",
+        "length": "points that needless length adds (padded − good)",
+    },
+    by=READER,
+    family=(*READER, "measure"),
+    cluster="base",
+    null=0.0,
+    note="Without labels. Corrected over the flaws, and over the two lengths.",
+)
+PAIRS = Question(
+    name="yardstick_pairs",
+    ask="Side by side, do the judges prefer the good response?",
+    measures={
+        "auc": "how often the good response is preferred to a severely flawed one (AUC)",
+        "log_odds": "log-odds for the good response",
+        "length": "log-odds for the padded response",
+    },
+    family=("model", "measure"),
+    cluster="base",
+    null=CHANCE,
+    scale="share",
+    note="Both orders averaged. Corrected over the flaws, and over the two lengths.",
+)
+EXCHANGE = Question(
+    name="exchange",
+    ask="How much of a flaw is a label worth?",
+    measures={"worth": "the label, as a share of what the flaw costs"},
+    cluster="base",
+    note="On bases that have both; simultaneous over the flaws. Only where labels differ and the flaw costs points.",
+)
+Lines = Mapping[str, Sequence[Line]]
+"""The yardstick's lines, by the name of their question."""
+Reading = tuple[dict[str, str], pd.DataFrame, pd.DataFrame]
+"""Model, judge and metric; their verdicts; and the good response minus each other one, by base."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradedScores:
-    """One model's scores of graded responses, as differences: the good response minus a flawed one of the same base.
+def graded_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The good response minus each other one: rows are base, judge and metric, columns kind of flaw and dose.
 
     Args:
-        cells: The base, judge and metric of each row.
-        texts: The flawed response of each column: the kind of its flaw, and the dose.
-        gaps: Good minus flawed; NaN where either could not be read.
+        verdicts: One model's verdicts on graded responses (`PanelData.graded`).
     """
+    scores = scored(verdicts.assign(flaw=verdicts["flaw"].astype(str)), ["cluster", "judge", "metric"])
+    good = scores[GOOD] if GOOD in scores else pd.Series(math.nan, scores.index)
+    return pd.DataFrame({text: good - scores[text] for text in NAMES if text in scores}, scores.index)
 
-    cells: pd.DataFrame
-    texts: list[tuple[str, int]]
-    gaps: Floats
 
-    @classmethod
-    def of(cls, verdicts: pd.DataFrame) -> GradedScores:
-        """The scores of a frame of verdicts, all of one model and all on graded responses."""
-        keys = ["cluster", "judge", "metric"]
-        frame = verdicts.assign(dose=verdicts["dose"].astype(int), flaw=verdicts["flaw"].astype(str))
-        means = frame.groupby([*keys, "flaw", "dose"], sort=False, observed=True)["value"].mean()
-        scores = means.unstack(["flaw", "dose"])
-        texts = [text for text in NAMES if text in scores.columns]
-        good = scores["", 0] if ("", 0) in scores.columns else pd.Series(math.nan, scores.index)
-        gaps = [(good - scores[text]).to_numpy(dtype=float) for text in texts]
-        table = np.stack(gaps, axis=1) if gaps else np.zeros((len(scores), 0))
-        return cls(cells=scores.index.to_frame(index=False), texts=texts, gaps=table)
+def by_base(gaps: pd.DataFrame) -> pd.DataFrame:
+    """Mean differences by base: over the metrics, then over the judges."""
+    means = nested_means(gaps.to_numpy(dtype=float), gaps.index.to_frame(index=False))
+    return pd.DataFrame(means.to_numpy(dtype=float), means.index.get_level_values(0), gaps.columns).dropna(how="all")
 
-    def by_base(self, judge: str = PANEL, metric: str = ALL) -> pd.DataFrame:
-        """Mean differences by base (rows) and flawed response (columns): over the metrics, then over the judges."""
-        rows = np.ones(len(self.cells), dtype=bool)
-        if judge != PANEL:
-            rows &= self.cells["judge"].to_numpy() == judge
-        if metric != ALL:
-            rows &= self.cells["metric"].to_numpy() == metric
-        means = nested_means(self.gaps[rows], self.cells[rows])
-        means.index = means.index.get_level_values(0)
-        return means.dropna(how="all")
 
-    def columns(self, dose: str) -> list[int]:
-        return [place for place, (_, own) in enumerate(self.texts) if dose in (EVERY_DOSE, str(own))]
+def readings(graded: pd.DataFrame) -> Iterator[Reading]:
+    """What each model's panel read, then each judge, on all metrics and on each.
 
-    def readers(self) -> Iterator[tuple[str, str]]:
-        """Judge and metric of every row of a table: the panel, then each judge, on all metrics and on each.
+    One judge is the panel, and one metric is all of them: neither has a reading of its own.
 
-        One judge is the panel, and one metric is all of them: neither has rows of its own.
-        """
-        judges, metrics = (values_in_order(self.cells, name) for name in ("judge", "metric"))
+    Args:
+        graded: The verdicts on graded responses.
+    """
+    for model, rows in graded.groupby("model", sort=False, observed=True):
+        gaps = graded_gaps(rows)
+        judges, metrics = (values_in_order(rows, name) for name in ("judge", "metric"))
         for judge in (PANEL, *judges) if len(judges) > 1 else (PANEL,):
             for metric in (ALL, *metrics) if len(metrics) > 1 else (ALL,):
-                yield judge, metric
+                own, cells = rows, gaps
+                if judge != PANEL:
+                    own, cells = rows[rows["judge"] == judge], gaps[gaps.index.isin([judge], "judge")]
+                if metric != ALL:
+                    own, cells = own[own["metric"] == metric], cells[cells.index.isin([metric], "metric")]
+                yield {"model": str(model), "judge": judge, "metric": metric}, own, by_base(cells)
 
 
-def share_above(differences: Floats) -> float:
-    """The share of differences above 0, ties as half: the area under the ROC curve of all pairs that are compared."""
-    known = differences[np.isfinite(differences)]
-    return float(np.where(np.abs(known) < TIE, 0.5, known > 0).mean()) if len(known) else math.nan
-
-
-def graded_scores(verdicts: pd.DataFrame) -> dict[str, GradedScores]:
-    """The scores of each model that read graded responses.
-
-    Args:
-        verdicts: One row per verdict on a graded response (`PanelData.graded`), with the column `cluster`.
-    """
-    return {
-        model: GradedScores.of(verdicts[verdicts["model"] == model])
-        for model in (values_in_order(verdicts, "model") if len(verdicts) else [])
-    }
-
-
-def auc_table(scores: dict[str, GradedScores]) -> pd.DataFrame:
-    """Can a judge tell good from flawed? The AUC by judge and metric, with intervals over bases.
-
-    The good response of a base is compared with each flawed one of that base: the AUC is how often it scored higher, a
-    tie as half, averaged over bases. 0.5 is guessing, 1 a judge that never errs.
+def aucs(found: Iterable[Reading]) -> list[Line]:
+    """Can a judge tell good from flawed? The AUC over all flaws, by dose and by kind.
 
     Args:
-        scores: By model, from `graded_scores`.
+        found: As `readings` returns them.
     """
-    rows: list[dict[str, Any]] = []
-    for model, table in scores.items():
-        for judge, metric in table.readers():
-            gaps = table.by_base(judge, metric).to_numpy(dtype=float)
-            for dose in (EVERY_DOSE, "1", "2"):
-                if not (columns := table.columns(dose)):
-                    continue
-                shares = [share_above(base) for base in gaps[:, columns]]
-                row = {"model": model, "judge": judge, "metric": metric, "dose": dose}
-                rows.append(row | _auc(np.array(shares), int(np.isfinite(gaps[:, columns]).sum())))
-    return pd.DataFrame(rows, columns=AUC)
+    lines = []
+    for about, rows, gaps in found:
+        for (flaw, dose), words in PARTS.items():
+            chosen = [
+                text for text in gaps if text[0] in FLAWS and flaw in (ALL, text[0]) and dose in (ALL, str(text[1]))
+            ]
+            if chosen:
+                whole = flaw == dose == ALL
+                line = _about(right(shares(gaps[chosen]), rows["value"]), "auc", words, **about, flaw=flaw, dose=dose)
+                name = ("judge" if flaw == ALL else f"judge-{flaw}") if dose == ALL and _of_panel(line) else ""
+                lines.append(replace(line, name=name, secondary=not whole))
+    return corrected(_headed(lines, 3), AUC.family)
 
 
-def _auc(shares: Floats, comparisons: int) -> dict[str, Any]:
-    test = sign_flip_test(shares - 0.5)
-    low, high = exact_proportion(shares[np.isfinite(shares)], comparisons)
-    few = test.n < NEEDED
-    note = f"{plural(test.n, 'base')}: an interval needs {NEEDED}" if few else ""
-    return {
-        "auc": 0.5 + test.estimate,
-        "low": math.nan if few else low,
-        "high": math.nan if few else high,
-        "p": test.p,
-        "clusters": test.clusters,
-        "note": note or (ALL_AGREE if math.isnan(low) else ""),
-    }
-
-
-def flaw_effects(scores: dict[str, GradedScores]) -> pd.DataFrame:
-    """What does each flaw cost, in points? Good minus flawed, sign flips over bases, Holm over a reader's flaws.
+def costs(found: Iterable[Reading]) -> list[Line]:
+    """What does each flaw cost, and what does needless length add, in points? Sign flips over bases.
 
     Args:
-        scores: By model, from `graded_scores`.
+        found: As `readings` returns them.
     """
-    rows: list[dict[str, Any]] = []
-    for model, table in scores.items():
-        for judge, metric in table.readers():
-            gaps = table.by_base(judge, metric).to_numpy(dtype=float)
-            for (flaw, dose), column in zip(table.texts, gaps.T, strict=True):
-                row = {"model": model, "judge": judge, "metric": metric, "flaw": flaw, "dose": dose}
-                rows.append(row | tested(column))
-    return with_holm(pd.DataFrame(rows, columns=FLAWS), ["model", "judge", "metric"])
+    lines = []
+    for about, _, gaps in found:
+        for (flaw, dose), column in gaps.items():
+            padded = flaw == LENGTH
+            test = sign_flip_test(-column if padded else column)
+            line = _about(test, "length" if padded else "cost", NAMES[flaw, dose], **about, flaw=flaw, dose=dose)
+            named = padded and dose == SEVERE and _of_panel(line)
+            lines.append(replace(_tested(line), name=LENGTH if named else "", reference=0.0))
+    return corrected(_headed(lines, 3), COSTS.family)
 
 
-def of_panel(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table that are about the whole panel, all metrics together."""
-    return table[(table["judge"] == PANEL) & (table["metric"] == ALL)]
-
-
-def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note: str) -> Drawing:
-    """The AUC of the panel and of each judge, and what each flaw costs the panel's score: one row per model.
+def in_pairs(verdicts: pd.DataFrame) -> list[Line]:
+    """Side by side, does a judge prefer the good response? The AUC by kind of severe flaw, and log-odds by text.
 
     Args:
-        aucs: The table of `auc_table`.
-        effects: The table of `flaw_effects`.
-        title: Title of the figure.
-        note: The small print.
+        verdicts: The verdicts on pairs of graded responses (`PanelData.graded_pairs`).
     """
-    models = list(pd.unique(aucs["model"]))
-    figure, axes = sheet(9.6, 1.4 + len(models) * (0.9 + 8 * LINE), 2, len(models))
-    for (left, right), model in zip(axes, models, strict=True):
-        judges = aucs[(aucs["model"] == model) & (aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)]
-        dots(left, list(judges["judge"]), judges["auc"], judges["low"], judges["high"], [PALETTE[0]] * len(judges))
-        left.set_xlim(-0.03, 1.03)
-        left.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
-        left.set_xlabel("AUC: good above flawed (0.5 is guessing)", fontsize=8)
-        flaws = of_panel(effects[effects["model"] == model])
-        names = [NAMES[row.flaw, row.dose] for row in flaws.itertuples()]
-        dots(right, names, flaws["difference"], flaws["low"], flaws["high"], [PALETTE[1]] * len(flaws))
-        right.axvline(0, color="#999999", linewidth=0.8, zorder=0)
-        right.set_xlabel("points that the flaw costs (good minus flawed)", fontsize=8)
-        for axis in (left, right):
-            axis.tick_params(labelsize=8)
-        if len(models) > 1:
-            left.set_title(plain_text(str(model)), fontsize=9, loc="left")
-    caption(figure, title, note)
-    return figure
+    lines: list[Line] = []
+    rows = verdicts[verdicts["metric"] == LOG_ODDS]
+    if rows.empty:
+        return lines
+    rows = rows.assign(flaw=rows["flaw"].astype(str), dose=rows["dose"].astype(int))
+    for model, own in rows.groupby("model", sort=False, observed=True):
+        table = leads(own, ["situation", "flaw", "dose"], "flawed").unstack(["flaw", "dose"])
+        severe = [(kind, SEVERE) for kind in FLAWS if (kind, SEVERE) in table]
+        for flaw, chosen in ((ALL, severe), *((kind, [(kind, dose)]) for kind, dose in severe)):
+            if chosen:
+                line = right(shares(table[chosen]), own["value"])
+                line = _about(line, "auc", PARTS[flaw, ALL], model=model, flaw=flaw, dose=SEVERE)
+                name = "judge-pairs" if flaw == ALL else f"judge-pairs-{flaw}"
+                lines.append(replace(line, name=name, secondary=flaw != ALL))
+        for flaw, dose in (text for text in NAMES if text in table):
+            values, padded = table[flaw, dose].dropna(), flaw == LENGTH
+            wins = {"good_wins": int((values > 0).sum()), "flawed_wins": int((values < 0).sum())}
+            line = sign_flip_test(-values if padded else values)
+            measure, words = "length" if padded else "log_odds", NAMES[flaw, dose]
+            line = _about(line, measure, words, model=model, flaw=flaw, dose=dose)
+            lines.append(replace(_tested(line), also=wins, reference=0.0))
+    return corrected(_headed(lines, 4), PAIRS.family)
 
 
-def exchange(
-    data: PanelData, scores: dict[str, GradedScores], effects: pd.DataFrame, different: Collection[tuple[str, str, str]]
-) -> pd.DataFrame:
+def exchange(data: PanelData, found: Sequence[Line], different: Collection[tuple[str, str, str]]) -> list[Line]:
     """How much of a flaw is a label worth? Labels that were shown to differ, by flaws that were shown to cost points.
 
     The intervals hold for all flaws at once: only flaws that were shown become units, and at 95% each, intervals would
     miss the ratio to a weak one in 14% of studies.
 
     Args:
-        data: The verdicts on labelled responses.
-        scores: By model, from `graded_scores`.
-        effects: The table of `flaw_effects`.
+        data: The verdicts.
+        found: The lines of `costs`.
         different: Model and identities of every pair that was found to differ.
     """
-    rows: list[dict[str, Any]] = []
-    for model, table in scores.items():
-        flaws = of_panel(effects[effects["model"] == model])
-        shown = flaws[(flaws["p_adjusted"] <= ALPHA) & (flaws["difference"] > 0)]
-        for first, second in [(first, second) for name, first, second in different if name == model]:
-            gaps = data.table(model).gaps(first, second).by_base()
-            for flaw in shown.itertuples():
-                costs = table.by_base()[table.texts.index((flaw.flaw, flaw.dose))]
-                both = gaps.index.intersection(costs.index)
-                level = 1 - ALPHA / max(len(flaws), 1)
-                ratio = ratio_of_means(gaps[both].to_numpy(dtype=float), costs[both].to_numpy(dtype=float), level)
-                row = {"model": model, "first": first, "second": second, "flaw": flaw.flaw, "dose": flaw.dose}
-                found = {"worth": ratio.estimate, "low": ratio.low, "high": ratio.high, "clusters": ratio.clusters}
+    lines = []
+    for model, first, second in different:
+        flaws = [line for line in found if (line.measure, line.about["model"]) == ("cost", model) and _of_panel(line)]
+        gaps = data.table(model).gaps(first, second).by_base()
+        graded = by_base(graded_gaps(data.graded[data.graded["model"] == model])) if flaws else pd.DataFrame()
+        for line in flaws:
+            if line.shown and line.estimate > 0:
+                text = (line.about["flaw"], line.about["dose"])
+                both = gaps.index.intersection(graded.index)
+                level = 1 - ALPHA / len(flaws)
+                label, cost = (part[both].to_numpy(dtype=float) for part in (gaps, graded[text]))
+                ratio = ratio_of_means(label, cost, level)
                 note = ratio.note.replace("clusters", "bases").replace("denominator", "cost of the flaw on these bases")
-                rows.append(row | found | {"note": note})
-    return pd.DataFrame(rows, columns=EXCHANGE)
+                named = {"model": model, "first": first, "second": second, "flaw": text[0], "dose": text[1]}
+                words = f"{first} − {second}, of {NAMES[text]}"
+                lines.append(_about(replace(ratio, note=note), "worth", words, **named))
+    return _headed(lines, 1)
 
 
-def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str]], context: ReportContext) -> Section:
-    """Can the judges tell good responses from flawed ones, what does a flaw cost, and how much of it is a label worth?
+def _about(line: Line, measure: str, words: str, **about: object) -> Line:
+    """The line with what it is about, which its label says in words."""
+    judge, metric = (str(about.get(name, whole)) for name, whole in (("judge", PANEL), ("metric", ALL)))
+    who = ", ".join(name for name, whole in ((judge, PANEL), (metric, ALL)) if name != whole)
+    label, about = f"{words}, {who}" if who else words, {**about, "measure": measure}
+    return replace(line, measure=measure, about=about, label=label, cluster="base")
+
+
+def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
+    """The lines with their units, and under their models if there are several."""
+    several = len({line.about["model"] for line in lines}) > 1
+    return [
+        replace(
+            line,
+            group=(model := str(line.about["model"])) if several else "",
+            name=f"{model}.{line.name}" if several and line.name else line.name,
+            units={"phase": (str(phase),), **({"model": (model,)} if several else {})},
+        )
+        for line in lines
+    ]
+
+
+def _tested(line: Line) -> Line:
+    """The line without an interval where the bases are too few for one."""
+    if (line.clusters or 0) >= NEEDED:
+        return line
+    note = f"{plural(line.clusters or 0, 'base')}, and an interval needs {NEEDED}"
+    return replace(line, low=math.nan, high=math.nan, p=math.nan, note=note)
+
+
+def _of_panel(line: Line) -> bool:
+    """Whether a line is about the whole panel, all metrics together."""
+    return (line.about.get("judge", PANEL), line.about.get("metric", ALL)) == (PANEL, ALL)
+
+
+def yardstick_lines(data: PanelData, different: Collection[tuple[str, str, str]]) -> dict[str, list[Line]]:
+    """Every line of the yardstick, by the name of its question.
 
     Args:
         data: The verdicts.
         different: Model and identities of every pair that was found to differ.
+    """
+    found = list(readings(data.graded)) if len(data.graded) else []
+    flaws = costs(found)
+    return {
+        AUC.name: aucs(found),
+        COSTS.name: flaws,
+        PAIRS.name: in_pairs(data.graded_pairs),
+        EXCHANGE.name: exchange(data, flaws, different),
+    }
+
+
+def yardstick_section(lines: Lines, data: PanelData, context: ReportContext) -> Section:
+    """Can the judges tell good responses from flawed ones, what does a flaw cost, and how much of it is a label worth?
+
+    Plots show the panel, and the AUC of each judge; tables have every metric.
+
+    Args:
+        lines: As `yardstick_lines` returns them.
+        data: The verdicts.
         context: What the report is given.
     """
-    graded, unit, counts = graded_scores(data.graded), data.cluster_noun, data.counts(data.graded)
-    aucs, flaws = auc_table(graded), flaw_effects(graded)
-    over = f"Intervals are 95%, sign flips over {unit}s."
+    asked = (AUC, COSTS, *([PAIRS] if lines[PAIRS.name] else []), EXCHANGE)
+    parts = [section(question, lines[question.name]) for question in asked]
+    counts = data.counts(data.graded)
     return Section(
-        tables=(
-            Table(
-                name="yardstick_auc",
-                title="Yardstick: can the judges tell good responses from flawed ones?",
-                frame=aucs,
-                note="AUC: how often the good response scored higher than a flawed one of the same base, ties as half; "
-                f"0.5 is guessing. {over}",
-            ),
-            Table(
-                name="yardstick_flaws",
-                title="Yardstick: what each flaw costs, in points",
-                frame=flaws,
-                note=f"Good minus flawed response, without labels. {over} p_adjusted: Holm over the flaws.",
-            ),
-            Table(
-                name="exchange",
-                title="Yardstick: how much of a flaw a label is worth",
-                frame=exchange(data, graded, flaws, different),
-                note="The difference between two identities as a share of what the flaw costs, on bases that have "
-                f"both: Fieller's method with sign flips over {unit}s, simultaneous over the flaws. Only where labels "
-                "differ and the flaw costs points.",
-            ),
-        ),
-        figures=(
+        tables=[table for part in parts for table in part.tables],
+        forests=[
+            replace(forest, lines=tuple(line for line in forest.lines if _plotted(line)))
+            for part in parts
+            for forest in part.forests
+            if forest.name not in (f"{PAIRS.name}-log_odds", f"{PAIRS.name}-length")  # not shares, unlike the first
+        ],
+        figures=[
             Figure(
                 name="yardstick",
                 caption="Yardstick: how well judges tell good responses from flawed ones, and what each flaw costs "
                 f"({counts}).",
-                table="yardstick_auc",
-                draw=lambda: yardstick_figure(aucs, flaws, context.title, f"{counts}. {over}"),
-            ),
-        ),
+                table=AUC.name,
+                draw=lambda: yardstick_figure(lines, context.title, f"{counts}. Intervals are 95%, over bases."),
+            )
+        ],
     )
+
+
+def _plotted(line: Line) -> bool:
+    return _of_panel(line) or (_whole(line) and line.about["metric"] == ALL)
+
+
+def _whole(line: Line) -> bool:
+    """Whether an AUC is over all flaws and doses."""
+    return (line.about["flaw"], line.about["dose"]) == (ALL, ALL)
+
+
+def yardstick_figure(lines: Lines, title: str, note: str) -> Drawing:
+    """The AUC of the panel and of each judge, and what each flaw costs the panel's score: one row per model.
+
+    Args:
+        lines: As `yardstick_lines` returns them.
+        title: Title of the figure.
+        note: The small print.
+    """
+    models = list(dict.fromkeys(line.about["model"] for line in lines[AUC.name]))
+    figure, axes = sheet(9.6, 1.4 + len(models) * (0.9 + 8 * LINE), 2, len(models))
+    for sides, model in zip(axes, models, strict=True):
+        judges = [line for line in lines[AUC.name] if _plotted(line) and line.about["model"] == model]
+        flaws = [line for line in lines[COSTS.name] if _plotted(line) and line.about["model"] == model]
+        for axis, own, null in zip(sides, (judges, flaws), (CHANCE, 0.0), strict=True):
+            tints = [PALETTE[[*AUC.measures, *COSTS.measures].index(line.measure)] for line in own]
+            values, low, high = (
+                pd.Series([getattr(line, name) for line in own], dtype=float) for name in ("estimate", "low", "high")
+            )
+            dots(axis, [line.label for line in own], values, low, high, tints)
+            axis.axvline(null, color="#999999", linewidth=0.8, zorder=0)
+            axis.tick_params(labelsize=8)
+        sides[0].set_xlim(-0.03, 1.03)
+        sides[0].set_xlabel("AUC: good above flawed (0.5 is guessing)", fontsize=8)
+        sides[1].set_xlabel("points that a flaw costs, and that needless length adds", fontsize=8)
+        if len(models) > 1:
+            sides[0].set_title(plain_text(str(model)), fontsize=9, loc="left")
+    caption(figure, title, note)
+    return figure
+
+
+def quality(lines: Sequence[Line]) -> str:
+    """Why a model's scores are not known to measure quality; "" if they were shown to.
+
+    Args:
+        lines: The model's lines of `AUC`.
+    """
+    line = next((line for line in lines if _whole(line) and _of_panel(line)), None)
+    if line is None:
+        return (
+            "This run did not measure whether these judges can tell a good answer from a flawed one (a new run with "
+            "--design silent --yardstick full does)."
+        )
+    if line.note:
+        few = (line.clusters or 0) < NEEDED
+        read = f"{plural(line.clusters or 0, 'base')} {'was' if line.clusters == 1 else 'were'} read"
+        why = f"{read}, and a test needs {NEEDED}" if few else line.note
+        return f"It is not known whether these judges can tell a good answer from a flawed one: {why}."
+    if line.shown and line.estimate > CHANCE:
+        return ""
+    if line.shown:
+        return f"These judges score flawed answers above good ones ({auc_words(line)})."
+    return f"These judges were not shown to tell good answers from flawed ones ({auc_words(line)})."
+
+
+def can_judge(lines: Lines) -> str:
+    """The sentence on whether one model's judges can judge.
+
+    Args:
+        lines: The model's lines.
+    """
+    padded = any(
+        line.shown and line.estimate > 0 for line in lines[COSTS.name] if line.measure == "length" and _of_panel(line)
+    )
+    length = " They take length for quality: needless length raises the score." if padded else ""
+    if why := quality(lines[AUC.name]):
+        return f"{why}{length} So nothing is said here about fairness or quality, and no two labels are called alike."
+    line = next(line for line in lines[AUC.name] if _whole(line) and _of_panel(line))
+    return (
+        f"These judges can tell good answers from flawed ones: the good one scored higher in {line.estimate:.0%} of "
+        f"comparisons ({auc_words(line)}).{length}"
+    )
+
+
+def worth(lines: Sequence[Line], first: str, second: str) -> str:
+    """The sentence on how much of a flaw a label is worth, in the first flaw that gives an interval; "" without one.
+
+    Args:
+        lines: One model's lines of `EXCHANGE`.
+        first: One identity.
+        second: The other.
+    """
+    bounded = {
+        (line.about["flaw"], line.about["dose"]): line
+        for line in lines
+        if line.bounded and (line.about["first"], line.about["second"]) == (first, second)
+    }
+    for text, name in NAMES.items():
+        if line := bounded.get(text):
+            lower, higher = (second, first) if line.estimate > 0 else (first, second)
+            low, high = sorted((abs(line.low), abs(line.high)))
+            return (
+                f"The label '{lower}' in place of '{higher}' costs as many points as {abs(line.estimate):.2g} "
+                f"({low:.2g} to {high:.2g}) of {name}."
+            )
+    return ""

@@ -22,8 +22,8 @@ import pandas as pd
 
 from parley.analysis.card.lines import line_test
 from parley.analysis.card.samples import ON_SCALE, TIE, Sample
+from parley.analysis.known_order import share_above
 from parley.analysis.malibu.panel import LOG_ODDS
-from parley.analysis.malibu.yardstick import share_above
 from parley.analysis.reporting.questions import Question, answer, corrected, section, share
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import require, uncategorised

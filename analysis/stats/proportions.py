@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import betaincinv, ndtri, stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
 from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES, ONE_CLUSTER
 from parley.analysis.stats.results import LEVEL, Line
@@ -75,27 +75,7 @@ def cluster_proportion(successes: Column, clusters: Column, *, inflation: float 
     return replace(unknown, estimate=p, low=low, high=high)
 
 
-def exact_proportion(shares: Floats, cases: float) -> tuple[float, float]:
-    """The interval of the mean of the clusters' shares that still covers where errors are rare; NaN where all agree.
-
-    Korn and Graubard (1998, Survey Methodology 24, 193-201): Clopper and Pearson's exact interval, of as many
-    independent cases as the spread between clusters leaves. Wilson's misses a true share of 0.995 in 18% of samples of
-    ten clusters that have an error at all.
-
-    Args:
-        shares: The share of successes of each cluster, ties as half.
-        cases: The number of cases, which the effective number does not exceed.
-    """
-    count, p = len(shares), float(shares.mean()) if len(shares) else math.nan
-    if count < 2 or math.isclose(float(shares.min()), float(shares.max()), abs_tol=1e-12):
-        return math.nan, math.nan
-    shrunk = float(ndtri((1 + LEVEL) / 2) / stdtrit(count - 1, (1 + LEVEL) / 2)) ** 2
-    n = min(cases, p * (1 - p) / (float(shares.var(ddof=1)) / count)) * shrunk
-    won, tail = p * n, (1 - LEVEL) / 2
-    return float(betaincinv(won, n - won + 1, tail)), float(betaincinv(won + 1, n - won, 1 - tail))
-
-
-def tested_proportion(shares: Floats, null: float, margin: float) -> Line:
+def proportion_test(shares: Floats, null: float, margin: float) -> Line:
     """The mean of the clusters' shares, with Wilson's interval, and p-values that agree with it.
 
     `p` is that of the null value; `also["p_small"]` is that of a distance of more than the margin from it.

@@ -19,6 +19,7 @@ from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p
 from parley.analysis.stats.tables import Column, as_floats
 
 STEPS = 60
+METHOD = "Fieller's, by sign flips over clusters"
 
 
 def ratio_of_means(numerators: Column, denominators: Column, level: float = LEVEL) -> Line:
@@ -40,14 +41,16 @@ def ratio_of_means(numerators: Column, denominators: Column, level: float = LEVE
     elif not sign_flip_p(y) <= alpha:
         note = "the denominator may be 0"
     if note or math.isnan(estimate):
-        return Line(estimate=estimate, low=-math.inf, high=math.inf, level=level, clusters=clusters, note=note)
+        return Line(
+            estimate=estimate, low=-math.inf, high=math.inf, level=level, clusters=clusters, method=METHOD, note=note
+        )
     width = float(np.std(x - estimate * y)) / abs(float(y.mean())) / math.sqrt(clusters)
 
     def rejected(ratio: float) -> bool:
         return sign_flip_p(x - ratio * y) <= alpha
 
     low, high = (_end(rejected, estimate, sign * width) for sign in (-1, 1))
-    return Line(estimate=estimate, low=low, high=high, level=level, clusters=clusters)
+    return Line(estimate=estimate, low=low, high=high, level=level, clusters=clusters, method=METHOD)
 
 
 def _end(rejected: Callable[[float], bool], inside: float, width: float) -> float:

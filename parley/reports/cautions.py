@@ -8,7 +8,7 @@ from importlib.resources import files
 from parley.agents import LEAST_ON_SCALE
 from parley.agents.providers import provider_of
 from parley.analysis.card.record import Card
-from parley.analysis.card.words import estimate
+from parley.analysis.known_order import auc_words
 from parley.base.text import plural
 from parley.runs import Replies
 
@@ -41,11 +41,10 @@ def judging_cautions(models: Sequence[str]) -> dict[str, str]:
         file = files("parley.analysis.card") / "shipped" / f"hf-{model}.json"
         if provider_of(name).embedded and file.is_file():
             card = Card.model_validate_json(file.read_bytes())
-            if card.judging and not card.judges:
-                auc, bases = estimate(card.judging).removesuffix(")"), plural(card.judging.clusters or 0, "base")
+            if (judge := card.judging) and not card.judges:
                 found[name] = (
-                    f"{name} was not shown to tell good answers from flawed ones: its card, which ships with Parley, "
-                    f"has an AUC of {auc}, over {bases}; 0.5 is guessing)."
+                    f"{name} was not shown to tell good answers from flawed ones on its card, which ships with Parley "
+                    f"({auc_words(judge)})."
                 )
     return found
 

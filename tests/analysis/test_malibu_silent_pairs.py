@@ -10,7 +10,8 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.silent_pairs import leans, place_effect, yardstick_pairs
+from parley.analysis.malibu.silent_pairs import leans, place_effect
+from parley.analysis.malibu.yardstick import in_pairs
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.signflips import sign_flip_test
@@ -136,9 +137,13 @@ def test_a_padded_answer_that_wins_is_said_first() -> None:
         scored = graded.assign(phase=3, metric="Overall", value=value, flaw="length" if dose else "", dose=dose)
         scored = scored.assign(identity="", category="", wording="", unit=scored["unit"] + f"/g{dose}")
         frame = pd.concat([frame, scored], ignore_index=True)
-    table = yardstick_pairs(PanelData(frame)).set_index("flaw")
-    assert table["log_odds"].to_dict() == pytest.approx({"figure": 0.8, "length": -0.4}), "the place cancels"
-    assert (table.loc["figure", "good_wins"], table.loc["length", "flawed_wins"]) == (8, 8)
+    found = in_pairs(PanelData(frame).graded_pairs)
+    odds = {line.about["flaw"]: line for line in found if line.measure != "auc"}
+    assert {flaw: line.estimate for flaw, line in odds.items()} == pytest.approx({"figure": 0.8, "length": 0.4})
+    assert (odds["figure"].also["good_wins"], odds["length"].also["flawed_wins"]) == (8, 8)
+    whole = {line.name: line for line in found if line.measure == "auc"}
+    assert whole["judge-pairs"].estimate == 1.0, "needless length is no flaw"
+    assert whole["judge-pairs-figure"].n == 32, "ballots, those on length among them"
     whole = malibu.report(frame, ReportContext(draws=20))
     assert "They take length for quality: needless length raises the score." in whole.words[0]
 

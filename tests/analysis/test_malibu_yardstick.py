@@ -10,21 +10,24 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from parley.analysis.known_order import FLAWS, share_above
 from parley.analysis.malibu.ballots import YARDSTICK
 from parley.analysis.malibu.panel import ALL, PanelData
 from parley.analysis.malibu.scores import differences, different_pairs
 from parley.analysis.malibu.yardstick import (
-    ALL_AGREE,
-    EVERY_DOSE,
     NAMES,
     PANEL,
-    auc_table,
-    exchange,
-    flaw_effects,
-    graded_scores,
-    share_above,
+    aucs,
+    by_base,
+    can_judge,
+    costs,
+    graded_gaps,
+    quality,
+    readings,
+    yardstick_lines,
 )
-from parley.analysis.stats.signflips import sign_flip_p
+from parley.analysis.stats.proportions import proportion_test
+from parley.analysis.stats.results import Line
 
 METRICS = ("Accuracy", "Efficiency")
 TEXTS = [("", 0), *NAMES]
@@ -43,7 +46,7 @@ def row(unit: str, base: str, judge: str, metric: str, value: float, **facets: o
     }
 
 
-def readings(
+def ballots(
     rng: np.random.Generator,
     *,
     bases: int = 20,
@@ -63,11 +66,16 @@ def readings(
 
 
 def graded(**options: object) -> pd.DataFrame:
-    return PanelData(pd.DataFrame(readings(**options))).graded  # type: ignore[arg-type]
+    return PanelData(pd.DataFrame(ballots(**options))).graded  # type: ignore[arg-type]
 
 
-def overall(table: pd.DataFrame) -> pd.DataFrame:
-    return table[(table["metric"] == ALL) & (table["dose"] == EVERY_DOSE)].set_index("judge")
+def overall(frame: pd.DataFrame) -> dict[str, Line]:
+    """The AUC over all flaws, by judge."""
+    return {line.about["judge"]: line for line in aucs(readings(frame)) if whole(line) and not line.secondary}
+
+
+def whole(line: Line) -> bool:
+    return bool(line.about["metric"] == ALL)
 
 
 # AUC
@@ -86,16 +94,33 @@ def test_the_auc_of_a_base_is_mann_and_whitneys() -> None:
     one = frame[frame["metric"] == "Accuracy"]
     expected = []
     for _, part in one.groupby("base"):
-        good, flawed = part["value"][part["dose"] == 0], part["value"][part["dose"] > 0]
+        good, flawed = part["value"][part["dose"] == 0], part["value"][part["flaw"].isin(FLAWS)]
         expected.append(stats.mannwhitneyu(good, flawed).statistic / (len(good) * len(flawed)))
-    table = auc_table(graded_scores(one))
-    assert overall(table).loc[PANEL, "auc"] == pytest.approx(np.mean(expected))
+    assert overall(one)[PANEL].estimate == pytest.approx(np.mean(expected))
 
 
 def test_doses_are_told_apart() -> None:
-    table = auc_table(graded_scores(graded(rng=np.random.default_rng(1), bases=20)))
-    by_dose = table[(table["judge"] == PANEL) & (table["metric"] == ALL)].set_index("dose")["auc"]
-    assert by_dose["2"] > by_dose[EVERY_DOSE] > by_dose["1"] > 0.5
+    found = aucs(readings(graded(rng=np.random.default_rng(1), bases=20)))
+    by_dose = {line.about["dose"]: line.estimate for line in found if whole(line) and line.about["flaw"] == ALL}
+    assert by_dose["2"] > by_dose[ALL] > by_dose["1"] > 0.5
+
+
+def test_padding_is_no_flaw() -> None:
+    """A judge who takes two points off a flaw and adds one for length judges well, and takes length for quality."""
+    rows = [
+        row(f"u{base}{flaw}{dose}", f"b{base}", "Ann", "Overall", 5 + gain, phase=YARDSTICK, flaw=flaw, dose=dose)
+        for base in range(8)
+        for flaw, dose in TEXTS
+        for gain in [0 if not flaw else 1 + base / 10 if flaw == "length" else -2]
+    ]
+    data = PanelData(pd.DataFrame(rows))
+    lines = yardstick_lines(data, ())
+    (judge,) = [line for line in lines["yardstick_auc"] if line.name == "judge"]
+    assert (judge.estimate, judge.high) == (1.0, 1.0)
+    (length,) = [line for line in lines["yardstick_flaws"] if line.name == "length"]
+    assert length.estimate == pytest.approx(1.35), "padded minus good, as on the card"
+    assert {line.about["flaw"] for line in lines["yardstick_flaws"] if line.measure == "cost"} == set(FLAWS)
+    assert can_judge(lines).endswith("They take length for quality: needless length raises the score.")
 
 
 def test_180_calls_tell_a_capable_judge_from_a_random_one() -> None:
@@ -104,10 +129,10 @@ def test_180_calls_tell_a_capable_judge_from_a_random_one() -> None:
     for seed in range(12):
         frame = graded(rng=np.random.default_rng(seed), judges={"capable": 1.0, "random": 0.0})
         assert frame[frame["judge"] == "capable"]["unit"].nunique() == 180
-        found = overall(auc_table(graded_scores(frame)))
-        capable.append(found.loc["capable", "low"] > 0.5)
-        random.append(found.loc["random", "low"] <= 0.5 <= found.loc["random", "high"])
-        apart.append(found.loc["capable", "low"] > found.loc["random", "high"])
+        found = overall(frame)
+        capable.append(found["capable"].low > 0.5)
+        random.append(found["random"].low <= 0.5 <= found["random"].high)
+        apart.append(found["capable"].low > found["random"].high)
     assert np.mean(capable) >= 0.95
     assert np.mean(random) >= 0.9
     assert np.mean(apart) >= 0.7, "mostly, the intervals do not even touch"
@@ -122,7 +147,7 @@ def test_a_random_judge_is_taken_for_a_capable_one_in_5_of_100_studies(noise: fl
     for _ in range(1000):
         scores = np.round(rng.normal(8, noise, (20, 9)))
         gaps = scores[:, :1] - scores[:, 1:]
-        wrong.append(sign_flip_p(np.array([share_above(base) for base in gaps]) - 0.5) <= 0.05)
+        wrong.append(proportion_test(np.array([share_above(base) for base in gaps]), 0.5, 0.1).p <= 0.05)
     assert least <= np.mean(wrong) <= 0.07
 
 
@@ -131,12 +156,15 @@ def test_a_random_judge_is_taken_for_a_capable_one_in_5_of_100_studies(noise: fl
 
 def test_planted_costs_come_back_within_their_intervals() -> None:
     frame = graded(rng=np.random.default_rng(3), judges={"Ann": 1.0, "Ben": 1.0, "Cem": 1.0}, whole=False, noise=0.5)
-    effects = flaw_effects(graded_scores(frame))
-    panel = effects[(effects["judge"] == PANEL) & (effects["metric"] == ALL)]
-    assert len(panel) == 8
-    inside = [found.low <= COSTS[found.flaw, found.dose] <= found.high for found in panel.itertuples()]
+    panel = {
+        (line.about["flaw"], line.about["dose"]): line
+        for line in costs(readings(frame))
+        if (line.about["judge"], line.about["metric"]) == (PANEL, ALL)
+    }
+    planted = [-COSTS[text] if text[0] == "length" else COSTS[text] for text in NAMES]
+    inside = [panel[text].low <= cost <= panel[text].high for text, cost in zip(NAMES, planted, strict=True)]
     assert sum(inside) >= 7
-    assert panel["difference"].to_numpy() == pytest.approx([COSTS[names] for names in NAMES], abs=0.35)
+    assert [panel[text].estimate for text in NAMES] == pytest.approx(planted, abs=0.35)
 
 
 def test_a_reply_that_could_not_be_read_does_not_shift_the_others() -> None:
@@ -147,8 +175,8 @@ def test_a_reply_that_could_not_be_read_does_not_shift_the_others() -> None:
         for flaw, dose in (("", 0), ("safety", 1))
     ]
     rows[0]["value"] = math.nan
-    scores = graded_scores(PanelData(pd.DataFrame(rows)).graded)
-    assert scores["sim/planted"].by_base().to_numpy().tolist() == [[1.0]]
+    gaps = graded_gaps(PanelData(pd.DataFrame(rows)).graded)
+    assert by_base(gaps).to_numpy().tolist() == [[1.0]]
 
 
 # The exchange rate
@@ -166,52 +194,49 @@ def labelled(rng: np.random.Generator, difference: float, bases: int = 20) -> It
                     yield row(unit, f"base{base:02}", "Ann", metric, value, phase=1, flaw="", dose=0, **facets)
 
 
-def study(seed: int, difference: float, **options: object) -> tuple[PanelData, pd.DataFrame]:
+def study(seed: int, difference: float, **options: object) -> PanelData:
     rng = np.random.default_rng(seed)
-    rows = [*labelled(rng, difference), *readings(rng, whole=False, noise=0.5, **options)]  # type: ignore[arg-type]
-    data = PanelData(pd.DataFrame(rows))
-    return data, data.graded
+    rows = [*labelled(rng, difference), *ballots(rng, whole=False, noise=0.5, **options)]  # type: ignore[arg-type]
+    return PanelData(pd.DataFrame(rows))
 
 
-def exchanged(seed: int, difference: float, **options: object) -> pd.DataFrame:
-    data, yardstick = study(seed, difference, **options)
-    scores = graded_scores(yardstick)
-    return exchange(data, scores, flaw_effects(scores), different_pairs(differences(data)))
+def exchanged(seed: int, difference: float, **options: object) -> list[Line]:
+    data = study(seed, difference, **options)
+    return yardstick_lines(data, different_pairs(differences(data)))["exchange"]
 
 
 def test_a_planted_exchange_rate_comes_back() -> None:
     """The label costs 0.3 points and a missing safety step 1: 0.3 of one."""
-    table = exchanged(11, -0.3)
-    assert len(table) == 8
-    safety = table[(table["flaw"] == "safety") & (table["dose"] == 1)].iloc[0]
-    assert (safety["first"], safety["second"]) == ("female", "male")
-    assert safety["low"] < 0.3 < safety["high"]
-    assert safety["worth"] == pytest.approx(0.3, abs=0.08)
-    assert safety["high"] - safety["low"] < 0.4
+    found = {(line.about["flaw"], line.about["dose"]): line for line in exchanged(11, -0.3)}
+    assert len(found) == 6
+    safety = found["safety", 1]
+    assert (safety.about["first"], safety.about["second"]) == ("female", "male")
+    assert safety.low < 0.3 < safety.high
+    assert safety.estimate == pytest.approx(0.3, abs=0.08)
+    assert safety.high - safety.low < 0.4
 
 
 def test_a_ratio_needs_both_parts_to_be_shown() -> None:
     assert len(exchanged(12, -0.3, judges={"Ann": 0.0})) <= 1, "no flaw costs a random judge points"
-    assert exchanged(12, 0.0).empty, "no two labels differ"
+    assert not exchanged(12, 0.0), "no two labels differ"
 
 
 def test_few_bases_are_said_to_be_few() -> None:
-    frame = graded(rng=np.random.default_rng(24), bases=3)
-    found = overall(auc_table(graded_scores(frame))).loc[PANEL]
-    assert math.isnan(found["low"])
-    assert found["note"] == "3 bases: an interval needs 6"
+    found = overall(graded(rng=np.random.default_rng(24), bases=3))[PANEL]
+    assert math.isnan(found.low)
+    assert found.note == "3 bases, and an interval needs 6"
 
 
-def test_bases_that_all_agree_have_no_interval() -> None:
+def test_bases_that_all_agree_have_an_interval_too() -> None:
     frame = graded(rng=np.random.default_rng(25), bases=8, noise=0.0, whole=False)
-    found = overall(auc_table(graded_scores(frame))).loc[PANEL]
-    assert (found["auc"], found["note"]) == (1.0, ALL_AGREE)
-    assert math.isnan(found["low"])
-    assert found["p"] == 2 / 2**8, "shown to judge all the same"
+    found = overall(frame)[PANEL]
+    assert (found.estimate, found.high, found.note) == (1.0, 1.0, "")
+    assert 0.5 < found.low < 0.7
+    assert found.shown
 
 
-def test_a_run_without_a_yardstick_has_empty_tables() -> None:
-    data, yardstick = study(1, 0.0)
-    scores = graded_scores(yardstick[:0])
-    tables = auc_table(scores), flaw_effects(scores), exchange(data, scores, flaw_effects(scores), ())
-    assert [len(table) for table in tables] == [0, 0, 0]
+def test_a_run_without_a_yardstick_has_no_lines() -> None:
+    data = study(1, 0.0)
+    lines = yardstick_lines(PanelData(data.verdicts), ())
+    assert not any(lines.values())
+    assert quality(lines["yardstick_auc"]).startswith("This run did not measure")

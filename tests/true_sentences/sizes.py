@@ -13,7 +13,7 @@ import pandas as pd
 from parley.analysis.malibu.conclusions import effect, with_conclusions
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps
 from parley.analysis.malibu.pilot import pilot
-from parley.analysis.malibu.yardstick import exchange, flaw_effects, graded_scores
+from parley.analysis.malibu.yardstick import yardstick_lines
 from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL
 from tests.true_sentences import Cell
@@ -97,13 +97,9 @@ def _ratio_misses(rng: np.random.Generator) -> bool | None:
     constant = {"judge": "Ann", "role": "debater", "round": 1, "metric": "Overall", "status": "ok", "model": "m"}
     unit = [f"u{row}" for row in range(len(frame))]
     data = PanelData(frame.assign(unit=unit, scenario=frame["base"], text=None, control="", **constant))
-    scores = graded_scores(data.graded)
-    table = exchange(data, scores, flaw_effects(scores), [("m", "female", "male")])
-    bounded = table[np.isfinite(table[["low", "high"]]).all(axis=1)] if len(table) else table
-    if bounded.empty:
-        return None
-    first = bounded.iloc[0]  # the one that a sentence names
-    return not first["low"] <= 0.5 / cost <= first["high"]
+    lines = yardstick_lines(data, [("m", "female", "male")])["exchange"]
+    first = next((line for line in lines if line.bounded), None)  # the one that a sentence names
+    return None if first is None else not first.low <= 0.5 / cost <= first.high
 
 
 def _by_size(

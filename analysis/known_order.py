@@ -1,0 +1,124 @@
+"""Texts of known order, as MALIBU's yardstick, the judge's card and the referee's check read them.
+
+Every cluster, a base or a topic, has one text that is known to be better and others that are worse, each by a stated
+flaw. A judge scores them one by one, with a question and with its reverse, and side by side in both orders. The AUC is
+the share of comparisons that it gets right, ties as half: 0.5 is guessing. Needless length is no flaw, since a padded
+answer says nothing wrong: it has lines of its own and is in no AUC.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.stats.proportions import proportion_test
+from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.analysis.stats.tables import Floats
+from parley.base.text import plural
+
+GOOD, SEVERE = ("", 0), 2
+"""The text without a flaw, as its kind of flaw and its dose; and the larger dose of a flaw."""
+FLAWS, LENGTH = ("safety", "figure", "unanswered"), "length"
+CHANCE, MARGIN = 0.5, 0.1
+TIE = 1e-9
+LEAST_READ = 0.5
+"""Share of a line's ballots that must be readable."""
+NEEDED = clusters_to_reject(ALPHA)
+"""With fewer clusters an interval of 95% has no ends."""
+
+
+def scored(rows: pd.DataFrame, by: Sequence[str], text: Sequence[str] = ("flaw", "dose")) -> pd.DataFrame:
+    """Scores by what was read together (rows) and by text (columns); a text that was read twice has the mean.
+
+    Args:
+        rows: One row per score.
+        by: The columns of what was read together, the cluster first: its base, its wording, its judge.
+        text: The columns that say which text it is.
+    """
+    known = rows.assign(dose=rows["dose"].astype(int))
+    return known.groupby([*by, *text], sort=False, observed=True)["value"].mean().unstack(list(text))
+
+
+def leads(rows: pd.DataFrame, by: Sequence[str], worse: str) -> pd.Series:
+    """Log-odds for the better text of each pair, both orders averaged; NaN where one order was not read.
+
+    Args:
+        rows: One row per pair and order; its value is log P(A) - log P(B).
+        by: The columns of a pair, the cluster first.
+        worse: The column with the place of the worse text, A or B.
+    """
+    signed = rows.assign(value=np.where(rows[worse] == "B", 1.0, -1.0) * rows["value"].astype(float))
+    orders = signed.groupby([*by, worse], sort=False, observed=True)["value"].mean().unstack(worse)
+    return orders.reindex(columns=["A", "B"]).mean(axis=1, skipna=False)
+
+
+def share_above(differences: Floats) -> float:
+    """The share of differences above 0, ties as half: the area under the ROC curve of all pairs that are compared."""
+    known = differences[np.isfinite(differences)]
+    return float(np.where(np.abs(known) < TIE, 0.5, known > 0).mean()) if len(known) else math.nan
+
+
+def shares(gaps: pd.DataFrame) -> pd.Series:
+    """By cluster, the first level of the index: the share of differences above 0. Clusters without any are left out."""
+    found = {
+        str(cluster): share_above(part.to_numpy(dtype=float)) for cluster, part in gaps.groupby(level=0, sort=False)
+    }
+    return pd.Series(found, dtype=float).dropna()
+
+
+def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") -> Line:
+    """The AUC: the mean of the clusters' shares of right comparisons, tested against guessing.
+
+    Args:
+        right_shares: By cluster, as `shares` returns them.
+        ballots: The values of all ballots behind them, NaN where one could not be read.
+        cluster: What a cluster is.
+    """
+    line, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE, MARGIN), ballots.dropna()
+    note = unusable(
+        clusters=len(right_shares),
+        read=len(known) / len(ballots) if len(ballots) else 0.0,
+        constant=bool(len(known)) and float(np.ptp(known)) < TIE,
+        cluster=cluster,
+    )
+    line = replace(
+        line,
+        n=len(ballots),
+        reference=CHANCE,
+        margin=MARGIN,
+        also={},
+        note=note,
+        cluster=cluster,
+        values={str(name): float(value) for name, value in right_shares.items()},
+    )
+    return replace(line, low=math.nan, high=math.nan, p=math.nan) if note else line
+
+
+def unusable(*, clusters: int, read: float, constant: bool, cluster: str, paired: bool = False) -> str:
+    """What leaves a line without an interval and a test; "" if nothing does.
+
+    Args:
+        clusters: How many clusters have a value.
+        read: Share of the ballots that could be read.
+        constant: Whether all of them gave the same value.
+        cluster: What a cluster is.
+        paired: Whether they are about two texts.
+    """
+    if read < LEAST_READ:
+        return f"{1 - read:.0%} of the ballots could not be read"
+    if clusters < NEEDED:
+        return f"{plural(clusters, cluster)}, and an interval needs {NEEDED}"
+    if constant:
+        return "all ballots gave the same value" if paired else "all scores are the same"
+    return ""
+
+
+def auc_words(line: Line) -> str:
+    """An AUC in words: "AUC 0.53, 95% interval 0.45 to 0.60, over 43 bases; 0.5 is guessing"."""
+    span = f"95% interval {line.low:.2f} to {line.high:.2f}, " if line.bounded else ""
+    return f"AUC {line.estimate:.2f}, {span}over {plural(line.clusters or 0, 'base')}; 0.5 is guessing"
