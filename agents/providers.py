@@ -152,7 +152,8 @@ def register(provider: str, target: str, about: str = "registered by the user", 
 
     Args:
         provider: the part of the name before the slash.
-        target: the client's class as `module:Class`, a subclass of `parley.agents.Client`; imported on first use.
+        target: the client's class as `module:Class`, a subclass of `parley.agents.Client`; or `module:function`, from
+            the part of the name after the slash to any AutoGen client. Imported on first use.
         about: one line for `parley models`.
         **traits: what it is, as `Provider` says it: `logprobs=True`.
     """

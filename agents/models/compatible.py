@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import aiohttp
 from autogen_core.tools import Tool
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from parley.agents.models.http import (
     MAX_BYTES,
@@ -36,7 +36,7 @@ from parley.agents.models.wire import (
     FINISH,
     billed_reply,
     from_completion,
-    strict_schema,
+    schema_format,
     thought_in,
     to_chat,
     to_tools,
@@ -92,7 +92,6 @@ class CompatibleClient(RemoteClient):
             self.vision = self.options.vision
         self._session: aiohttp.ClientSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
 
     def bearer(self) -> dict[str, str]:
         """The `Authorization` header, if there is a key."""
@@ -142,7 +141,7 @@ class CompatibleClient(RemoteClient):
         """The option `effort` in the server's words."""
         return {"reasoning_effort": effort}
 
-    def response_format(self, request: Request) -> dict[str, Any] | None:
+    def response_format(self, request: Request) -> Mapping[str, Any] | None:
         """How the reply is constrained, as chat completions say it; None if only the prompt says it."""
         if self.mode == "none":
             return None
@@ -151,10 +150,7 @@ class CompatibleClient(RemoteClient):
             # OpenAI and DeepSeek reject JSON mode if the prompt does not speak of JSON.
             spoken_of = any("json" in str(message.content).lower() for message in request.messages)
             return {"type": "json_object"} if spoken_of else None
-        if schema not in self._schemas:
-            self._schemas[schema] = strict_schema(schema.model_json_schema(), lengths=self.lengths)
-        named = {"name": schema.__name__, "schema": self._schemas[schema], "strict": True}
-        return {"type": "json_schema", "json_schema": named}
+        return schema_format(schema, self.lengths)
 
     @property
     def reads_silently(self) -> bool:

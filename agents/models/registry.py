@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from types import FunctionType
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -62,6 +63,10 @@ def client_class(plain: str) -> type[Client]:
     except ModuleNotFoundError as error:
         package = f"'parley-autogen[{provider.extra}]'" if provider.extra else error.name
         raise ConfigError(f"{plain} needs the package '{error.name}': pip install {package}") from None
+    if isinstance(client, FunctionType):
+        from parley.agents.models.wrapped import client_from  # see `as_client`
+
+        return client_from(client)
     if not (isinstance(client, type) and issubclass(client, Client)):
         raise ConfigError(f"provider '{prefix}': {provider.target} is not a subclass of parley.agents.Client")
     return client

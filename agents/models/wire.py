@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 from autogen_core import FunctionCall
@@ -139,6 +140,17 @@ def strict_schema(schema: dict[str, Any], *, lengths: bool = False) -> dict[str,
     result = close(json.loads(json.dumps(schema)))
     assert isinstance(result, dict)
     return result
+
+
+@lru_cache(maxsize=256)
+def schema_format(schema: type[BaseModel], lengths: bool = False) -> Mapping[str, Any]:
+    """The `response_format` of chat completions for a type; `lengths` as in `strict_schema`."""
+    named = {
+        "name": schema.__name__,
+        "schema": strict_schema(schema.model_json_schema(), lengths=lengths),
+        "strict": True,
+    }
+    return {"type": "json_schema", "json_schema": named}
 
 
 def decoding_schema(schema: type[BaseModel]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from functools import lru_cache
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -26,6 +27,7 @@ from parley.agents.models.openai import traits_of
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving
+from parley.agents.models.wire import schema_format
 from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
 
 UNREACHABLE = ("Connection", "Timeout", "ConnectError", "ReadError", "RemoteProtocolError")
@@ -105,7 +107,11 @@ class WrappedClient(Client):
                 options.pop(name, None)
             if self.speaks_ollama and "max_tokens" in options:
                 options["num_predict"] = options.pop("max_tokens")
-        arguments: dict[str, Any] = {"json_output": request.schema, "extra_create_args": options}
+        schema = request.schema
+        if self.speaks_openai and isinstance(schema, type) and self.native_schema:
+            # Given as `json_output`, the client parses the reply itself, and raises where ours would be unparsed.
+            options["response_format"], schema = schema_format(schema), None
+        arguments: dict[str, Any] = {"json_output": schema, "extra_create_args": options}
         if request.tools:
             arguments |= {"tools": request.tools, "tool_choice": request.tool_choice}
         return arguments
@@ -156,6 +162,17 @@ def wrap(client: ChatCompletionClient, name: str | None = None, **options: Any) 
     if wrapper is None:
         wrapper = _WRAPPED[id(client)] = WrappedClient(client, name, options)
     return wrapper
+
+
+@lru_cache(maxsize=64)
+def client_from(make: Callable[[str], ChatCompletionClient]) -> type[Client]:
+    """A class of clients for `register`, from a function of a model's name that makes AutoGen's client."""
+
+    class MadeClient(WrappedClient):
+        def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+            super().__init__(make(name.partition("/")[2]), name, options)
+
+    return MadeClient
 
 
 def model_error(error: Exception, name: str, key: str) -> ModelError:

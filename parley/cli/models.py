@@ -91,8 +91,10 @@ def _ready(provider: Provider) -> str:
         return missing
     if provider.key and not os.environ.get(provider.key):
         return f"set {provider.key}"
-    client = client_class(provider.example) if provider.target.startswith(OwnServerClient.__module__) else None
-    if client is not None and issubclass(client, OwnServerClient):
+    if provider.key or provider.in_process or not provider.target.startswith("."):  # nothing of others is loaded here
+        return "yes"
+    client = client_class(provider.example)
+    if issubclass(client, OwnServerClient):
         address = os.environ.get(client.url_variable or "") or client.default_url
         return "yes" if _is_open(address) else "not reached"
     return "yes"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 from autogen_ext.models.replay import ReplayChatCompletionClient
 from pydantic import BaseModel
 
+import parley
 from parley.agents import (
     AuthError,
     BadRequest,
@@ -36,7 +39,10 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.guests import wrap_clients
+from parley.agents.providers import PROVIDERS, Provider
+from parley.runs import RunFile
 from tests.agents.common import ADA, ASK, BEN, KEY, TASK
+from tests.servers import PAIR, Server, fill, first_token
 
 
 class Score(BaseModel):
@@ -264,3 +270,46 @@ async def test_family_and_abilities_are_those_of_the_client(server: Any) -> None
     client = model(openai(server))
     assert client.model_info["family"] == ModelFamily.GPT_4O
     assert client.model_info["function_calling"] is True
+
+
+def stock_client(name: str) -> OpenAIChatCompletionClient:
+    """AutoGen's client, as a user's own module would make it."""
+    return OpenAIChatCompletionClient(model=name, base_url=os.environ["OPENAI_BASE_URL"], api_key=KEY, seed=1)
+
+
+def as_read(messages: list[dict[str, Any]]) -> str:
+    """What a model reads, whether a speaker is the field `name` or part of the text."""
+    said = [(message.get("name", "user"), message["content"]) for message in messages]
+    return "\n\n".join(text if name == "user" else f"{name}: {text}" for name, text in said)
+
+
+@pytest.mark.parametrize("design", ["staged", "paper"])
+def test_malibu_on_autogens_own_client_gives_the_verdicts_of_ours(
+    design: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    server = Server()
+
+    def judged(nth: int, body: dict[str, Any]) -> Any:
+        digest = hashlib.sha256(as_read(body["messages"]).encode()).digest()
+        if body.get("logprobs"):
+            share = 0.2 + digest[0] / 600
+            answers = ("A", "B") if PAIR.search(as_read(body["messages"])) else ("7", "8")
+            return server.reply(answers[0], first_token({answers[0]: share, answers[1]: 0.9 - share}))
+        schema = body["response_format"]["json_schema"]["schema"]
+        return server.reply(json.dumps(fill(schema, digest[1])))
+
+    server.answer = judged
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.port}/v1")
+    monkeypatch.setitem(PROVIDERS, "stock", Provider(target=f"{__name__}:stock_client", about="AutoGen's own"))
+    verdicts = []
+    for name in ("openai/gpt-4o-mini", "stock/gpt-4o-mini"):
+        out = f"{name.partition('/')[0]}.sqlite"
+        result = parley.run("malibu", model=name, suite="tiny", design=design, out=out)
+        assert result.complete, result
+        with RunFile.open(Path(out)) as file:
+            verdicts.append(list(file.verdicts()))
+    server.close()
+    assert len(verdicts[0]) > 20
+    assert verdicts[0] == verdicts[1]

@@ -290,6 +290,7 @@ def test_models_shows_which_are_ready(parley: Callable[..., Any], monkeypatch: p
 
     assert ready()["sim/judge?female=+0.4"] == "yes"
     assert ready()["openai/gpt-6-luna"] == "set OPENAI_API_KEY"
+    assert ready()["ollama/NAME"] == "not reached"
     assert any(name.startswith("local/smollm2") for name in ready())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
     assert ready()["openai/gpt-6-luna"] == "yes"
