@@ -27,7 +27,7 @@ from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
-from parley.analysis.stats.two_groups import permuted_p
+from parley.analysis.stats.two_groups import permuted_difference
 from parley.judging.card import JudgesCard
 from parley.judging.card.study import CardConfig
 
@@ -191,12 +191,12 @@ def _tested(sample: Sample, spec: Mapping[str, Any], truth: float) -> tuple[floa
     """The line's p-value, and whether its interval holds.
 
     Intervals of sign flips and permutations contain exactly what the test does not reject, so the truth is tested;
-    finding the ends would take ten times as long.
+    finding the ends of a sign-flip interval would take ten times as long.
     """
     values = np.array(list(sample.values.values()))
     if sample.sides is not None:
         first, second = map(np.array, sample.sides)
-        return permuted_p(first, second), permuted_p(first - truth, second) > ALPHA
+        return permuted_difference(first, second).p, permuted_difference(first - truth, second).p > ALPHA
     if spec["null"] == 0 and values.any():
         return sign_flip_p(values), sign_flip_p(values - truth) > ALPHA
     test = line_test(sample, spec)

@@ -23,7 +23,7 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints
-from parley.analysis.stats.two_groups import permuted_p
+from parley.analysis.stats.two_groups import permuted_difference
 
 MARGIN = 0.5
 """Points within which "alike" is tested; where a difference is planted, the margin is that difference."""
@@ -169,7 +169,7 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     yield Outcome(test=OMNIBUS, role="ours", null=null, p=_omnibus(given, cell))
     yield from _bases(cell, by_scenario, by_base, truth)
     sides = [by_base[:, cell.directions == way] for way in (1, -1)]
-    p = np.array([permuted_p(first, second) for first, second in zip(*sides, strict=True)])
+    p = np.array([permuted_difference(first, second).p for first, second in zip(*sides, strict=True)])
     # A difference that is the same on every base has nothing to do with how bases are coded.
     yield Outcome(test=ALIGNED, role="ours", null=cell.direction != "coded", p=p, attainable=_least_permuted(*sides))
     if cell.missing:

@@ -1,11 +1,10 @@
-"""How often intervals of agreement contain the truth, and the upper limit of heterogeneity does, with few clusters.
+"""How often intervals of agreement contain the truth, with few clusters.
 
-    python -m benchmarks.coverage                        # 1,000 simulated studies per cell
-    python -m benchmarks.coverage --simulations 50       # to try it out
+    python -m benchmarks.calibration.agreement                        # 1,000 simulated studies per cell
+    python -m benchmarks.calibration.agreement --simulations 50       # to try it out
 
-Run from the repository's root. Agreement: clusters of ten items, four judges, points from 0 to 10 (α) or three choices
-(κ). "By base": most of the spread is between clusters; "skewed": as well, and a few clusters are far from the rest.
-Heterogeneity: effects of bases with a given standard deviation, scenarios with a noise of 1 point.
+Clusters of ten items, four judges, points from 0 to 10 (α) or three choices (κ). "By base": most of the spread is
+between clusters; "skewed": as well, and a few clusters are far from the rest.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import argparse
 import numpy as np
 
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
-from parley.analysis.stats.heterogeneity import heterogeneity
 
 CLUSTERS = (5, 10, 20, 50)
 ITEMS = 10
@@ -31,7 +29,6 @@ AGREEMENT = {
     "skewed": (1.0, 0.3, 0.2, 0.7),
 }
 """Standard deviations between clusters, items, judges, and of the rest."""
-BASES = {"20 × 10": [10] * 20, "10 × 5": [5] * 10, "5 × 10": [10] * 5, "10 × 1 and 10 × 10": [1] * 10 + [10] * 10}
 
 
 def ratings(rng: np.random.Generator, name: str, clusters: int) -> np.ndarray:
@@ -71,21 +68,6 @@ def main() -> None:
                     covered += result.low <= truth <= result.high
                 shares.append(f"{covered / options.simulations:6.1%}")
             print(f"  {name} ({truth:.2f})", *shares, flush=True)
-    sds = (0.15, 0.3, 0.5, 1.0)
-    print(
-        f"upper 95% limit of the bases' standard deviation, coverage at {', '.join(map(str, sds))} points; level at 0"
-    )
-    for name, sizes in BASES.items():
-        bases, shares, rejected = np.repeat(np.arange(len(sizes)), sizes), [], 0
-        for sd in (*sds, 0.0):
-            covered = rejected = 0
-            for _ in range(options.simulations):
-                effects = rng.normal(0, 1, len(sizes))[bases] * sd + rng.normal(0, 1, len(bases))
-                found = heterogeneity(effects, bases)
-                covered += found.upper >= sd
-                rejected += found.p <= 0.05
-            shares.append(f"{covered / options.simulations:6.1%}")
-        print(f"  {name}", *shares[:-1], f"{rejected / options.simulations:6.1%}", flush=True)
 
 
 if __name__ == "__main__":
