@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,18 @@ from scipy import sparse
 from parley.analysis.preferences import features
 from parley.analysis.preferences.paired_logit import (
     MIN_TOPICS,
-    accuracy_by_topic,
     fit,
     fold_inflation,
     held_out_correct,
     sign_flip_p,
 )
+from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.clustered import bootstrap_mean
-from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats, factorize
+from parley.scenarios import normal
 
 WORDS, BLIND, TOGETHER = "all words of the texts", "the referee asked again, blind", "all shortcuts together"
 SHORTCUTS = ("round", "speaker", "length", "style", "words of the instructions")
@@ -60,19 +61,19 @@ def shortcuts(
     *,
     instructions: str = "",
     seed: int = 0,
-    blind: Mapping[str, Any] | None = None,
+    blind: Line | None = None,
     known: Sequence[Predictor] = (),
-) -> pd.DataFrame:
-    """The accuracy of every shortcut, of a bag of words, and of the blind referee, one row each.
+) -> list[Line]:
+    """The accuracy of every shortcut, of a bag of words, and of the blind referee, tested against one half.
 
-    `words_minus` is the accuracy of all words minus that of the row, on the same pairs. `p` is of sign flips over
-    topics, `p_holm` is corrected for the number of shortcuts; `predicts` if that is below 0.05.
+    `also["words_minus"]` is the accuracy of all words minus that of the line, on the same pairs. `p` is of sign flips
+    over topics, corrected for the number of shortcuts; the other lines are a test of their own each.
 
     Args:
         pairs: One row per pair.
         instructions: What the writers of the texts were told; "" if that is not known.
         seed: Seed of the folds and of the bootstrap.
-        blind: The blind referee's row (`blind_agreement`), where pairs were left out because of what it said; by
+        blind: The blind referee's line (`blind_agreement`), where pairs were left out because of what it said; by
             default it is computed from these pairs.
         known: The predictors, if they have been made already.
     """
@@ -82,58 +83,73 @@ def shortcuts(
     for predictor in known or predictors(pairs, instructions):
         if predictor.differences.nnz and len(labels) >= MIN_TOPICS:
             correct[predictor.name] = held_out_correct(predictor.differences, topics, seed)
+            # p names a shortcut, not its accuracy: a fold learns whichever direction the others happen to have, so
+            # accuracy is not centred on one half. Intervals above one half named a shortcut in 6 of 20 datasets with
+            # nothing planted.
             p[predictor.name] = sign_flip_p(predictor.differences, topics, seed)
-    # p names a shortcut, not its accuracy: a fold learns whichever direction the others happen to have, so accuracy is
-    # not centred on one half. Intervals above one half named a shortcut in 6 of 20 datasets with nothing planted.
-    tested = [name for name in SHORTCUTS if name in p]
-    p_holm = p | dict(zip(tested, holm([p[name] for name in tested]), strict=True))
-    rows = []
+    lines = []
     for name in (*SHORTCUTS, TOGETHER, WORDS):
         if name not in correct:
-            rows.append(_unknown(pairs, name, instructions, len(labels)))
+            lines.append(_about(Line(note=_unknown(pairs, name, instructions, len(labels))), name))
             continue
         gap = correct[WORDS] - correct[name] if WORDS in correct and name != WORDS else np.full(len(topics), np.nan)
         difference = bootstrap_mean(gap, topics, weight="row", seed=seed)
         inflation = fold_inflation(len(labels))
-        wider = math.sqrt(inflation)
-        rows.append(
-            {
-                "predictor": name,
-                **accuracy_by_topic(correct[name], pairs["topic"], inflation),
-                "p": p[name],
-                "p_holm": p_holm[name],
-                "predicts": p_holm[name] < ALPHA,
-                "words_minus": difference.estimate,
-                "words_minus_low": difference.estimate - wider * (difference.estimate - difference.low),
-                "words_minus_high": difference.estimate + wider * (difference.high - difference.estimate),
-            }
+        ends = (difference.estimate + math.sqrt(inflation) * (end - difference.estimate) for end in _ends(difference))
+        also = dict(
+            zip(("words_minus", "words_minus_low", "words_minus_high"), (difference.estimate, *ends), strict=True)
         )
-    rows.append(dict(blind) if blind is not None else blind_agreement(pairs))
-    return pd.DataFrame(rows)
+        accuracy = cluster_proportion(correct[name], pairs["topic"], inflation=inflation)
+        lines.append(_about(replace(accuracy, p=p[name], also=also), name))
+    lines.append(blind_agreement(pairs) if blind is None else blind)
+    return corrected(lines, family=("family",))
 
 
-def blind_agreement(pairs: pd.DataFrame) -> dict[str, Any]:
-    """The blind referee's row: the share of pairs whose rejected text it finds worse; equal scores count as half."""
+def _ends(line: Line) -> tuple[float, float]:
+    return line.low, line.high
+
+
+def _about(line: Line, name: str) -> Line:
+    """The line as one of the audit's. Shortcuts are one family of tests; the other predictors only accompany them."""
+    return replace(
+        line,
+        measure="accuracy",
+        label=name,
+        about={"predictor": name, "family": "shortcuts" if name in SHORTCUTS else name},
+        secondary=name not in SHORTCUTS,
+        reference=0.5,
+        cluster="topic",
+    )
+
+
+def blind_agreement(pairs: pd.DataFrame) -> Line:
+    """The blind referee's line: the share of pairs whose rejected text it finds worse; equal scores count as half."""
     if not has(pairs, "blind"):
-        return _unknown(pairs, BLIND, "", 0)
+        return _about(Line(note=_unknown(pairs, BLIND, "", 0)), BLIND)
     gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
     agreed = np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2)
-    row = accuracy_by_topic(agreed, pairs["topic"])
     p = paired_permutation(agreed, np.full(len(agreed), 0.5), pairs["topic"]).p
-    return {"predictor": BLIND, **row, "p": p, "p_holm": p, "predicts": bool(p < ALPHA and row["accuracy"] > 0.5)}
+    return _about(replace(cluster_proportion(agreed, pairs["topic"]), p=p), BLIND)
 
 
-def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> dict[str, Any]:
+def stored_agreement(numbers: Mapping[str, float]) -> Line:
+    """The blind referee's line as an export stored it, with the pairs that it contradicted.
+
+    Args:
+        numbers: Fields of the line.
+    """
+    return _about(Line(**numbers), BLIND)  # type: ignore[arg-type]  # whole numbers where the line has them
+
+
+def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> str:
+    """Why a predictor has no accuracy."""
     known = {"round": has(pairs, "round"), "speaker": has(pairs, "speaker"), BLIND: has(pairs, "blind")}
     known["words of the instructions"] = bool(instructions)
     if name in MISSING and not known[name]:
-        note = MISSING[name]
-    elif topics < MIN_TOPICS:
-        note = f"not checked: {MIN_TOPICS} topics are needed, there are {topics}"
-    else:
-        note = "no pair differs in it"
-    empty = ("accuracy", "low", "high", "p", "p_holm", "words_minus", "words_minus_low", "words_minus_high")
-    return {"predictor": name, **dict.fromkeys(empty, math.nan), "predicts": False, "n": 0, "topics": 0, "note": note}
+        return MISSING[name]
+    if topics < MIN_TOPICS:
+        return f"not checked: {MIN_TOPICS} topics are needed, there are {topics}"
+    return "no pair differs in it"
 
 
 def has(pairs: pd.DataFrame, column: str) -> bool:
@@ -230,8 +246,12 @@ def by_speaker(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def repetitions(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Pairs and texts that occur more than once, and what the splits share."""
-    texts = [pairs[side].str.split().str.join(" ").str.lower() for side in SIDES]
+    """Pairs and texts that occur more than once, and what the splits share.
+
+    Texts are the same if they differ only in case, punctuation and spacing, as where an export leaves out a repeated
+    one.
+    """
+    texts = [pairs[side].map(normal) for side in SIDES]
     both = pd.concat(texts)
     counts = {
         "pairs that repeat another": int(

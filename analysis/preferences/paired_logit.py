@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import optimize, sparse
 from scipy.special import expit
 
-from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, Ints
 
 # scikit-learn would be a new dependency, and its classifiers want the texts of a pair as two rows, or in some order.
@@ -115,22 +113,3 @@ def fold_inflation(topics: int) -> float:
     """
     folds = min(FOLDS, topics)
     return 1 + folds / (folds - 1) if folds > 1 else 1.0
-
-
-def accuracy_by_topic(correct: Floats, topics: pd.Series | np.ndarray, inflation: float = 1.0) -> dict[str, Any]:
-    """The share of correct predictions, with an interval over topics.
-
-    Args:
-        correct: 1, 0, 0.5 for a tie, or NaN if unknown; one per pair.
-        topics: The topic of each pair.
-        inflation: The factor from `fold_inflation`, where predictions were cross-validated.
-    """
-    estimate = cluster_proportion(correct, topics, inflation=inflation)
-    return {
-        "accuracy": estimate.estimate,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
-        "topics": estimate.clusters,
-        "note": estimate.note,
-    }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.preferences import audit
-from parley.analysis.preferences.audit import BLIND, SHORTCUTS, TOGETHER, WORDS
-from parley.analysis.reporting.forest import Forest, lines_of
+from parley.analysis.preferences.audit import TOGETHER, WORDS
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.questions import table
 from parley.analysis.reporting.report import Report, Table
+from parley.analysis.stats.results import Line
 from parley.base.text import p_text, plural
 
 WEAK = 0.75
@@ -19,7 +20,7 @@ WEAK = 0.75
 METHOD = (
     "Accuracy: share of pairs in which a ridge logistic regression, fitted to the other topics, ranks the chosen text "
     "first (10 folds by topic; chance is 0.5). The 95% intervals are clustered by topic, and widened because the folds "
-    "share training pairs. p: sign flips over topics; p_holm: Holm-corrected for the shortcuts. words_minus: accuracy "
+    "share training pairs. p: sign flips over topics, Holm-corrected for the shortcuts. words_minus: accuracy "
     "of the predictor 'all words' minus this row's, on the same pairs."
 )
 
@@ -30,7 +31,7 @@ def preference_report(
     instructions: str = "",
     title: str = "Audit",
     seed: int = 0,
-    blind: Mapping[str, Any] | None = None,
+    blind: Line | None = None,
     **about: Any,
 ) -> Report:
     """The audit of a dataset; `audit` has the columns that the frame may have.
@@ -44,11 +45,12 @@ def preference_report(
         about: Passed on to `Report` (cautions).
     """
     found = list(audit.predictors(pairs, instructions))
-    table = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind, known=found)
+    lines = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind, known=found)
     repeated = audit.repetitions(pairs)
-    shown = ("predictor", "accuracy", "low", "high", "p_holm", "words_minus")
+    shown = ("predictor", "estimate", "low", "high", "p_adjusted", "words_minus")
+    rows = table(lines).drop(columns="family")
     tables = [
-        Table("shortcuts", "What predicts which text was chosen", table, shown, METHOD, printed=True),
+        Table("shortcuts", "What predicts which text was chosen", rows, shown, METHOD, printed=True),
         Table(
             "rounds", "Round of the chosen text, against that of the rejected one", audit.by_round(pairs), printed=True
         ),
@@ -58,26 +60,20 @@ def preference_report(
     ]
     return Report(
         title=title,
-        words=(*sentences(table), *_on_repetitions(repeated)),
+        words=(*sentences(lines), on_repetitions(repeated)),
         tables=tuple(table for table in tables if len(table.frame)),
-        forests=(_forest(table),),
+        forests=(_forest(lines),),
         settings={"seed": seed, "pairs": len(pairs), "topics": int(pairs["topic"].nunique())},
         **about,
     )
 
 
-def _forest(table: pd.DataFrame) -> Forest:
+def _forest(lines: Sequence[Line]) -> Forest:
     return Forest(
         name="shortcuts",
         question="What predicts which text was chosen?",
         axis="accuracy on held-out topics",
-        lines=lines_of(
-            table,
-            lambda row: str(row.predictor),
-            value="accuracy",
-            p="p_holm",
-            secondary=lambda row: row.predictor not in SHORTCUTS,
-        ),
+        lines=tuple(line for line in lines if line.n),
         reference=0.5,
         scale="share",
         table="shortcuts",
@@ -85,64 +81,63 @@ def _forest(table: pd.DataFrame) -> Forest:
     )
 
 
-def sentences(table: pd.DataFrame) -> list[str]:
-    """What the table of `audit.shortcuts` shows: above all, which shortcut predicts as well as the content does."""
-    rows = {row.predictor: row for row in table.itertuples()}
-    checked = [rows[name] for name in SHORTCUTS if not math.isnan(rows[name].accuracy)]
-    named = sorted((row for row in checked if row.predicts), key=lambda row: -row.accuracy)
-    lines = [_on_shortcut(row, rows[WORDS]) for row in named]
-    content = rows[WORDS]
-    if not math.isnan(content.accuracy) and not content.predicts:
-        lines.append(
+def sentences(lines: Sequence[Line]) -> list[str]:
+    """What the lines of `audit.shortcuts` show: above all, which shortcut predicts as well as the content does."""
+    *predictors, blind = lines
+    content = next(line for line in predictors if line.label == WORDS)
+    shown = sorted((line for line in predictors if line.shown and not line.secondary), key=lambda line: -line.estimate)
+    words = [_on_shortcut(line, content) for line in shown]
+    if content.n and not content.shown:
+        words.append(
             f"All words of the texts do not clearly predict the choice ({_interval(content)}; p {p_text(content.p)}): "
             "these pairs do not show that their content can be learnt."
         )
-    lines += on_blind_referee(rows[BLIND])
-    unchecked = [f"{row.predictor}: {row.note.partition(': ')[2]}" for row in rows.values() if _is_unchecked(row)]
-    return [*lines, f"Not checked: {'; '.join(unchecked)}."] if unchecked else lines
+    words += on_blind_referee(blind)
+    unchecked = [f"{line.label}: {line.note.partition(': ')[2]}" for line in lines if _is_unchecked(line)]
+    return [*words, f"Not checked: {'; '.join(unchecked)}."] if unchecked else words
 
 
-def _on_shortcut(row: Any, content: Any) -> str:
-    name = f"{row.predictor[0].upper()}{row.predictor[1:]}"
-    line = f"{name} alone predicts the choice in {_percent(row)} of pairs on held-out topics"
-    if row.words_minus_low > 0:
-        return f"{line}; all words of the texts predict better, {_percent(content)}."
-    beside = "better than" if row.words_minus_high < 0 else "as well as"
+def _on_shortcut(line: Line, content: Line) -> str:
+    name = f"{line.label[0].upper()}{line.label[1:]}"
+    says = f"{name} alone predicts the choice in {_percent(line)} of pairs on held-out topics"
+    if line.also["words_minus_low"] > 0:
+        return f"{says}; all words of the texts predict better, {_percent(content)}."
+    beside = "better than" if line.also["words_minus_high"] < 0 else "as well as"
     return (
-        f"{line}, {beside} all words of the texts ({_interval(content)}): a reward model can learn this instead of the "
+        f"{says}, {beside} all words of the texts ({_interval(content)}): a reward model can learn this instead of the "
         "content."
     )
 
 
-def on_blind_referee(row: Any) -> list[str]:
+def on_blind_referee(line: Line) -> Iterator[str]:
     """The agreement of the blind referee with the pairs, with a warning where it is weak."""
-    if math.isnan(row.accuracy):
-        return []
-    line = f"A second, blind referee agrees with {_percent(row)} of the {plural(row.n, 'pair')} that it scored."
-    if math.isnan(row.low):
-        return [f"{line} These are too few topics for an interval."]
-    if row.low <= 0.5 and row.accuracy >= WEAK:
-        return [f"{line} These are too few pairs to tell that from chance."]
-    if row.low <= 0.5:
-        return [f"{line} That is no better than chance, so the pairs may be noise, including those that it confirms."]
-    if row.accuracy < WEAK:
-        return [f"{line} That is weak: many of the pairs may be noise."]
-    return [line]
+    if not line.n:
+        return
+    says = f"A second, blind referee agrees with {_percent(line)} of the {plural(line.n, 'pair')} that it scored."
+    if not line.bounded and line.estimate > 0.5:
+        warning = " These are too few topics for an interval."
+    elif line.low <= 0.5 and line.estimate >= WEAK:
+        warning = " These are too few pairs to tell that from chance."
+    elif line.estimate <= 0.5 or line.low <= 0.5:
+        warning = " That is no better than chance, so the pairs may be noise, including those that it confirms."
+    else:
+        warning = " That is weak: many of the pairs may be noise." if line.estimate < WEAK else ""
+    yield says + warning
 
 
-def _is_unchecked(row: Any) -> bool:
-    return row.predictor != TOGETHER and str(row.note).startswith("not checked")
+def _is_unchecked(line: Line) -> bool:
+    return line.label != TOGETHER and line.note.startswith("not checked")
 
 
-def _on_repetitions(table: pd.DataFrame) -> list[str]:
-    found = [f"{count} {what}" for what, count in zip(table["what"], table["count"], strict=True) if count]
-    return [f"Repetitions: {'; '.join(found)}."] if found else []
+def on_repetitions(counted: pd.DataFrame) -> str:
+    """What `audit.repetitions` counted."""
+    found = [f"{count} {what}" for what, count in zip(counted["what"], counted["count"], strict=True) if count]
+    return f"Repetitions: {'; '.join(found) or 'none'}."
 
 
-def _percent(row: Any) -> str:
-    interval = "" if math.isnan(row.low) else f" ({row.low:.0%} to {row.high:.0%})"
-    return f"{row.accuracy:.0%}{interval}"
+def _percent(line: Line) -> str:
+    return f"{line.estimate:.0%}" + (f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else "")
 
 
-def _interval(row: Any) -> str:
-    return f"{row.accuracy:.0%}" if math.isnan(row.low) else f"{row.accuracy:.0%}, {row.low:.0%} to {row.high:.0%}"
+def _interval(line: Line) -> str:
+    return f"{line.estimate:.0%}" + (f", {line.low:.0%} to {line.high:.0%}" if line.bounded else "")

@@ -255,11 +255,13 @@ def _on_a_real_model(report: Report) -> tuple[str, str] | None:
     if study not in STUDIES or not all(provider_of(str(name)).in_process for name in run["models"]):
         return None
     try:
-        chosen, same_plan = _chosen(study, run["config"]), True
+        chosen = _chosen(study, run["config"])
+        # A simulated model's replies are shorter than a real one's; local models' are as long.
+        same_plan = not any(provider_of(str(name)).simulated for name in run["models"])
         if study == "malibu":
             suite = run["config"]["suite"]
             own = {key: value for key, value in chosen.items() if key not in ("suite", *SAMPLES)}
-            same_plan = suite not in PARTS and not any(key in chosen for key in SAMPLES)
+            same_plan = same_plan and suite not in PARTS and not any(key in chosen for key in SAMPLES)
             chosen = {"suite": "wide" if suite in PARTS else suite, **own}
         config = {key: value for key, value in chosen.items() if key != "model"} | {"model": REAL_MODEL}
         if same_plan:

@@ -24,6 +24,8 @@ from parley.agents import ConfigError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from parley.analysis.stats.results import Line
+
 Row = dict[str, Any]
 MANIFEST = "export.json"
 SPLITS = {"train": "train", "validation": "validation", "valid": "validation", "dev": "validation", "test": "test"}
@@ -44,7 +46,7 @@ class Preferences:
 
     pairs: pd.DataFrame
     instructions: str
-    blind: Row | None
+    blind: Line | None
 
 
 def read_preferences(path: Path) -> Preferences:
@@ -75,13 +77,15 @@ def referee_checks(path: Path) -> list[str]:
     return list(dict.fromkeys(line for line in said if isinstance(line, str)))
 
 
-def _blind(manifest: Row) -> Row | None:
-    """The blind referee's row of the audit that the export made."""
+def _blind(manifest: Row) -> Line | None:
+    """The blind referee's line of the audit that the export made."""
+    from parley.analysis.preferences.audit import stored_agreement
+
     try:
-        rows = manifest["audit"]["shortcuts"]
-        row = next(row for row in rows if "blind" in row["predictor"] and row["accuracy"] is not None)
-        numbers = {name: math.nan if row[name] is None else float(row[name]) for name in ("accuracy", "low", "high")}
-        return {**row, **numbers}
+        row = next(row for row in manifest["audit"]["shortcuts"] if "blind" in row["predictor"] and row["n"])
+        found = {name: row[name] for name in ("estimate", "low", "high", "p")}
+        numbers = {name: math.nan if value is None else float(value) for name, value in found.items()}
+        return stored_agreement({**numbers, "n": int(row["n"]), "clusters": int(row["clusters"])})
     except (KeyError, TypeError, ValueError, StopIteration):
         return None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from types import SimpleNamespace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from parley.analysis.preferences import audit
 from parley.analysis.preferences.features import STYLE, style, words
 from parley.analysis.preferences.paired_logit import fit, folds_of, sign_flip_p
 from parley.analysis.preferences.report import on_blind_referee, preference_report
+from parley.analysis.stats.results import NOT_MEASURED, Line
 
 STUDIES = int(os.environ.get("STUDIES", "1"))
 KINDS = ("none", "round", "speaker", "length", "style", "words of the instructions")
@@ -67,13 +68,15 @@ def planted(kind: str, seed: int, topics: int = 40, per_topic: int = 6, rate: fl
 def test_a_planted_shortcut_is_found_with_its_strength_and_no_other(kind: str) -> None:
     named, others, covered, estimates = 0, 0, 0, []
     for seed in range(STUDIES):
-        table = audit.shortcuts(planted(kind, seed), instructions=INSTRUCTIONS, seed=seed).set_index("predictor")
-        predicts = {name for name in audit.SHORTCUTS if table.loc[name, "predicts"]}
+        lines = {
+            line.label: line for line in audit.shortcuts(planted(kind, seed), instructions=INSTRUCTIONS, seed=seed)
+        }
+        predicts = {name for name in audit.SHORTCUTS if lines[name].shown}
         named += kind in predicts
         others += bool(predicts - {kind})
         if kind != "none":
-            covered += table.loc[kind, "low"] <= RATE <= table.loc[kind, "high"]
-            estimates.append(table.loc[kind, "accuracy"])
+            covered += lines[kind].low <= RATE <= lines[kind].high
+            estimates.append(lines[kind].estimate)
     rates = [
         f"{what} {count / STUDIES:.1%}" for what, count in (("named", named), ("another", others), ("covered", covered))
     ]
@@ -109,18 +112,21 @@ def test_a_topic_is_never_in_two_folds() -> None:
 def test_equal_lengths_are_half_right() -> None:
     pairs = planted("none", 0, topics=8, per_topic=1)
     pairs = pairs.assign(chosen="one two three", rejected="four five six")
-    row = audit.shortcuts(pairs).set_index("predictor").loc["length"]
-    assert math.isnan(row["accuracy"])
-    assert row["note"] == "no pair differs in it"
+    line = next(line for line in audit.shortcuts(pairs) if line.label == "length")
+    assert math.isnan(line.estimate)
+    assert (line.note, line.verdict) == ("no pair differs in it", NOT_MEASURED)
 
 
 def test_the_blind_referee_is_right_where_it_finds_rejected_worse() -> None:
     pairs = planted("none", 0, topics=8, per_topic=1)
     pairs["blind_chosen"] = [1, 1, 1, 5, 2, None, 1, 1]
     pairs["blind_rejected"] = [5, 5, 5, 1, 2, 9, 9, 9]
-    row = audit.shortcuts(pairs).set_index("predictor").loc[audit.BLIND]
-    assert row["accuracy"] == pytest.approx(5.5 / 7)
-    assert row["n"] == 7
+    *others, line = audit.shortcuts(pairs)
+    assert line.label == audit.BLIND
+    assert line.estimate == pytest.approx(5.5 / 7)
+    assert line.n == 7
+    assert line.p_adjusted == line.p, "a test of its own: it is no shortcut"
+    assert {other.tests for other in others if other.label in audit.SHORTCUTS} <= {None, 4}
 
 
 def test_what_is_not_known_is_said_and_not_assumed() -> None:
@@ -155,7 +161,7 @@ def test_rounds_speakers_and_repetitions_are_counted() -> None:
             "topic": ["a", "a", "a", "b"],
             "split": ["train", "train", "train", "test"],
             "chosen": ["good", "good", "Good ", "fine"],
-            "rejected": ["bad", "bad", "fine", "bad"],
+            "rejected": ["bad", "bad.", "fine", "bad"],
             "round_chosen": [2, 2, 1, 3],
             "round_rejected": [1, 1, 1, 4],
             "speaker_chosen": ["A", "A", "B", "A"],
@@ -190,6 +196,6 @@ def test_the_strongest_feature_is_the_planted_one() -> None:
 
 
 def test_a_few_pairs_are_not_called_chance() -> None:
-    row = {"predictor": "blind", "accuracy": 1.0, "low": math.nan, "high": math.nan, "n": 6}
-    assert "too few topics" in on_blind_referee(SimpleNamespace(**row))[0]
-    assert "too few pairs" in on_blind_referee(SimpleNamespace(**row | {"low": 0.45, "high": 1.0}))[0]
+    line = Line(estimate=1.0, n=6)
+    assert "too few topics" in next(on_blind_referee(line))
+    assert "too few pairs" in next(on_blind_referee(replace(line, low=0.45, high=1.0)))

@@ -55,7 +55,7 @@ def test_every_form_of_trl_is_read_alike(parley: Callable[..., Any], form: str) 
     found = parley("audit", "set", "--json").json
     assert (found["settings"]["pairs"], found["settings"]["topics"]) == (40, 10)
     by_name = {row["predictor"]: row for row in found["shortcuts"]}
-    assert by_name["length"]["accuracy"] == 1
+    assert by_name["length"]["estimate"] == 1
     assert by_name["round"]["note"].startswith("not checked")
     assert next(row for row in found["repetitions"] if row["what"] == "topics in more than one split")["count"] == 10
 

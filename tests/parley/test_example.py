@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -60,6 +61,11 @@ def test_the_report_of_the_example_says_that_it_is_one(
     assert result.out.lstrip().startswith("Example that ships with Parley: malibu")
     assert [path.name for path in place.iterdir()] == ["home"], "nothing is written among one's own files"
     assert "not both" in parley("report", "--example", "a.sqlite").complaints[0]
+    # The price comes from the tokens of this run: no unit is planned for it.
+    command = next(line for line in result.out.splitlines() if line.startswith("  parley run malibu"))
+    price = float(result.out.partition("costs about $")[2].split()[0])
+    planned = parley(*shlex.split(command)[1:], "--dry-run", "--json").json
+    assert price == pytest.approx(planned["cost"], rel=0.25)
 
 
 async def test_every_page_of_the_example_has_a_banner_and_others_have_none(

@@ -199,7 +199,7 @@ def test_the_card_describes_the_dataset(parley: Callable[..., Any], run: str, se
     assert str(server.port) not in Path("out/export.json").read_text("utf-8")
 
 
-def test_the_quality_figures_count_length_leaks_and_agreement(parley: Callable[..., Any], run: str) -> None:
+def test_the_quality_figures_count_length_and_leaks(parley: Callable[..., Any], run: str) -> None:
     quality = parley("export", run, "--to", "out", "--json").json["quality"]
     # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is revealed.
     assert quality["length"]["words_chosen"] == 9
@@ -208,8 +208,6 @@ def test_the_quality_figures_count_length_leaks_and_agreement(parley: Callable[.
     assert quality["length"]["by_length_alone"] == 0.5
     assert quality["leakage"]["role_in_rejected_only"] == TOPICS
     assert quality["leakage"]["role_in_chosen_only"] == quality["leakage"]["role_in_both"] == 0
-    assert quality["refereed_again"]["n"] == 6 * TOPICS
-    assert quality["refereed_again"]["same_score"] == 1
 
 
 def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
@@ -222,7 +220,10 @@ def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
     assert f"confirms none of {2 * TOPICS} pairs" in refused.err
     marked = parley("export", "a.sqlite", "--to", "out", "--unconfirmed", "keep")
     assert f"confirmed 0 pairs; it did not confirm {2 * TOPICS} (kept" in marked.out
-    assert "WARNING: the two referees hardly agree" in marked.out
+    agreed = (
+        f"A second, blind referee agrees with 50% of the {2 * TOPICS} pairs that it scored. "  # equal scores are half
+    )
+    assert f"{agreed}That is no better than chance" in marked.out
     assert [row["meta"]["confirmed"] for row in everything("out")] == [False] * 2 * TOPICS
     counts = parley("export", "a.sqlite", "--format", "jsonl", "--to", "tables", "--json").json
     assert (counts["pairs"], counts["confirmation"]["not_confirmed"]) == (0, 2 * TOPICS)
@@ -276,7 +277,11 @@ def test_the_card_and_the_manifest_have_the_audit(parley: Callable[..., Any], ru
     manifest = json.loads(Path("out/export.json").read_text("utf-8"))
     assert "positive and negative reasons" in manifest["instructions"]
     assert "bias score of each" not in manifest["instructions"], "the referee's prompt is not the debaters'"
-    again = {row["predictor"]: row for row in parley("audit", "out", "--json").json["shortcuts"]}
+    audit = parley("audit", "out", "--json").json
+    assert manifest["audit"]["repetitions"] == audit["repetitions"]
+    assert manifest["audit"]["shortcuts"] == audit["shortcuts"]
+    assert manifest["audit"]["sentences"] == audit["summary"]
+    again = {row["predictor"]: row for row in audit["shortcuts"]}
     assert again["the referee asked again, blind"]["n"] == 2 * TOPICS
     assert again["words of the instructions"]["note"] != "", "no statement has a word of the instructions"
 

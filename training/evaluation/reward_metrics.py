@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.preferences.paired_logit import accuracy_by_topic
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
-from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.results import columns
 from parley.analysis.stats.tables import Floats
 
@@ -51,8 +50,9 @@ def quality(held_out: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
         (AGREES, np.where(correct == by_length, 1.0, 0.0), by_length != 0.5),
         (MASKED, masked, every),
     ]
+    found = [(name, cluster_proportion(values[included], topics[included])) for name, values, included in rows]
     frame = pd.DataFrame(
-        [{"control": name, **accuracy_by_topic(values[included], topics[included])} for name, values, included in rows]
+        [{"control": name, **columns(line, "accuracy", "n", topics="clusters", note="note")} for name, line in found]
     )
     changed = int(held_out["changed"].sum())
     frame.loc[frame["control"] == MASKED, "note"] = f"masking changed {changed} of {len(held_out)} pairs"

@@ -47,8 +47,6 @@ SIZES = (
     (math.inf, "1M<n<10M"),
 )
 """The hub's size categories, each with the number of rows that it ends below."""
-WEAK_AGREEMENT = 0.75
-"""A second referee who puts fewer statements on the same side of the threshold gives a warning."""
 
 
 def card(dataset: Dataset, tables: dict[str, Table]) -> str:
@@ -229,30 +227,16 @@ def _histogram(scores: list[float]) -> str:
 
 def quality_lines(dataset: Dataset) -> str:
     """The quality figures as a Markdown list."""
-    length, duplicates, leaks, flags, again = (
-        dataset.quality[key] for key in ("length", "duplicates", "leakage", "flags", "refereed_again")
-    )
+    length, leaks, flags = (dataset.quality[key] for key in ("length", "leakage", "flags"))
     checked = flags if dataset.is_rldf else {flag: flags[flag] for flag in CHECKED_FLAGS}
     lines = [
         f"Length: chosen {_number(length['words_chosen'], '.1f')} words, rejected "
         f"{_number(length['words_rejected'], '.1f')}; length alone separates them in "
         f"{_number(length['by_length_alone'], '.0%')} of pairs (chance is 50%).",
-        f"Duplicates: {plural(duplicates['repeated'], 'repeated text')}; "
-        f"{plural(duplicates['in_two_splits'], 'text')} in more than one split.",
         *([_on_leakage(leaks, len(dataset.pairs))] if dataset.is_rldf else []),
         "Flagged statements: "
         + ", ".join(f"{flag.replace('_', ' ')} {count}" for flag, count in checked.items())
         + ".",
-        f"Second refereeing: {plural(again['n'], 'statement')}; same score {_number(again['same_score'], '.0%')}, "
-        f"within one point {_number(again['within_one'], '.0%')}, "
-        f"same side of the threshold {_number(again['same_side'], '.0%')}, "
-        f"mean difference {_number(again['mean_difference'], '+.2f')}, correlation "
-        f"{_number(again['correlation'], '.2f')}."
-        + (" WARNING: the two referees hardly agree." if again["same_side"] < WEAK_AGREEMENT else "")
-        if again["n"]
-        else "Second refereeing: none (`parley run rldf --rereferee 0.2` repeats a fifth)."
-        if dataset.is_rldf
-        else "Second refereeing: none.",
     ]
     return "\n".join(f"- {line}" for line in lines)
 
@@ -267,10 +251,10 @@ def _on_leakage(leaks: Mapping[str, int], pairs: int) -> str:
 
 
 def _audit_table(dataset: Dataset) -> list[str]:
-    rows = [row for row in dataset.audit.get("shortcuts", []) if row["accuracy"] is not None]
+    rows = [row for row in dataset.audit.get("shortcuts", []) if row["n"]]
     if not rows:
         return []
-    cells = [(row["predictor"], f"{row['accuracy']:.2f}", _interval(row), row["n"], row["topics"]) for row in rows]
+    cells = [(row["predictor"], f"{row['estimate']:.2f}", _interval(row), row["n"], row["clusters"]) for row in rows]
     return [_table(("predictor", "accuracy", "95% interval", "pairs", "topics"), cells)]
 
 
@@ -287,7 +271,7 @@ def audit_lines(dataset: Dataset) -> list[str]:
             is_rldf=dataset.is_rldf,
             silent=any(statement.by_wording for statement in dataset.statements),
         ),
-        *(line for line in dataset.audit["sentences"] if not line.startswith("Repetitions")),
+        *dataset.audit["sentences"],
     ]
 
 

@@ -139,10 +139,8 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
         raise ConfigError(f"no statement scores {settings.threshold:g} or {better}: there is nothing to fine-tune on")
     figures = {
         "length": quality.length_balance(pairs),
-        "duplicates": quality.duplicates([*groups.high, *groups.low], split_of),
         "leakage": quality.leakage(pairs),
         "flags": quality.flags(statements),
-        "refereed_again": quality.refereed_again(statements, settings),
     }
     instructions = "\n".join(dict.fromkeys(source.instructions for source in sources))
     return Dataset(
@@ -154,7 +152,7 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
         split_of=split_of,
         quality=figures,
         confirmation=confirmation(made),
-        audit=audited(pairs, made, instructions),
+        audit=audited(pairs, made, instructions, split_of),
         instructions=instructions,
     )
 

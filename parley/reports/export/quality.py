@@ -1,8 +1,8 @@
 """Quality of a dataset: how much a reward model could learn from something other than bias.
 
-Length: how often the length alone separates chosen from rejected. Duplicates, within and across splits. Persona
-leakage: words that reveal the speaker on one side only. The agreement with a second, blind refereeing. And the audit:
-what the pairs would teach a reward model.
+Length: how often the length alone separates chosen from rejected. Persona leakage: words that reveal the speaker on one
+side only. And the audit: what the pairs would teach a reward model, which of them and of their texts are repeated, and
+whether a blind referee agrees with them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from parley.base.text import plural
 from parley.reports.export.pairs import StatementPair
-from parley.reports.export.settings import Settings
 from parley.reports.export.statements import FLAGS, Statement
 from parley.scenarios import normal
 
@@ -49,21 +48,6 @@ def length_balance(pairs: Sequence[StatementPair]) -> Figures:
     }
 
 
-def duplicates(statements: Sequence[Statement], split_of: Mapping[str, str]) -> Figures:
-    """The number of repetitions of a text, and of texts in more than one split."""
-    counts: Counter[str] = Counter()
-    splits_of: dict[str, set[str]] = {}
-    for statement in statements:
-        text = normal(statement.text)
-        counts[text] += 1
-        splits_of.setdefault(text, set()).add(split_of[normal(statement.topic)])
-    return {
-        "texts": len(counts),
-        "repeated": sum(count - 1 for count in counts.values()),
-        "in_two_splits": sum(len(splits) > 1 for splits in splits_of.values()),
-    }
-
-
 def leakage(pairs: Sequence[StatementPair]) -> Figures:
     """Pairs with words that reveal the role, or with another speaker's name, on one side only or on both."""
     figures: Figures = {}
@@ -85,47 +69,22 @@ def _names_a_speaker(statement: Statement) -> bool:
     return any(re.search(rf"\b{re.escape(name)}\b", statement.text) for name in statement.others)
 
 
-def refereed_again(statements: Sequence[Statement], settings: Settings) -> Figures:
-    """Agreement of a second refereeing with the first; `n` is 0 if the run had none (--rereferee)."""
-    both = [
-        (statement.score, statement.score_again)
-        for statement in statements
-        if statement.score is not None and statement.score_again is not None
-    ]
-    n = len(both)
-    gaps = [second - first for first, second in both]
-    return {
-        "n": n,
-        "same_score": sum(gap == 0 for gap in gaps) / n if n else math.nan,
-        "within_one": sum(abs(gap) <= 1 for gap in gaps) / n if n else math.nan,
-        "same_side": (
-            sum(settings.is_worse(first) == settings.is_worse(second) for first, second in both) / n if n else math.nan
-        ),
-        "mean_difference": statistics.fmean(gaps) if n else math.nan,
-        "correlation": _correlation(both),
-    }
-
-
-def _correlation(both: Sequence[tuple[float, float]]) -> float:
-    try:
-        return statistics.correlation(*zip(*both, strict=True)) if len(both) > 1 else math.nan
-    except statistics.StatisticsError:  # one of the two is constant
-        return math.nan
-
-
 def flags(statements: Sequence[Statement]) -> Figures:
     """The number of statements with each flag."""
     counts = Counter(flag for statement in statements for flag in statement.flags)
     return {flag: counts[flag] for flag in FLAGS}
 
 
-def audited(pairs: Sequence[StatementPair], made: Sequence[StatementPair], instructions: str) -> dict[str, Any]:
-    """Sentences and a table for the card and the manifest.
+def audited(
+    pairs: Sequence[StatementPair], made: Sequence[StatementPair], instructions: str, split_of: Mapping[str, str]
+) -> dict[str, Any]:
+    """Sentences and tables for the card and the manifest: the same that `parley audit` gives on the folder.
 
     Args:
         pairs: The pairs of the dataset.
         made: All possible pairs, including those that the blind referee did not confirm: its agreement is over these.
         instructions: What the writers of the texts were told.
+        split_of: The split of each topic, in its normal form.
     """
     if not pairs:
         return {"sentences": [NO_PAIRS]}
@@ -135,9 +94,10 @@ def audited(pairs: Sequence[StatementPair], made: Sequence[StatementPair], instr
         from parley.analysis.reporting.report import json_values
     except ModuleNotFoundError:
         return {"sentences": [NOT_INSTALLED]}
-    blind = blind_agreement(_frame(made))
-    report = preference_report(_frame(pairs), instructions=instructions, blind=blind)
-    return {"sentences": list(report.words), "shortcuts": json_values(report.table("shortcuts")), "seed": 0}
+    blind = blind_agreement(_frame(made, split_of))
+    report = preference_report(_frame(pairs, split_of), instructions=instructions, blind=blind)
+    tables = {name: json_values(report.table(name)) for name in ("shortcuts", "repetitions")}
+    return {"sentences": list(report.words), **tables, "seed": 0}
 
 
 def confirmation(pairs: Sequence[StatementPair]) -> dict[str, int]:
@@ -168,12 +128,12 @@ def confirmation_line(counts: dict[str, int], unconfirmed: str, *, is_rldf: bool
     return f"{line}."
 
 
-def _frame(pairs: Sequence[StatementPair]) -> pd.DataFrame:
+def _frame(pairs: Sequence[StatementPair], split_of: Mapping[str, str]) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
     for pair in pairs:
-        row: dict[str, Any] = {"topic": pair.rejected.topic}
+        row: dict[str, Any] = {"topic": pair.rejected.topic, "split": split_of[normal(pair.rejected.topic)]}
         for side, statement in (("chosen", pair.chosen), ("rejected", pair.rejected)):
             again = math.nan if statement.score_again is None else statement.score_again
             row |= {side: statement.text, f"round_{side}": statement.round, f"speaker_{side}": statement.speaker}
