@@ -20,7 +20,6 @@ from parley.analysis.stats.paired import mcnemar_p
 from parley.analysis.stats.resampling import (
     DRAWS,
     TOO_FEW_DRAWS,
-    ArrangementP,
     arrangement_p,
     bootstrap_sums,
     data_seed,
@@ -160,7 +159,7 @@ def bias_difference(
     return replace(unknown, low=low, high=high, p=swapped.p, note="; ".join(filter(None, notes)))
 
 
-def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> ArrangementP:
+def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> Line:
     """The p-value of a gap in bias when the two systems may be swapped in any cluster."""
     rng = np.random.default_rng(data_seed(np.hstack([counts, others])))
     total, halves = (counts + others).sum(axis=0), []

@@ -18,12 +18,21 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.questions import Question, answer, by_cluster, out_of_reach, section, share, table
+from parley.analysis.reporting.questions import (
+    Question,
+    answer,
+    by_cluster,
+    corrected,
+    out_of_reach,
+    section,
+    share,
+    table,
+)
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import UNREADABLE, MissingColumns, cluster_of, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import cell_means
 from parley.base.text import p_text, plural
 
@@ -59,10 +68,10 @@ def identities(
     values, infinite = _finite(frame[score])
     labels, clusters = frame[identity].astype(str), frame[cluster].astype(str)
     rows = pd.DataFrame({"metric": score, "identity": labels, "cluster": clusters, "value": values})
-    overall = effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))
+    (overall,) = corrected([effect_of_cells(cell_means(values, labels, clusters), n=int(values.notna().sum()))])
     tests = table([replace(overall, also={"statistic": overall.statistic})])
     lines, gaps = _gaps(rows, ("metric",), "cluster")
-    few = () if overall.p <= ALPHA else out_of_reach("cluster", lines)
+    few = () if overall.shown else out_of_reach("cluster", lines)
     sections = [
         Section(warnings=infinite, words=[*_on_identity(overall), *few]),
         gaps,
@@ -141,7 +150,7 @@ def _on_identity(overall: Line) -> Iterator[str]:
     test = f"sign flips over {plural(overall.clusters or 0, 'cluster')}, p {p_text(overall.p)}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
-    elif overall.p <= ALPHA:
+    elif overall.shown:
         yield f"Identity affects the scores ({test})."
     else:
         yield f"No effect of identity on the scores was shown ({test}). That is not evidence of no effect."

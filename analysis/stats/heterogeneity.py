@@ -5,41 +5,27 @@ another. The one-way random-effects analysis of variance of the scenarios' diffe
 Williams and Tukey. Bases are taken as a sample of such bases, their effects and the scenarios' noise as roughly normal.
 
     found = heterogeneity([1.5, 1.4, -1.5, -1.6], ["nurse", "nurse", "engineer", "engineer"])
-    found.p, found.sd, found.upper
+    found.p, found.estimate, found.high
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import special
 
-from parley.analysis.stats.results import LEVEL
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Column, cluster_sums
 
 TOLERANCE = 1e-12
 """Smallest spread, relative to the largest difference, that is not rounding."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heterogeneity:
-    """How much an effect differs between bases. What the data do not give is NaN.
+def heterogeneity(differences: Column, bases: Column) -> Line:
+    """The standard deviation of the bases' effects, and the test that the effect is the same on every base.
 
-    Args:
-        sd: Standard deviation of the bases' effects; 0 where the estimate of their variance is negative.
-        upper: One-sided upper 95% confidence limit of that standard deviation.
-        p: The p-value of the hypothesis that the effect is the same on every base.
-    """
-
-    sd: float = math.nan
-    upper: float = math.nan
-    p: float = math.nan
-
-
-def heterogeneity(differences: Column, bases: Column) -> Heterogeneity:
-    """The test that the effect is the same on every base, and the standard deviation of the bases' effects.
+    `high` is its one-sided upper 95% confidence limit. The estimate is 0 where that of the variance is negative.
 
     F is exact for normal noise, whatever the sizes of the bases. The standard deviation is estimated by the method of
     moments. Its upper limit covers as it should where all bases have as many scenarios (94.5 to 95.5% in simulations);
@@ -54,13 +40,13 @@ def heterogeneity(differences: Column, bases: Column) -> Heterogeneity:
     count, n = len(groups.counts), groups.n
     between_df, within_df = count - 1, n - count
     if between_df < 1 or within_df < 1:  # a single base, or one scenario per base: effects look like noise
-        return Heterogeneity()
+        return Line(n=n, clusters=count)
     means, sizes = groups.means, groups.counts
     between = float((sizes * (means - groups.sums.sum() / n) ** 2).sum()) / between_df
     within = float(groups.squares.sum()) / within_df
     noise = (TOLERANCE * float(np.abs(means).max())) ** 2
     if between <= noise and within <= noise:
-        return Heterogeneity(sd=0.0, upper=0.0, p=1.0)
+        return Line(estimate=0.0, high=0.0, p=1.0, n=n, clusters=count)
     if within <= noise:
         within = 0.0
     size = (n - float((sizes**2).sum()) / n) / between_df
@@ -70,8 +56,11 @@ def heterogeneity(differences: Column, bases: Column) -> Heterogeneity:
     harmonic = count / float((1 / sizes).sum())
     spreads = ((size, between), (harmonic, harmonic * float(np.var(means, ddof=1))))
     upper = max((spread - noise_share) / (quantile * each) for each, spread in spreads)
-    return Heterogeneity(
-        sd=math.sqrt(max(0.0, (between - within) / size)),
-        upper=math.sqrt(max(0.0, upper)),
+    return Line(
+        estimate=math.sqrt(max(0.0, (between - within) / size)),
+        high=math.sqrt(max(0.0, upper)),
         p=float(special.fdtrc(between_df, within_df, between / within)) if within else 0.0,
+        n=n,
+        clusters=count,
+        method="one-way random effects, Williams and Tukey's limit",
     )

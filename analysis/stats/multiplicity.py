@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 
 from parley.analysis.stats.tables import Column, Floats, as_floats
 
@@ -31,21 +30,6 @@ def benjamini_hochberg(p: Column) -> list[float]:
         p: The p-values of the family; tests are taken as independent or positively related.
     """
     return _adjusted(p, _benjamini_hochberg)
-
-
-def with_holm(table: pd.DataFrame, family: str | pd.Series | None = None) -> pd.DataFrame:
-    """The table with `p_adjusted` next to `p`: Holm's correction in each family of rows.
-
-    Args:
-        table: Rows with p-values; an empty table stays as it is.
-        family: The column, or the value of each row, by which families differ; None: all rows are one family.
-    """
-    if table.empty:
-        return table
-    groups = table.groupby(np.zeros(len(table)) if family is None else family, sort=False)["p"]
-    corrected = table.copy()
-    corrected.insert(corrected.columns.get_loc("p") + 1, "p_adjusted", groups.transform(holm))
-    return corrected
 
 
 def _holm(p: Floats) -> Floats:

@@ -18,7 +18,7 @@ import pandas as pd
 
 from parley.analysis.stats.effects import missing_interval_note, partial_eta_squared
 from parley.analysis.stats.paired import flip_signs
-from parley.analysis.stats.resampling import ArrangementP, arrangement_p, data_seed, half_size
+from parley.analysis.stats.resampling import arrangement_p, data_seed, half_size
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats
 
@@ -117,7 +117,7 @@ def _flip_clusters_test(means: pd.DataFrame, n: int, tests: int) -> Line:
     )
 
 
-def _flipped_clusters(cells: Floats, matrix: Floats, observed: float, scale: float, size: int) -> ArrangementP:
+def _flipped_clusters(cells: Floats, matrix: Floats, observed: float, scale: float, size: int) -> Line:
     """The p-value of the quadratic form of the identities' sums."""
     rng = np.random.default_rng(data_seed(cells))
     (first, all_first), (second, all_second) = (_half_sums(half, size, rng) for half in (cells[0::2], cells[1::2]))

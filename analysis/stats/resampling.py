@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from parley.analysis.stats.results import LEVEL
+from parley.analysis.stats.results import LEVEL, Line
 from parley.analysis.stats.tables import Floats, Ints
 
 DRAWS = 2000
@@ -79,31 +78,6 @@ def percentile_interval(draws: Floats, units: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrangementP:
-    """The p-value of a permutation test.
-
-    Args:
-        p: The share of arrangements (the data among them) that reach the observed value.
-        count: Number of arrangements.
-        exact: All arrangements were counted, none was drawn.
-    """
-
-    p: float
-    count: int
-    exact: bool
-
-    @property
-    def method(self) -> str:
-        return "exact" if self.exact else f"{self.count:,} arrangements"
-
-    @property
-    def note(self) -> str:
-        """Says that p is a bound, where no random arrangement but the data reached the observed value; or ""."""
-        is_bound = not self.exact and self.p * self.count < 1.5
-        return f"p ≤ {self.p:.2g}: none of {self.count:,} arrangements was as extreme" if is_bound else ""
-
-
 def arrangement_p(
     halves: tuple[Floats, Floats],
     statistic: Callable[[Floats, Floats], Floats],
@@ -111,8 +85,11 @@ def arrangement_p(
     *,
     exact: bool,
     scale: float | None = None,
-) -> ArrangementP:
-    """The p-value from every combination of arrangements of two halves of the clusters.
+) -> Line:
+    """The p-value from every combination of arrangements of two halves of the clusters: a line's p, method and note.
+
+    It is the share of arrangements, the data among them, that reach the observed value. The note says that p is a bound
+    where no random arrangement but the data does.
 
     A few thousand arrangements of either half give millions together. Under the null hypothesis, the data's row and
     column among them could be any other, so the test is valid however few were drawn.
@@ -134,7 +111,9 @@ def arrangement_p(
         for start in range(0, len(first), block)
     )
     count = len(first) * len(second)
-    return ArrangementP(p=(count - below) / count, count=count, exact=exact)
+    p = (count - below) / count
+    bound = f"p ≤ {p:.2g}: none of {count:,} arrangements was as extreme" if not exact and p * count < 1.5 else ""
+    return Line(p=p, method="exact" if exact else f"{count:,} arrangements", note=bound)
 
 
 def half_size(tests: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.weightstats import ttost_paired
 
-from parley.analysis.stats.multiplicity import benjamini_hochberg, holm, with_holm
+from parley.analysis.reporting.questions import corrected
+from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 
 NAN = math.nan
@@ -26,13 +29,16 @@ def test_holm_by_hand() -> None:
     assert holm([0.50, 0.003, 0.32, 0.054, 0.0003]) == pytest.approx([0.64, 0.012, 0.64, 0.162, 0.0015])
 
 
-def test_a_table_is_corrected_in_each_family_of_rows() -> None:
-    table = pd.DataFrame({"kind": ["a", "b", "a"], "p": [0.01, 0.04, 0.03], "n": 3})
-    assert list(with_holm(table, "kind")["p_adjusted"]) == pytest.approx([0.02, 0.04, 0.03])
-    whole = with_holm(table)
-    assert list(whole["p_adjusted"]) == pytest.approx([0.03, 0.06, 0.06])
-    assert list(whole.columns) == ["kind", "p", "p_adjusted", "n"]
-    assert with_holm(table.iloc[:0]).empty
+def test_lines_are_corrected_in_each_family_and_planned_ones_apart() -> None:
+    lines = [Line(p=p, about={"kind": kind}) for kind, p in (("a", 0.01), ("b", 0.04), ("a", 0.03))]
+    assert [line.p_adjusted for line in corrected(lines, ("kind",))] == pytest.approx([0.02, 0.04, 0.03])
+    assert [line.p_adjusted for line in corrected(lines, ())] == pytest.approx([0.03, 0.06, 0.06])
+    planned = corrected([*lines[:2], replace(lines[2], secondary=True)], ())
+    assert [(line.p, line.p_adjusted, line.tests) for line in planned] == [
+        (0.01, 0.02, 2),
+        (0.04, 0.04, 2),
+        (0.03, 0.03, 1),
+    ]
 
 
 def test_benjamini_hochberg_as_in_r() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pandas as pd
 
@@ -23,8 +22,6 @@ from parley.analysis.reporting.optimism import SCORES, optimism_lines, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
-from parley.analysis.stats.multiplicity import with_holm
-from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.results import ALPHA, Line, columns
@@ -127,11 +124,18 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
     missing = frame["value"].isna().groupby([frame["system"], frame["metric"]], sort=False).sum()
     rows["unreadable"] = [int(missing[key]) for key in zip(rows["system"], rows["metric"], strict=True)]
     topics = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
-    tests = [
-        _paired_test(topics[topics["metric"] == row.metric], row.system, baseline)
-        for row in rows.itertuples()
-        if row.system != baseline
-    ]
+    compared = questions.Question(
+        name="rubric_paired",
+        ask=f"How does each differ from {baseline}?",
+        measures={"value": "score"},
+        cluster="topic",
+        by=("metric",),
+        arms="system",
+        pairs=questions.against(baseline),
+        item=("topic",),
+        family=(),
+    )
+    tests = questions.table(questions.answer(compared, topics)) if len(topics) else pd.DataFrame()
     by_bias = Table(
         name="rubric_by_bias",
         title="BS, CE and LS by bias type, 0 to 100",
@@ -150,7 +154,8 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
         Table(
             name="rubric_paired",
             title=f"Each against {baseline}, topic by topic",
-            frame=with_holm(pd.DataFrame(tests)),
+            frame=tests.rename(columns={"first": "system", "estimate": "difference", "clusters": "topics"}),
+            shown=("system", "metric", "difference", "low", "high", "p", "p_adjusted", "topics", "note"),
             note=LOWER_IS_BETTER,
             printed=True,
         ),
@@ -223,15 +228,6 @@ def answers_table(texts: pd.DataFrame) -> Table:
         "scores.",
         printed=True,
     )
-
-
-def _paired_test(means: pd.DataFrame, system: str, baseline: str) -> dict[str, Any]:
-    """A system against the baseline on one metric, over the topics that both have."""
-    ours, base = (means[means["system"] == name] for name in (system, baseline))
-    both = ours.merge(base, on="topic", suffixes=("", "_base"))
-    test = paired_permutation(both["value"], both["value_base"], both["topic"])
-    found = columns(test, "difference", "p", topics="clusters", note="note")
-    return {"system": system, "metric": str(means["metric"].iloc[0]), **found}
 
 
 def report(
