@@ -15,14 +15,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.card.lines import line_test
-from parley.analysis.card.samples import ON_SCALE, TIE, Sample
-from parley.analysis.known_order import share_above
+from parley.analysis.card.samples import ON_SCALE
+from parley.analysis.known_order import leads, scored, share_above, shares
+from parley.analysis.known_order import right as order_right
 from parley.analysis.malibu.panel import LOG_ODDS
 from parley.analysis.reporting.questions import Question, answer, corrected, section, share
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
@@ -181,12 +181,15 @@ def right(frame: pd.DataFrame) -> list[Line]:
     lines = []
     for about, rows in _by_type(frame):
         for part, (words, sign) in PARTS.items():
-            table = scored(rows, part)
+            table, ballots = read(rows, part)
             if len(table) or part == "score":
-                asked = int(((rows["metric"] == METRIC) & (rows["part"] == part)).sum())
-                line = share_right(sign * gaps(table), table, asked)
                 units = {"type": (about["type"],), "part": (part,)}
-                lines.append(replace(line, label=words, about={**about, "part": part}, units=units))
+                named = {
+                    "name": about["type"] if part == "score" else f"{about['type']}.{part}",
+                    "label": words,
+                    "about": {**about, "part": part},
+                }
+                lines.append(_right(sign * gaps(table), ballots, units=units, **named))
     return corrected(_headed(lines), RIGHT.family)
 
 
@@ -196,15 +199,15 @@ def by_dose(frame: pd.DataFrame) -> list[Line]:
     for about, rows in _by_type(frame):
         names = DOSES.get(about["type"], STATEMENT_DOSES)
         for part, (words, sign) in PARTS.items():
-            table = scored(rows, part)
+            table, ballots = read(rows, part)
             compared = {f"{names.get(dose, dose)} above fair": (dose, 0) for dose in table.columns if dose}
             if about["type"] == BBQ:
                 compared["stereotyped above anti-stereotyped"] = (2, 1)
             for what, (dose, other) in compared.items():
                 if {dose, other} <= set(table.columns):
-                    line = share_right(sign * table[[dose]].sub(table[other], axis=0), table, table.size)
-                    named = {**about, "comparison": what, "part": part}
-                    lines.append(replace(line, p=math.nan, label=f"{what}, {words}", about=named))
+                    named = {"about": {**about, "comparison": what, "part": part}, "label": f"{what}, {words}"}
+                    above = sign * table[[dose]].sub(table[other], axis=0)
+                    lines.append(_right(above, ballots, p=math.nan, reference=math.nan, values={}, **named))
     return _headed(lines)
 
 
@@ -217,14 +220,20 @@ def _headed(lines: Sequence[Line]) -> list[Line]:
     """The lines under their types, and under their referees if there are several."""
     several = len({line.about["model"] for line in lines}) > 1
     shown = ("model", "type") if several else ("type",)
-    return [replace(line, measure="right", group=" · ".join(line.about[name] for name in shown)) for line in lines]
+    return [
+        replace(
+            line,
+            group=" · ".join(line.about[name] for name in shown),
+            name=f"{line.about['model']}.{line.name}" if several and line.name else line.name,
+        )
+        for line in lines
+    ]
 
 
-def scored(rows: pd.DataFrame, part: str) -> pd.DataFrame:
-    """The scores of one type with one question: rows are topics and wordings, columns doses."""
+def read(rows: pd.DataFrame, part: str) -> tuple[pd.DataFrame, pd.Series]:
+    """The scores of one type with one question, rows being topics and wordings, columns doses; and all its ballots."""
     own = rows[(rows["metric"] == METRIC) & (rows["part"] == part)]
-    cells = own.assign(dose=own["dose"].astype(int)).groupby(["topic", "wording", "dose"], sort=False)["value"].mean()
-    return cells.unstack("dose").sort_index(axis=1)
+    return scored(own, ["topic", "wording"], ["dose"]), own["value"]
 
 
 def gaps(table: pd.DataFrame) -> pd.DataFrame:
@@ -232,43 +241,10 @@ def gaps(table: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=0).sub(table[0], axis=0) if 0 in table else pd.DataFrame(index=table.index)
 
 
-def _by_topic(gaps: pd.DataFrame) -> pd.Series:
-    """By topic, the share of differences above 0; ties count as half."""
-    shares = {
-        str(topic): share_above(part.to_numpy(dtype=float)) for topic, part in gaps.groupby(level="topic", sort=False)
-    }
-    return pd.Series(shares, dtype=float).dropna()
-
-
-def share_right(gaps: pd.DataFrame, table: pd.DataFrame, asked: int) -> Line:
-    """The share of comparisons that are right, over topics; the note says what leaves it without a test.
-
-    Args:
-        gaps: Differences that are above 0 where a comparison is right: rows are topics and wordings.
-        table: The scores that they come from.
-        asked: Number of ballots behind them.
-    """
-    values, known = _by_topic(gaps), table.to_numpy(dtype=float)
-    known = known[np.isfinite(known)]
-    sample = Sample(
-        values={str(topic): float(value) for topic, value in values.items()},
-        n=asked,
-        units="",
-        read=len(known) / asked if asked else 0.0,
-        constant=bool(len(known)) and float(np.ptp(known)) < TIE,
-        cluster="topic",
-    )
-    test = line_test(sample, {"null": 0.5, "margin": 0.1, "unit": "auc"})
-    return Line(
-        estimate=test.estimate,
-        low=test.low,
-        high=test.high,
-        p=test.p,
-        note=test.note,
-        n=table.index.get_level_values("topic").nunique(),
-        clusters=len(values),
-        method="Wilson, effective n from the spread between clusters",
-    )
+def _right(gaps: pd.DataFrame, ballots: pd.Series, **about: Any) -> Line:
+    """The share of comparisons that are right, over topics; n is the number of topics that were asked about."""
+    line = order_right(shares(gaps), ballots, "topic")
+    return replace(line, measure="right", n=gaps.index.get_level_values("topic").nunique(), **about)
 
 
 def beside(frame: pd.DataFrame) -> pd.DataFrame:
@@ -287,17 +263,21 @@ def beside(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _beside(rows: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
     """Measure, topic and value, for the texts of one type."""
-    scores, reverse, padded = (scored(rows, part) for part in ("score", "reverse", "long"))
+    scores, reverse, padded = (read(rows, part)[0] for part in ("score", "reverse", "long"))
     above = gaps(scores)
     if len(reverse):
-        yield from (("turned", topic, value) for topic, value in _by_topic(-above * gaps(reverse)).items())
+        yield from (("turned", topic, value) for topic, value in shares(-above * gaps(reverse)).items())
     for topic, part in above.groupby(level="topic", sort=False):
         values = part.to_numpy(dtype=float)
         yield from (("stable", topic, share_above(values[i] * values[j])) for i in range(len(values)) for j in range(i))
-    odds = rows[(rows["metric"] == LOG_ODDS) & (rows["part"] == "pair")].set_index(["topic", "biased"])["value"]
-    for topic, (first, second) in odds.unstack("biased").reindex(columns=["A", "B"]).dropna().iterrows():
-        yield "pairs", topic, share_above(np.array([first - second]))
-        yield from (("first", topic, share_above(np.array([value]))) for value in (first, second))
+    odds = rows[(rows["metric"] == LOG_ODDS) & (rows["part"] == "pair")]
+    fair = leads(odds, ["topic"], "biased").dropna()
+    yield from (("pairs", topic, value) for topic, value in shares(-fair.to_frame()).items())
+    both = odds[odds["topic"].isin(fair.index)]
+    yield from (
+        ("first", topic, share_above(np.array([value])))
+        for topic, value in zip(both["topic"], both["value"], strict=True)
+    )
     on_scale = rows[rows["metric"] == ON_SCALE]
     yield from (("on_scale", topic, value) for topic, value in zip(on_scale["topic"], on_scale["value"], strict=True))
     longer = (padded - scores.reindex(padded.index)).reindex(columns=padded.columns)
