@@ -15,7 +15,7 @@ import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx2
 from anthropic import (
@@ -48,9 +48,9 @@ from parley.agents.models.anthropic_messages import (
 )
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
 from parley.agents.models.http import MAX_BYTES, TooLong, not_connected, retry_seconds, server_message
+from parley.agents.models.remote import RemoteClient, SdkOptions
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import Request, estimate_tokens
-from parley.agents.models.sdk import SdkClient
+from parley.agents.models.request import ClientOptions, Request, estimate_tokens
 from parley.agents.models.streaming import Arriving
 from parley.agents.models.wire import strict_schema, to_chat, to_tools
 from parley.base.errors import BadRequest, ModelError, RateLimited, ServerFault
@@ -63,9 +63,11 @@ NOT_SENT = frozenset({"max_tokens", "seed", "logprobs", "effort"})
 TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
 
 
-class AnthropicClient(SdkClient):
+class AnthropicClient(RemoteClient):
     """A structured reply is requested with `output_config.format`. The SDK's own retries are off."""
 
+    OptionsType: ClassVar[type[ClientOptions]] = SdkOptions
+    native_schema = vision = True
     key_variables = ("ANTHROPIC_API_KEY",)
     url_variable = "ANTHROPIC_BASE_URL"
     default_url = "https://api.anthropic.com"
@@ -89,8 +91,9 @@ class AnthropicClient(SdkClient):
             max_retries=0,
             # A redirect would send the key to another server: httpx drops `Authorization` then, but not `x-api-key`.
             # A transport of ours, since httpx would send calls to this machine through a proxy as well.
-            http_client=_LimitedHttp(
+            http_client=DefaultAsyncHttpxClient(
                 follow_redirects=False,
+                event_hooks={"response": [_limit]},
                 transport=httpx2.AsyncHTTPTransport(
                     verify=_certificates(), proxy=self.proxy, limits=DEFAULT_CONNECTION_LIMITS
                 ),
@@ -244,7 +247,7 @@ class AnthropicClient(SdkClient):
         return self.refused(error.status_code, message, retry_after=after, no_credit=no_credit)
 
     def batch_endpoint(self) -> BatchEndpoint:
-        return MessageBatches(self, self.sdk.messages.batches)
+        return MessageBatches(self, self.sdk.messages.batches, self.error_for)
 
     async def close(self) -> None:
         await self.sdk.close()
@@ -256,17 +259,11 @@ def _certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-class _LimitedHttp(DefaultAsyncHttpxClient):  # type: ignore[misc]  # mypy skips the SDK
-    """Limits the size of a response, which the SDK does not."""
-
-    async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        response: httpx2.Response = await super().send(request, stream=True, **options)
-        assert isinstance(response.stream, httpx2.AsyncByteStream), "not a response to an asynchronous request"
-        limit = MAX_ANSWER_BYTES if request.url.path.endswith("/results") else MAX_BYTES
-        response.stream = _LimitedStream(response.stream, limit)
-        if not stream:
-            await response.aread()
-        return response
+async def _limit(response: httpx2.Response) -> None:
+    """Limit the size of a response, which the SDK does not; called before its body is read."""
+    assert isinstance(response.stream, httpx2.AsyncByteStream), "not a response to an asynchronous request"
+    limit = MAX_ANSWER_BYTES if response.request.url.path.endswith("/results") else MAX_BYTES
+    response.stream = _LimitedStream(response.stream, limit)
 
 
 class _LimitedStream(httpx2.AsyncByteStream):

@@ -21,9 +21,9 @@ from anthropic.resources.messages import AsyncBatches
 from parley.agents.models.anthropic_messages import SAMPLING, SAMPLING_VERSION, billed_message, read_message
 from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State, Unsent, all_answers, as_line
 from parley.agents.models.http import TooLong, server_message
+from parley.agents.models.remote import RemoteClient
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import Request
-from parley.agents.models.sdk import SdkClient
 from parley.base.errors import BadRequest, ModelError, RateLimited, ServerFault
 
 MARK_LENGTH = 22
@@ -40,13 +40,15 @@ class MessageBatches:
     Args:
         client: its requests, key and number of retries are used.
         batches: the SDK's methods for batches.
+        error_for: our error for one of the SDK's; None if it is not one of a request.
     """
 
     max_bytes = MAX_BYTES
 
-    def __init__(self, client: SdkClient, batches: AsyncBatches) -> None:
-        self._client = client
-        self._batches = batches
+    def __init__(
+        self, client: RemoteClient, batches: AsyncBatches, error_for: Callable[[Exception], ModelError | None]
+    ) -> None:
+        self._client, self._batches, self._error_for = client, batches, error_for
         self._unsent = Unsent(client)
 
     def line(self, name: str, request: Request) -> bytes:
@@ -143,7 +145,7 @@ class MessageBatches:
         try:
             return await make()
         except (APIError, httpx2.HTTPError, TooLong, TimeoutError, ValueError, TypeError, AttributeError) as error:
-            raise self._client.error_for(error) or self._client.unreadable("sent an unreadable answer") from None
+            raise self._error_for(error) or self._client.unreadable("sent an unreadable answer") from None
 
 
 def _state(batch: Any) -> State:

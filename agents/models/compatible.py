@@ -25,7 +25,6 @@ from parley.agents.models.http import (
     read_body,
     retry_seconds,
     server_message,
-    status_error,
 )
 from parley.agents.models.remote import RemoteClient, RemoteOptions
 from parley.agents.models.reply import Reply, redact
@@ -196,13 +195,9 @@ class CompatibleClient(RemoteClient):
 
     def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
         """The error for a response whose status is not 200; `raw` is its body."""
-        return status_error(
-            self.where,
-            status,
-            server_message(raw, self._key),
-            key_variable=self.key_variable,
-            retry_after=retry_seconds(headers),
-            no_credit=status == 429 and b"insufficient_quota" in raw,
+        no_credit = status == 429 and b"insufficient_quota" in raw
+        return self.refused(
+            status, server_message(raw, self._key), retry_after=retry_seconds(headers), no_credit=no_credit
         )
 
     def arriving(self) -> Arriving:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import aiohttp
 from autogen_core import FunctionCall
@@ -17,6 +17,7 @@ from autogen_core.models import AssistantMessage, FunctionExecutionResultMessage
 from autogen_core.tools import Tool
 from google.genai import Client as GenaiClient
 from google.genai import errors, types
+from google.genai.client import AsyncClient
 from pydantic import ValidationError
 
 from parley.agents.models.batches import BatchEndpoint
@@ -24,7 +25,6 @@ from parley.agents.models.google_batches import GeminiBatches
 from parley.agents.models.google_messages import (
     FAILURES,
     ArrivingChunks,
-    LimitedResponse,
     call_part,
     declaration,
     efforts_of,
@@ -35,9 +35,9 @@ from parley.agents.models.google_messages import (
     sent_id,
 )
 from parley.agents.models.http import said
+from parley.agents.models.remote import RemoteClient, SdkOptions
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import Request
-from parley.agents.models.sdk import SdkClient
+from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.streaming import Arriving
 from parley.agents.models.wire import strict_schema, to_chat, to_tools
 from parley.base.errors import BadRequest, ModelError
@@ -50,9 +50,11 @@ MAX_OUTPUT = 65_536
 """The longest reply of a Gemini model, in tokens, thinking included."""
 
 
-class GoogleClient(SdkClient):
+class GoogleClient(RemoteClient):
     """The SDK's own retries and timeouts are off; `Client` has its own."""
 
+    OptionsType: ClassVar[type[ClientOptions]] = SdkOptions
+    native_schema = vision = True
     key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
     url_variable = "GOOGLE_GEMINI_BASE_URL"
     default_url = "https://generativelanguage.googleapis.com"
@@ -72,14 +74,14 @@ class GoogleClient(SdkClient):
     def model_list(self) -> tuple[str, dict[str, str]] | None:
         return f"{self.base_url}/v1beta/models?pageSize=1000", {"x-goog-api-key": self._key}
 
-    def _models(self) -> Any:
-        """The SDK's methods for models. It is made at the first call: its session belongs to an event loop."""
+    def _open(self) -> AsyncClient:
+        """The SDK's methods. It is made at the first call: its session belongs to an event loop."""
         if self._sdk is None or self._session is None or self._session.closed:
-            self._session, self._sdk = open_sdk(self.base_url, self._key, LimitedResponse)
-        return self._sdk.aio.models
+            self._session, self._sdk = open_sdk(self.base_url, self._key)
+        return self._sdk.aio
 
     def batch_endpoint(self) -> BatchEndpoint:
-        return GeminiBatches(self)
+        return GeminiBatches(self, self._open, self.error_for)
 
     def body(self, request: Request) -> dict[str, Any]:
         """The arguments of the SDK's `generate_content`, without the model."""
@@ -169,7 +171,7 @@ class GoogleClient(SdkClient):
         body = self.body(request)
         try:
             async with asyncio.timeout(self.options.timeout):
-                answer = await self._models().generate_content(model=self.model, **body)
+                answer = await self._open().models.generate_content(model=self.model, **body)
         except FAILURES as error:
             raise self.error_for(error) or self.unreadable() from None
         reply = read_answer(self.where, answer)
@@ -181,7 +183,7 @@ class GoogleClient(SdkClient):
         body = self.body(request)
         try:
             async with asyncio.timeout(self.options.timeout):
-                stream = await self._models().generate_content_stream(model=self.model, **body)
+                stream = await self._open().models.generate_content_stream(model=self.model, **body)
             async for chunk in stream:
                 yield chunk
         except FAILURES as error:

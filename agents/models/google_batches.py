@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 from google.genai import types
 from google.genai.client import AsyncClient
 
-from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State, Unsent
-from parley.agents.models.google_messages import FAILURES, LimitedResponse, open_sdk, read_answer
+from parley.agents.models.batches import TIMEOUT_SECONDS, State, Unsent
+from parley.agents.models.google_messages import FAILURES, read_answer
+from parley.agents.models.remote import RemoteClient
 from parley.agents.models.reply import Reply, redact, redact_reply
 from parley.agents.models.request import Request
-from parley.agents.models.sdk import SdkClient
-from parley.base.errors import BadRequest, ServerFault
+from parley.base.errors import BadRequest, ModelError, ServerFault
 
 STATUSES = {
     "JOB_STATE_SUCCEEDED": "completed",
@@ -32,22 +32,25 @@ PAGE_SIZE = 100
 T = TypeVar("T")
 
 
-class _Answers(LimitedResponse):
-    max_bytes = MAX_ANSWER_BYTES
-
-
 class GeminiBatches:
     """Google's batches.
 
     Args:
-        client: its address, key and number of retries are used.
+        client: its requests, key and number of retries are used.
+        open_sdk: the SDK's methods.
+        error_for: our error for one of the SDK's; None if it is not one of a request.
     """
 
     max_bytes = 15 * 10**6
     """Google accepts 20 MB if requests are not in a file."""
 
-    def __init__(self, client: SdkClient) -> None:
-        self._client = client
+    def __init__(
+        self,
+        client: RemoteClient,
+        open_sdk: Callable[[], AsyncClient],
+        error_for: Callable[[Exception], ModelError | None],
+    ) -> None:
+        self._client, self._open, self._error_for = client, open_sdk, error_for
         self._unsent = Unsent(client)
 
     def line(self, name: str, request: Request) -> bytes:
@@ -110,17 +113,12 @@ class GeminiBatches:
         return await self._client.retries.run(lambda: self._try(make))
 
     async def _try(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
-        client = self._client
-        session, sdk = open_sdk(client.base_url, client._key, _Answers)
         try:
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                return await make(sdk.aio)
+                return await make(self._open())
         except FAILURES as error:
-            raise client.error_for(error) or client.unreadable("sent an unreadable answer about a batch") from None
-        finally:
-            await sdk.aio.aclose()
-            sdk.close()
-            await session.close()
+            unreadable = self._client.unreadable("sent an unreadable answer about a batch")
+            raise self._error_for(error) or unreadable from None
 
 
 def _state(job: types.BatchJob) -> State:

@@ -10,7 +10,7 @@ import ssl
 import uuid
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import aiohttp
 import certifi
@@ -19,6 +19,7 @@ from autogen_core.models import FinishReasons, RequestUsage
 from google.genai import Client as GenaiClient
 from google.genai import errors, types
 
+from parley.agents.models.batches import MAX_ANSWER_BYTES
 from parley.agents.models.http import MAX_BYTES, TooLong, read_body, retry_seconds, through_proxy
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Effort
@@ -67,11 +68,9 @@ FAILURES = (
 class LimitedResponse(aiohttp.ClientResponse):
     """Limits the size of a response, which the SDK does not."""
 
-    max_bytes: ClassVar[int] = MAX_BYTES
-
     async def read(self) -> bytes:
         if self._body is None:
-            self._body = await read_body(self, self.max_bytes)
+            self._body = await read_body(self, MAX_ANSWER_BYTES if "/batches" in self.url.path else MAX_BYTES)
         return self._body
 
 
@@ -83,14 +82,12 @@ def _certificates() -> ssl.SSLContext:
     )
 
 
-def open_sdk(
-    base_url: str, key: str, response_class: type[LimitedResponse]
-) -> tuple[aiohttp.ClientSession, GenaiClient]:
+def open_sdk(base_url: str, key: str) -> tuple[aiohttp.ClientSession, GenaiClient]:
     """The SDK, with a session that limits the size of responses. Both must be closed."""
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0),
         **through_proxy(base_url),
-        response_class=response_class,
+        response_class=LimitedResponse,
         read_bufsize=2**22,
     )
     http = types.HttpOptions(

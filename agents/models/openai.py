@@ -20,7 +20,7 @@ from parley.agents.models.compatible import Arrived, CompatibleClient, ServerOpt
 from parley.agents.models.http import said
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Effort, Request
-from parley.agents.models.responses import Thinking, from_response, read_event, responses_body, uses_tools
+from parley.agents.models.responses import from_response, read_event, responses_body, thinking_before_calls, uses_tools
 from parley.agents.models.session import SESSION
 from parley.agents.models.wire import from_completion
 from parley.base.errors import BadRequest, ModelError, ServerFault
@@ -95,7 +95,6 @@ class OpenAIClient(CompatibleClient):
         self.thinks = self._effort != "none"
         self.batches = self.options.api != "responses"
         self.at_once = 1 if self.options.api == "responses" else MOST_CHOICES
-        self._thinking = Thinking()
 
     def _check_capabilities(self) -> None:
         traits = traits_of(self.model)
@@ -124,7 +123,7 @@ class OpenAIClient(CompatibleClient):
                 self.model,
                 request,
                 self.response_format(request) if request.schema else None,
-                thinking=self._thinking if thinks else None,
+                thinking=self.turns if thinks else None,
                 summary=summary if thinks and summary != "none" else None,
             )
         else:
@@ -143,7 +142,8 @@ class OpenAIClient(CompatibleClient):
         if "choices" in data:
             return from_completion(data)
         reply = from_response(data)
-        self._thinking.keep(data["output"])
+        for call, thinking in thinking_before_calls(data["output"]).items():
+            self.keep_turn(call, thinking)
         return reply
 
     def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
 
 from parley.agents.models.base import Client
-from parley.agents.models.http import NO_CONNECTION, not_connected, said
+from parley.agents.models.http import NO_CONNECTION, not_connected, said, status_error
 from parley.agents.models.reply import Reply
-from parley.agents.models.request import ClientOptions
+from parley.agents.models.request import ClientOptions, Effort, Request
 from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, proxy_for, require_https
-from parley.base.errors import ConfigError, ModelError, ServerFault
+from parley.base.errors import BadRequest, ConfigError, ModelError, ServerFault
+
+MAX_TURNS = 4096
+"""How many turns with tool calls are kept."""
 
 
 class RemoteOptions(ClientOptions):
@@ -21,6 +25,13 @@ class RemoteOptions(ClientOptions):
 
     base_url: BaseUrl | None = Field(None, description="the server's address")
     insecure: bool = Field(False, description=INSECURE)
+
+
+class SdkOptions(RemoteOptions):
+    """The options of Anthropic's and Google's models, which are called with the vendor's own package."""
+
+    timeout: float = Field(600.0, gt=0, description="seconds after which a call counts as failed")
+    base_url: BaseUrl | None = Field(None, description="the server's address, without the API's version")
 
 
 class RemoteClient(Client):
@@ -57,6 +68,34 @@ class RemoteClient(Client):
             raise ConfigError(f"{name}: {self.key_variable} contains a line break; a key has none")
         if self._key and not self.options.insecure:
             require_https(name, url, INSECURE_HINT)
+        self.turns: dict[str, Any] = {}
+        """What must be sent back as it came with the result of a tool call, such as thinking, by the call's id."""
+
+    @abstractmethod
+    def body(self, request: Request) -> dict[str, Any]:
+        """The request in the vendor's words: a JSON body, or the arguments of its package's method."""
+
+    def keep_turn(self, call: str, turn: Any) -> None:
+        """Keep what must be sent back with the result of a tool call; the oldest goes if there is too much."""
+        self.turns[call] = turn
+        while len(self.turns) > MAX_TURNS:
+            del self.turns[next(iter(self.turns))]
+
+    def effort_of(self, request: Request) -> Effort | None:
+        """The request's effort; `BadRequest` if the model does not have it."""
+        effort: Effort | None = request.options.get("effort")
+        if effort is not None and effort not in self.efforts:
+            raise BadRequest(f"{self.name}: effort={effort} is not supported (supported: {', '.join(self.efforts)})")
+        return effort
+
+    def no_message(self) -> BadRequest:
+        return BadRequest(f"{self.name}: there is no message to answer")
+
+    def refused(self, status: int, message: str, *, retry_after: float | None, **what: bool) -> ModelError:
+        """The error for a response whose status is not 200; `what` as in `status_error`."""
+        return status_error(
+            self.where, status, message, key_variable=self.key_variable, retry_after=retry_after, **what
+        )
 
     @property
     def where(self) -> str:

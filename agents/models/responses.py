@@ -20,37 +20,22 @@ from parley.agents.models.wire import read_logprobs, to_chat, to_tools, usage_fi
 
 ENDINGS: dict[str | None, FinishReasons] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """Why a reply is incomplete."""
-MAX_KEPT = 4096
-"""Tool calls whose thinking is kept."""
 
 
-class Thinking:
-    """The model's encrypted thinking before its tool calls, which is sent back with their results.
-
-    AutoGen's messages have no place for it, so it is kept here, by the call's id, until newer ones replace it.
-    """
-
-    def __init__(self) -> None:
-        self._items: dict[str, list[dict[str, Any]]] = {}
-
-    def keep(self, output: Sequence[Mapping[str, Any]]) -> None:
-        """Keep the thinking of a reply."""
-        pending: list[dict[str, Any]] = []
-        for item in output:
-            if item.get("type") == "reasoning" and item.get("encrypted_content"):
-                pending.append({key: item[key] for key in ("id", "type", "summary", "encrypted_content")})
-            elif item.get("type") == "function_call":
-                self._items[str(item["call_id"])] = pending
-                pending = []
-        while len(self._items) > MAX_KEPT:
-            del self._items[next(iter(self._items))]
-
-    def before(self, call_id: str) -> list[dict[str, Any]]:
-        """What was thought before a call; empty if no longer known."""
-        return self._items.get(call_id, [])
+def thinking_before_calls(output: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """A reply's encrypted thinking before each of its tool calls, by the call's id: it is sent back with the result."""
+    before: dict[str, list[dict[str, Any]]] = {}
+    pending: list[dict[str, Any]] = []
+    for item in output:
+        if item.get("type") == "reasoning" and item.get("encrypted_content"):
+            pending.append({key: item[key] for key in ("id", "type", "summary", "encrypted_content")})
+        elif item.get("type") == "function_call":
+            before[str(item["call_id"])] = pending
+            pending = []
+    return before
 
 
-def to_input(messages: Sequence[LLMMessage], thinking: Thinking | None) -> list[dict[str, Any]]:
+def to_input(messages: Sequence[LLMMessage], thinking: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """The messages, without the system's, as input items."""
     items: list[dict[str, Any]] = []
     for turn in to_chat([message for message in messages if not isinstance(message, SystemMessage)], images=True):
@@ -58,7 +43,7 @@ def to_input(messages: Sequence[LLMMessage], thinking: Thinking | None) -> list[
             items.append({"type": "function_call_output", "call_id": turn["tool_call_id"], "output": turn["content"]})
         elif "tool_calls" in turn:
             for call in turn["tool_calls"]:
-                items += thinking.before(call["id"]) if thinking is not None else []
+                items += (thinking or {}).get(call["id"], [])
                 items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
         else:
             content = turn["content"]
@@ -86,7 +71,7 @@ def responses_body(
     request: Request,
     form: Mapping[str, Any] | None,
     *,
-    thinking: Thinking | None,
+    thinking: Mapping[str, Any] | None,
     summary: str | None,
 ) -> dict[str, Any]:
     """The JSON body of a request. Nothing is stored at OpenAI.

@@ -200,7 +200,7 @@ GOOGLE = ProviderCase(
     url_variable="GOOGLE_GEMINI_BASE_URL",
     default_url="https://generativelanguage.googleapis.com",
     other_variables=("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"),
-    size_limit="parley.agents.models.google_messages.LimitedResponse.max_bytes",
+    size_limit="parley.agents.models.google_messages.MAX_BYTES",
 )
 OPENAI = ProviderCase(
     model="openai/gpt-4o-mini",
