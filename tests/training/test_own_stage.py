@@ -1,4 +1,4 @@
-"""A stage of the user's own, as docs/training.md shows it: its table, resuming and results come from the function."""
+"""A stage of the user's own, as docs/training-stages.md shows it: its table, resuming and results come from the function."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs" / "training.md"
+DOCS = Path(__file__).parents[2] / "docs" / "training-stages.md"
 SHORT = ["data=pairs", "min_pairs=4", "max_length=96", "sft.max_steps=2"]
 
 
