@@ -1,4 +1,4 @@
-"""A stage of the user's own, as docs/training-stages.md shows it: its table, resuming and results come from the function."""
+"""A stage of one's own, as docs/training-stages.md shows it: its table, resuming and results come from a function."""
 
 from __future__ import annotations
 
