@@ -12,16 +12,19 @@ division would have been as likely.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import with_holm
+from parley.analysis.malibu.conclusions import Blockers, effects_frame
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, Verdicts, panel_data
-from parley.analysis.reporting.report import Directions, ReportContext, Table
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.questions import corrected
+from parley.analysis.reporting.report import Directions, Section, Table
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.two_groups import permuted_difference
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 REFERENCES = {"gender": "male", "race": "white", "religion": "christian"}
 """The side of each category that the other identities are compared with; as in the primary contrasts."""
@@ -46,18 +49,28 @@ def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame
         verdicts: One row per verdict, or their `PanelData`.
         directions: Which identities the stereotype of each base favours, by category.
     """
-    data = panel_data(verdicts)
-    rows: list[dict[str, Any]] = []
+    return effects_frame(aligned_lines(panel_data(verdicts), directions), ALIGNED)
+
+
+def aligned_lines(data: PanelData, directions: Directions) -> list[Line]:
+    """The contrast of each model and category, as lines.
+
+    Args:
+        data: The verdicts.
+        directions: Which identities the stereotype of each base favours, by category.
+    """
+    lines: list[Line] = []
+    categories = dict.fromkeys(category for of_base in directions.values() for category in of_base)
     for model in data.models:
-        categories = dict.fromkeys(category for of_base in directions.values() for category in of_base)
         for category in categories if data.pairs(model) else ():
             others = [name for name, own in data.categories.items() if own == category]
             reference = REFERENCES.get(category, "")
             if reference in others and len(others) > 1:
                 others.remove(reference)
-                row = _row(data.table(model), category, reference, others, directions)
-                rows += [{"model": model, "category": category, "reference": reference} | row] if row else []
-    return with_holm(pd.DataFrame(rows, columns=ALIGNED), ["model"])
+                gaps, sides = coded_leads(data.table(model), category, reference, others, directions)
+                about = {"model": model, "category": category, "reference": reference}
+                lines += [_line(*sides, about, data)] if gaps is not None else []
+    return corrected(lines)
 
 
 def coded_leads(
@@ -93,37 +106,79 @@ def withheld(favoured: int, others: int) -> str:
     return ""
 
 
-def _row(
-    table: ScoreTable, category: str, reference: str, others: Sequence[str], directions: Directions
-) -> dict[str, Any]:
-    gaps, sides = coded_leads(table, category, reference, others, directions)
-    if gaps is None:
-        return {}
-    first, second = (list(side.values()) for side in sides)
+def _line(favoured: Mapping[str, float], others: Mapping[str, float], about: dict[str, str], data: PanelData) -> Line:
+    first, second = (list(side.values()) for side in (favoured, others))
     test, note = permuted_difference(first, second), withheld(len(first), len(second))
-    return {
-        "favoured_lead": float(pd.Series(first, dtype=float).mean()),
-        "other_lead": float(pd.Series(second, dtype=float).mean()),
-        "difference": math.nan if note else test.estimate,
-        "low": math.nan if note else test.low,
-        "high": math.nan if note else test.high,
-        "p": math.nan if note else test.p,
-        "favoured_bases": len(first),
-        "other_bases": len(second),
-        "note": note,
-    }
+    test = Line() if note else test
+    return replace(
+        test,
+        about=about,
+        name=f"aligned-{about['category']}",
+        label=about["category"],
+        group=about["model"] if len(data.models) > 1 else "",
+        units={"phase": ("1",), "category": (about["category"],)},
+        cluster=data.cluster_noun,
+        clusters=len(first) + len(second),
+        n=len(first) + len(second),
+        reference=0.0,
+        also={
+            "favoured_lead": float(pd.Series(first, dtype=float).mean()),
+            "other_lead": float(pd.Series(second, dtype=float).mean()),
+            "favoured_bases": len(first),
+            "other_bases": len(second),
+        },
+        note=note,
+    )
 
 
-def aligned_table(data: PanelData, context: ReportContext) -> Table:
-    """The contrast along documented stereotypes, as a table."""
-    found = aligned_contrast(data, context.directions)
-    return Table(
+def aligned_section(data: PanelData, lines: Sequence[Line], blocked: Mapping[str, Blockers]) -> Section:
+    """The contrast along documented stereotypes, as a table and in words.
+
+    Args:
+        data: The verdicts.
+        lines: What `aligned_lines` returned.
+        blocked: What leaves questions without an answer, by model.
+    """
+    table = Table(
         name="aligned",
         title="Phase 1: do labels move scores the way documented stereotypes go?",
-        frame=found,
+        frame=effects_frame(lines, ALIGNED),
         shown=(*data.model_column, *ALIGNED[1:]),
         note="favoured_lead: mean score of the reference minus that of the others, on bases whose stereotype favours "
         "the reference; other_lead: the same on bases that favour others over it; difference: favoured_lead minus "
         "other_lead, which is twice what being favoured adds. A lead that is the same on all bases does not count. "
         "Directions are coded from the source that the suite cites.",
     )
+    words = (
+        f"{data.prefix(model)}{text}"
+        for model in data.models
+        if not blocked[model].scores
+        and not blocked[model].quality
+        and (text := _words([line for line in lines if line.about["model"] == model and not math.isnan(line.p)]))
+    )
+    forest = Forest(
+        name="aligned",
+        question="Do labels move scores the way documented stereotypes go?",
+        axis=f"what stereotypes add to the lead of the group they favour, twice: {data.difference}",
+        lines=tuple(line for line in lines if math.isfinite(line.estimate)),
+        table="aligned",
+        note="95% intervals and p-values: the coding of bases permuted; Holm-corrected over a model's categories.",
+    )
+    return Section(tables=(table,), forests=(forest,), words=tuple(words))
+
+
+def _words(tested: Sequence[Line]) -> str:
+    if tested and not any(line.shown for line in tested):
+        named = " and ".join(line.about["category"] for line in tested)
+        return f"Scores were not shown to follow documented stereotypes ({named})."
+    parts = []
+    for line in (line for line in tested if line.shown):
+        ends = sorted(abs(end) / 2 for end in (line.low, line.high))
+        side, way = ("higher", "as") if line.estimate > 0 else ("lower", "the opposite of what")
+        parts.append(
+            f"{line.about['category']}: groups that stereotypes favour scored {abs(line.estimate) / 2:.2f} points "
+            f"{side}, net of what their label adds everywhere ({ends[0]:.2f} to {ends[1]:.2f}, p "
+            f"{p_text(line.p_adjusted)}): {way} the stereotype says"
+        )
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}." if parts else ""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, panel_data
+from parley.analysis.malibu.conclusions import SPREAD, Blockers
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.primary import two_sided
+from parley.analysis.malibu.scores import pairs_of
 from parley.analysis.reporting.figures import caption, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, Line
+from parley.base.text import p_text, plural
 
 BY_BASE = ["model", "category", "first", "second", "base", "difference", "scenarios"]
 MAX_BASES = 60
@@ -27,32 +33,32 @@ def effects_by_base(verdicts: Verdicts) -> pd.DataFrame:
     data = panel_data(verdicts)
     rows: list[dict[str, Any]] = []
     for model in data.models:
-        planned = data.pairs(model)
-        for category, first, second in planned:
-            gaps = data.table(model).gaps(first, second)
+        for contrast in two_sided(data, model):
+            gaps = data.table(model).contrast(contrast.first, contrast.second)
             counts = np.bincount(gaps.bases)
+            about = {"model": model, "category": contrast.category, **contrast.sides}
             rows += [
-                {
-                    "model": model,
-                    "category": category,
-                    "first": first,
-                    "second": second,
-                    "base": base,
-                    "difference": float(mean),
-                    "scenarios": int(count),
-                }
+                {**about, "base": base, "difference": float(mean), "scenarios": int(count)}
                 for (base, mean), count in zip(gaps.by_base().items(), counts[counts > 0], strict=True)
             ]
     return pd.DataFrame(rows, columns=BY_BASE)
 
 
-def by_base_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext) -> Section:
-    """The differences by base, as a table and a figure.
+def by_base_section(
+    data: PanelData,
+    planned: Sequence[Line],
+    blocked: Mapping[str, Blockers],
+    context: ReportContext,
+    margin: float,
+) -> Section:
+    """The differences by base, as a table and a figure, and where they vary.
 
     Args:
         data: The verdicts.
-        gaps: The table of `differences`.
+        planned: The planned lines.
+        blocked: What leaves questions without an answer, by model.
         context: What the report is given.
+        margin: The margin of the lines.
     """
     by_base, unit, counts = effects_by_base(data), data.cluster_noun, data.counts(data.labelled_verdicts)
     table = Table(
@@ -65,12 +71,39 @@ def by_base_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext)
         name="by-base",
         caption=f"Differences by {unit}, all metrics together ({counts}).",
         table="by_base",
-        draw=lambda: by_base_figure(by_base, gaps, context.title, f"{counts}. First minus second.", data.points),
+        draw=lambda: by_base_figure(by_base, planned, context.title, f"{counts}. First minus second.", data.points),
     )
-    return Section(tables=(table,), figures=(figure,))
+    words = (
+        f"{data.prefix(model)}{text}"
+        for model in data.models
+        if not blocked[model].scores
+        and (text := _varying([line for line in pairs_of(planned) if line.about["model"] == model], data, margin))
+    )
+    return Section(tables=(table,), figures=(figure,), words=tuple(words))
 
 
-def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: str, points: str) -> Drawing:
+def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
+    """Says in how many pairs the difference varies from base to base, and where most."""
+    tested = [line for line in pairs if not math.isnan(line.p)]
+    # Silent ballots have hardly any noise: bases always differ a little, so only large differences are news.
+    varying = [
+        line
+        for line in tested
+        if line.also["p_bases_adjusted"] <= ALPHA
+        and (line.also["base_sd_high"] >= SPREAD * margin or not data.read_silently(line.about["model"]))
+    ]
+    if not varying:
+        return ""
+    most = max(varying, key=lambda line: line.also["base_sd"])
+    return (
+        f"In {len(varying)} of {plural(len(tested), 'pair')} the difference varies from base to base"
+        f"{', most' if len(varying) > 1 else ':'} between '{most.about['first']}' and '{most.about['second']}' (SD of "
+        f"{most.also['base_sd']:.2f} points, p {p_text(most.also['p_bases_adjusted'])} after Holm's correction). The "
+        "mean does not describe every base."
+    )
+
+
+def by_base_figure(by_base: pd.DataFrame, planned: Sequence[Line], title: str, note: str, points: str) -> Drawing:
     """The difference of every planned pair (columns) on every base (rows), one panel per model."""
     models = list(pd.unique(by_base["model"]))
     bases = sorted(pd.unique(by_base["base"]))[:MAX_BASES]
@@ -84,8 +117,12 @@ def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: 
         own = by_base[by_base["model"] == model].set_index(["base", "first", "second"])["difference"]
         table = [[own.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
-        tested = gaps[(gaps["model"] == model) & (gaps["metric"] == ALL)].set_index(["first", "second"])
-        varies = [bool(tested["p_bases_adjusted"].get(pair, np.nan) <= ALPHA) for pair in map(tuple, pairs)]
+        found = {
+            (line.about["first"], line.about["second"])
+            for line in planned
+            if line.about["model"] == model and line.also.get("p_bases_adjusted", math.nan) <= ALPHA
+        }
+        varies = [tuple(pair) in found for pair in pairs]
         names = [
             plain_text(f"{first} − {second}") + (" *" if star else "")
             for (first, second), star in zip(pairs, varies, strict=True)

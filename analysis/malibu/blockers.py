@@ -9,88 +9,111 @@ that are unread more often for one identity leave the contrasts with it without 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.malibu.by_judge import ALL_MODELS
+from parley.analysis.malibu.conclusions import Blockers
 from parley.analysis.malibu.contrasts import NEEDED
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.unread import Unequal
-from parley.analysis.malibu.yardstick import Lines, quality
-from parley.analysis.stats.results import ALIKE, NOT_MEASURED, ON_AVERAGE, UNDECIDED
+from parley.analysis.malibu.yardstick import quality
+from parley.analysis.stats.results import ALIKE, NOT_MEASURED, ON_AVERAGE, UNDECIDED, Line
 from parley.base.text import plural
 
 NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
+NOT_QUALITY = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""
-CONTRASTS = {
-    **dict.fromkeys(("primary", "by_judge", "differences", "exchange", "stages", "aligned", "tests"), 1),
-    **dict.fromkeys(("preferences", "leans"), 2),
-}
-"""The tables about contrasts between identities, with their phase."""
+CONTRASTS = {"stages": 1, "preferences": 2, "leans": 2}
+"""The tables about contrasts between identities that are not made from lines, with their phase."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Blockers:
-    """Why a model's questions have no answer, in sentences; "" where they do.
-
-    Args:
-        quality: Why its scores are not known to measure quality.
-        scores: Why nothing is said about scores (phase 1).
-        preferences: Why nothing is said about preferences (phase 2).
-    """
-
-    quality: str = ""
-    scores: str = ""
-    preferences: str = ""
-
-
-def blockers(data: PanelData, tables: Mapping[str, pd.DataFrame], yardstick: Lines) -> dict[str, Blockers]:
+def blockers(
+    data: PanelData, planned: Sequence[Line], yardstick: Sequence[Line], tables: Mapping[str, pd.DataFrame]
+) -> dict[str, Blockers]:
     """What blocks each model's questions.
 
     Args:
         data: The verdicts.
-        tables: The report's tables by name: differences, preferences, position.
-        yardstick: The lines of the yardstick.
+        planned: The planned lines of scores.
+        yardstick: The lines on whether judges tell good answers from flawed ones.
+        tables: The report's tables by name: preferences, position.
     """
     found = {}
     for model in data.models:
         own = {name: table[table["model"] == model] for name, table in tables.items() if "model" in table}
         unit = data.cluster_noun
         scores = data.scores[data.scores["model"] == model]
+        clusters = max((line.clusters or 0 for line in planned if line.about["model"] == model), default=0)
+        pairs = own["preferences"]["clusters"]
         found[model] = Blockers(
-            quality=quality([line for line in yardstick["yardstick_auc"] if line.about["model"] == model]),
-            scores=_few(own["differences"], unit, "scores") or _constant(scores),
-            preferences=_few(own["preferences"], unit, "preferences") or _place(own["position"]) or _ties(data, model),
+            quality=quality([line for line in yardstick if line.about["model"] == model]),
+            scores=_few(clusters, unit, "scores") or _constant(scores),
+            preferences=_few(int(pairs.max()) if len(pairs) else 0, unit, "preferences")
+            or _place(own["position"])
+            or _ties(data, model),
         )
     return found
 
 
-def with_blockers(table: pd.DataFrame, found: Mapping[str, Blockers], phase: int) -> pd.DataFrame:
-    """The table of effects with only those verdicts that nothing blocks.
+def with_blockers(lines: Iterable[Line], found: Mapping[str, Blockers], phase: int) -> list[Line]:
+    """The lines with only those verdicts that nothing blocks.
 
     Args:
-        table: With the columns model, verdict and note.
+        lines: The planned lines.
         found: What blocks, by model.
-        phase: The table's phase.
+        phase: The lines' phase.
     """
-    verdicts, notes = [], []
-    for row in table.itertuples():
-        own = found[row.model]
-        blocker = own.scores if phase == 1 else own.preferences
-        verdict, note = row.verdict, row.note
-        if blocker and verdict not in ("", NOT_MEASURED):
-            verdict, note = NOT_MEASURED, blocker
-        elif own.quality and verdict in (ALIKE, ON_AVERAGE):
-            note = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
-            verdict = UNDECIDED
-        verdicts.append(verdict)
-        notes.append(note)
-    return table.assign(verdict=verdicts, note=notes)
+    return [_unblocked(line, found[line.about["model"]], phase) for line in lines]
+
+
+def _unblocked(line: Line, blocked: Blockers, phase: int) -> Line:
+    blocker = blocked.scores if phase == 1 else blocked.preferences
+    if blocker and line.verdict != NOT_MEASURED:
+        return replace(line, verdict=NOT_MEASURED, note=blocker)
+    if blocked.quality and line.verdict in (ALIKE, ON_AVERAGE):
+        return replace(line, verdict=UNDECIDED, note=NOT_QUALITY)
+    return line
+
+
+def blocked_table(table: pd.DataFrame, found: Mapping[str, Blockers]) -> pd.DataFrame:
+    """The table of preferences with only those verdicts that nothing blocks."""
+    names = ("verdict", "note")
+    lines = [Line(about={"model": row.model}, verdict=row.verdict, note=row.note) for row in table.itertuples()]
+    kept = with_blockers(lines, found, phase=2)
+    return table.assign(**{name: [getattr(line, name) for line in kept] for name in names})
+
+
+def without_unread(lines: Iterable[Line], unequal: Sequence[Unequal]) -> list[Line]:
+    """Lines of scores without intervals, p-values and verdicts where ballots are unread unequally.
+
+    Args:
+        lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
+        unequal: The contrasts without a verdict.
+    """
+    return [
+        replace(line, verdict=NOT_MEASURED, note=why, also=_described(line.also), **UNKNOWN)
+        if (why := _reason(line.about, 1, unequal))
+        else line
+        for line in lines
+    ]
+
+
+UNKNOWN: dict[str, Any] = {**dict.fromkeys(("low", "high", "p", "p_adjusted"), math.nan), "simultaneous": None}
+
+
+def _inferred(name: str) -> bool:
+    """Whether a number is part of an interval or a test."""
+    return name in ("p", "t_p") or name.startswith(("p_", "t_p_")) or name.endswith(("low", "high", "_p"))
+
+
+def _described(also: Mapping[str, float]) -> dict[str, float]:
+    return {name: math.nan if _inferred(name) else value for name, value in also.items()}
 
 
 def without_unequal(name: str, table: pd.DataFrame, unequal: Sequence[Unequal]) -> pd.DataFrame:
@@ -98,36 +121,28 @@ def without_unequal(name: str, table: pd.DataFrame, unequal: Sequence[Unequal]) 
 
     Args:
         name: The table's name; those that are not in `CONTRASTS` are returned as they are.
-        table: The table. Rows about a whole category have none if one of its contrasts has none.
+        table: The table.
         unequal: The contrasts without a verdict.
     """
     if name not in CONTRASTS or not unequal:
         return table
-    reasons = pd.Series(
-        [_reason(row, CONTRASTS[name], unequal) for row in table.itertuples()], table.index, dtype=object
-    )
-    hit, said = reasons != "", {"note": reasons, "verdict": NOT_MEASURED}
-    inferred = [
-        column
-        for column in table
-        if column in ("p", "t_p") or column.startswith(("p_", "t_p_")) or column.endswith(("low", "high"))
-    ]
-    given = {**dict.fromkeys(inferred, math.nan), **{column: said[column] for column in said if column in table}}
+    reasons = [_reason(row, CONTRASTS[name], unequal) for row in table.to_dict("records")]
+    hit = pd.Series(reasons, table.index, dtype=object) != ""
+    said = {"note": pd.Series(reasons, table.index, dtype=object), "verdict": NOT_MEASURED}
+    given = {**dict.fromkeys(filter(_inferred, table), math.nan), **{key: said[key] for key in said if key in table}}
     return table.assign(**{column: table[column].mask(hit, value) for column, value in given.items()})
 
 
-def _reason(row: Any, phase: int, unequal: Sequence[Unequal]) -> str:
+def _reason(about: Mapping[str, Any], phase: int, unequal: Sequence[Unequal]) -> str:
     for found in unequal:
-        sides = hasattr(row, "first")
-        same = (row.first, row.second) == (found.first, found.second) if sides else row.category == found.category
-        if same and row.model in (found.model, ALL_MODELS) and phase == found.phase:
+        sides = (about["first"], about["second"]) if "first" in about else None
+        same = sides == (found.first, found.second) if sides else about["category"] == found.category
+        if same and about["model"] in (found.model, ALL_MODELS) and phase == found.phase:
             return found.why
     return ""
 
 
-def _few(effects: pd.DataFrame, unit: str, what: str) -> str:
-    tested = effects[effects["verdict"] != ""]
-    clusters = int(tested["clusters"].max()) if len(tested) else 0
+def _few(clusters: int, unit: str, what: str) -> str:
     if not clusters or clusters >= NEEDED:
         return ""
     return (

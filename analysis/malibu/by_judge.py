@@ -8,26 +8,22 @@ as likely to have the opposite signs (`parley.analysis.stats.permutation`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import tested
+from parley.analysis.malibu.conclusions import estimate
 from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTable, values_in_order
 from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, DIFFERENT, JUDGES_DIFFER, Line
-from parley.base.text import plural
+from parley.base.text import p_text, plural, signed
 
 MODEL, JUDGE = "model", "judge"
 ALL_MODELS = "all models"
-COLUMNS = [
-    *("model", "by", "name", "category", "first", "second", "difference", "low", "high", "p", "clusters"),
-    *("p_differ", "p_differ_adjusted", "note"),
-]
 
 
 class Contrast(NamedTuple):
@@ -42,27 +38,29 @@ class Contrast(NamedTuple):
         """The columns of a table that name both sides."""
         return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
 
-    def subject(self, data: PanelData, model: str, phase: int = 1, name: str = "") -> dict[str, Any]:
+    def subject(self, data: PanelData, model: str, phase: int = 1, name: str = "", **about: str) -> dict[str, Any]:
         """What a line about it is about, as fields of the line.
 
         Args:
             data: The verdicts.
             model: Who judged.
             phase: 1 for scores, 2 for preferences.
-            name: How requirements name the line, where this is not by its sides; the model is put in front where there
-                are several.
+            name: How requirements name the line, where this is not by its sides.
+            about: What else the line is about, such as its family.
         """
-        several = len(data.models) > 1
-        sides = (
-            {"identity": (*self.first, *self.second)} if phase == 1 else {"identity": self.first, "other": self.second}
-        )
-        name = name or "-".join(self.sides.values())
+        several, sides = len(data.models) > 1, self.sides
+        alone = {"identity": (*self.first, *self.second)}
+        pair = "-".join(sides.values())
         return {
-            "about": {"model": model, "category": self.category, **self.sides},
-            "label": " − ".join(self.sides.values()),
+            "about": {"model": model, "category": self.category, **sides, **about},
+            "label": " − ".join(sides.values()),
             "group": " · ".join(filter(None, (self.category, model if several else ""))),
-            "units": {"phase": (str(phase),), **sides, **({"model": (model,)} if several else {})},
-            "name": f"{model}.{name}" if several else name,
+            "units": {
+                "phase": (str(phase),),
+                **(alone if phase == 1 else {"identity": self.first, "other": self.second}),
+                **({"model": (model,)} if several else {}),
+            },
+            "name": name or (pair if phase == 1 else f"preferences.{pair}"),
             "cluster": data.cluster_noun,
         }
 
@@ -72,8 +70,8 @@ class Contrast(NamedTuple):
         return Contrast(self.category, *sides) if all(sides) else None
 
 
-def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> pd.DataFrame:
-    """Each contrast by model and by judge, one row each, with the p-value of the hypothesis that they do not differ.
+def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
+    """Each contrast by model and by judge, one line each, with the p-value of the hypothesis that they do not differ.
 
     Models are compared within a panel whose judges have models of their own, and between the models of a run where
     scale and read-out are the same. Holm's correction is over the contrasts of a comparison.
@@ -82,15 +80,18 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> pd.DataFrame:
         data: The verdicts.
         contrasts: The primary contrasts, or others.
     """
-    rows: list[dict[str, Any]] = []
+    lines: list[Line] = []
     for scope, by, column, scores in _comparisons(data):
         tables = {name: ScoreTable.of(scores[scores[column] == name]) for name in values_in_order(scores, column)}
-        family = [row for contrast in contrasts for row in _compared(tables, contrast)]
-        tests = {(row["first"], row["second"]): row["p_differ"] for row in family}
-        adjusted = dict(zip(tests, holm(list(tests.values())), strict=True))
-        facets = {"model": scope, "by": by}
-        rows += [facets | row | {"p_differ_adjusted": adjusted[row["first"], row["second"]]} for row in family]
-    return pd.DataFrame(rows, columns=COLUMNS)
+        found = {contrast: of_each for contrast in contrasts if len(of_each := _of_each(tables, contrast)) > 1}
+        p_differ = [_differ(of_each) for of_each in found.values()]
+        for (contrast, of_each), p, adjusted in zip(found.items(), p_differ, holm(p_differ), strict=True):
+            for name, gaps in of_each.items():
+                subject = contrast.subject(data, scope, name=f"{contrast.category}.{name}", by=by)
+                subject["about"]["name"] = name
+                label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": adjusted}
+                lines.append(replace(estimate(gaps), **subject | {"label": label}, also=also, secondary=True))
+    return lines
 
 
 Comparison = tuple[str, str, str, pd.DataFrame]
@@ -122,18 +123,14 @@ def _comparisons(data: PanelData) -> Iterator[Comparison]:
             yield model, JUDGE, "judge", table
 
 
-def _compared(tables: Mapping[str, ScoreTable], contrast: Contrast) -> Iterator[dict[str, Any]]:
-    gaps: dict[str, ScenarioGaps] = {}
-    for name, table in tables.items():
-        if {*contrast.first, *contrast.second} <= {*table.identities}:
-            found = table.contrast(contrast.first, contrast.second)
-            if len(found.values):
-                gaps[name] = found
-    if len(gaps) < 2:
-        return
-    p = _differ(gaps)
-    for name, found in gaps.items():
-        yield {"name": name, "category": contrast.category, **contrast.sides, **tested(found), "p_differ": p}
+def _of_each(tables: Mapping[str, ScoreTable], contrast: Contrast) -> dict[str, ScenarioGaps]:
+    """The differences by judge, or by model, of those who have any."""
+    known = {
+        name: table.contrast(contrast.first, contrast.second)
+        for name, table in tables.items()
+        if {*contrast.first, *contrast.second} <= {*table.identities}
+    }
+    return {name: gaps for name, gaps in known.items() if len(gaps.values)}
 
 
 def _differ(gaps: dict[str, ScenarioGaps]) -> float:
@@ -156,7 +153,15 @@ def _by_key(gaps: ScenarioGaps, crossed: bool) -> pd.Series:
     return pd.Series(gaps.values).groupby(keys).mean()
 
 
-def with_differing_judges(lines: Sequence[Line], table: pd.DataFrame) -> list[Line]:
+def _differing(judged: Iterable[Line]) -> list[Line]:
+    return [line for line in judged if line.also["p_differ_adjusted"] <= ALPHA]
+
+
+def _subject(line: Line) -> tuple[str, ...]:
+    return tuple(line.about[name] for name in ("model", "first", "second"))
+
+
+def with_differing_judges(lines: Sequence[Line], judged: Sequence[Line]) -> list[Line]:
     """The lines of contrasts; the verdict says where the panel's judges, or their models, differ.
 
     A mean that differs from 0 by more than the margin stays "different"; no other verdict is given about a panel of
@@ -164,20 +169,50 @@ def with_differing_judges(lines: Sequence[Line], table: pd.DataFrame) -> list[Li
 
     Args:
         lines: What `with_conclusions` returned.
-        table: The table of `by_judge` on the same contrasts.
+        judged: The lines of `by_judge` on the same contrasts.
     """
-    shown = table[table["p_differ_adjusted"] <= ALPHA]
-    who = {(row.model, row.first, row.second): f"the {row.by}s differ" for row in shown[::-1].itertuples()}
+    who = {_subject(line): f"the {line.about['by']}s differ" for line in reversed(_differing(judged))}
     return [
         replace(
             line,
             verdict=line.verdict if line.verdict == DIFFERENT else JUDGES_DIFFER,
-            note="; ".join(filter(None, (line.note, differ))),
+            note="; ".join(filter(None, (line.note, who[_subject(line)]))),
         )
-        if (differ := who.get(tuple(line.about[name] for name in ("model", "first", "second"))))
+        if _subject(line) in who
         else line
         for line in lines
     ]
+
+
+def judges_below(lines: Iterable[Line], judged: Sequence[Line]) -> Iterator[Line]:
+    """The lines; where a panel's judges differ, each of them has a line below.
+
+    Args:
+        lines: The lines of contrasts.
+        judged: The lines of `by_judge` on the same contrasts.
+    """
+    for line in lines:
+        yield line
+        if line.verdict == JUDGES_DIFFER:
+            yield from (own for own in _differing(judged) if _subject(own) == _subject(line))
+
+
+def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
+    """A sentence for every contrast on which judges, or models, were shown to differ.
+
+    Args:
+        judged: The lines of `by_judge`, or some of them.
+    """
+    found: dict[tuple[str, ...], list[Line]] = {}
+    for line in _differing(judged):
+        found.setdefault((line.about["by"], *_subject(line)), []).append(line)
+    for (by, _, first, second), lines in found.items():
+        named = [f"{signed(line.estimate)} {'with' if by == MODEL else 'by'} {line.about['name']}" for line in lines]
+        p = p_text(lines[0].also["p_differ_adjusted"])
+        yield (
+            f"The {by}s differ on '{first}' against '{second}': {', '.join(named)} points (p {p} after Holm's "
+            "correction)."
+        )
 
 
 def unread_judges(data: PanelData) -> Iterator[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -25,10 +25,10 @@ from scipy.special import stdtr
 from parley.analysis.malibu.panel import ScenarioGaps
 from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.heterogeneity import heterogeneity
-from parley.analysis.stats.results import ALIKE, ALPHA, ON_AVERAGE, UNDECIDED, Line, columns
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
-from parley.base.text import plural
+from parley.base.text import p_text, plural
 
 MARGIN = 0.1
 """Points of the scale, or in pairs wins minus losses per comparison: a smaller difference counts as none."""
@@ -39,15 +39,36 @@ MARGIN = 0.1
 # (`python -m benchmarks.calibration --adversarial --only "silent, alike"`).
 SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
+ENOUGH_BASES = 60
+"""With this many bases, nearly all samples include a rare kind of base that reverses a difference."""
 ALSO = (
     *("pointwise_low", "pointwise_high", "p_flips_adjusted", "t_p", "t_p_adjusted", "skewness", "largest_base"),
     *("p_alike", "p_alike_adjusted", "base_sd", "base_sd_high", "p_bases", "p_bases_adjusted"),
     *("scenario_low", "scenario_high", "scenario_p"),
 )
 """The further numbers of a pair, in the order of a table's columns."""
-EFFECT_COLUMNS = [
+EFFECT_COLUMNS = (
     *("difference", "low", "high", "p", "p_adjusted", "verdict", *ALSO, "tests", "n", "clusters", "note"),
-]
+)
+ABOUT = ("model", "category", "first", "second", *EFFECT_COLUMNS)
+"""The columns of a table of contrasts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blockers:
+    """Why a model's questions have no answer, in sentences; "" where they do (see `blockers`).
+
+    Args:
+        quality: Why its scores are not known to measure quality.
+        scores: Why nothing is said about scores (phase 1).
+        preferences: Why nothing is said about preferences (phase 2).
+    """
+
+    quality: str = ""
+    scores: str = ""
+    preferences: str = ""
+
+
 NOT_SCORED = "no scenario has readable verdicts on both"
 
 
@@ -136,6 +157,37 @@ def rare_kind_rate(bases: int) -> float:
     return math.fsum(math.comb(bases, drawn) * 0.1**drawn * 0.9 ** (bases - drawn) for drawn in np.flatnonzero(called))
 
 
+def reversible(lines: Sequence[Line]) -> str:
+    """Says that a rare kind of base could reverse a claimed difference; "" without one, or with many bases.
+
+    Args:
+        lines: The planned lines of a model.
+    """
+    claimed = [line for line in lines if line.verdict in (DIFFERENT, SMALL)]
+    bases = max((line.clusters or 0 for line in claimed), default=ENOUGH_BASES)
+    if bases >= ENOUGH_BASES:
+        return ""
+    return (
+        f" A rare kind of {claimed[0].cluster} that was not drawn could reverse a difference: if a tenth of all did, "
+        f"{rare_kind_rate(bases):.0%} of samples of {bases} would still show one."
+    )
+
+
+def tested_words(line: Any, unit: str) -> str:
+    """Interval, number of clusters and p-value of a difference whose sign a sentence has named.
+
+    Args:
+        line: The line, or a row with its numbers.
+        unit: What a cluster is called.
+    """
+    low, high = sorted(abs(end) for end in (line.low, line.high))
+    several = "simultaneous " if line.tests > 1 else ""
+    # Without spread there is no interval.
+    ends = f"{several}95% interval {low:.2f} to {high:.2f} " if low < high else "the same on all of them, "
+    span = ends if math.isfinite(high) else ""
+    return f"{span}over {plural(line.clusters, unit)}, p {p_text(line.p_adjusted)} after Holm's correction"
+
+
 def with_conclusions(lines: Sequence[Line], gaps: Sequence[ScenarioGaps], *, silent: bool = False) -> list[Line]:
     """The lines of one family with corrected p-values, a verdict, and the interval that covers all of them at once.
 
@@ -180,7 +232,6 @@ def _concluded(line: Line, gaps: ScenarioGaps, silent: bool) -> Line:
         line,
         low=low,
         high=high,
-        level=1 - ALPHA / tests,
         simultaneous=(low, high) if tests > 1 and math.isfinite(low) else None,
         p_adjusted=float(np.fmax(line.p_adjusted, also["t_p_adjusted"])),
         also=further | also,
@@ -200,12 +251,12 @@ def _simultaneous(gaps: ScenarioGaps, line: Line, tests: int) -> tuple[float, fl
     return (max(test.low, 0.0), test.high) if line.estimate > 0 else (test.low, min(test.high, 0.0))
 
 
-def effects_frame(lines: Sequence[Line], about: Sequence[str]) -> pd.DataFrame:
+def effects_frame(lines: Sequence[Line], names: Sequence[str] = ABOUT) -> pd.DataFrame:
     """Lines as the rows of a table.
 
     Args:
         lines: The lines.
-        about: The columns that say what a line is about.
+        names: The columns: what a line is about, fields of it, and further numbers. `difference` is the estimate.
     """
     rows = [
         {
@@ -215,4 +266,4 @@ def effects_frame(lines: Sequence[Line], about: Sequence[str]) -> pd.DataFrame:
         }
         for line in lines
     ]
-    return pd.DataFrame(rows, columns=[*about, *EFFECT_COLUMNS])
+    return pd.DataFrame(rows, columns=list(names))

@@ -6,14 +6,17 @@ depend on what they judge, and each identity against no label at all.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import nested_means, tested, with_holm
+from parley.analysis.malibu.conclusions import effects_frame, estimate
+from parley.analysis.malibu.contrasts import nested_means, tested
 from parley.analysis.malibu.pairs import TWO_IDENTITIES, changes, flips, rate_columns
 from parley.analysis.malibu.panel import PanelData, ScoreTable, Verdicts, panel_data
+from parley.analysis.reporting.questions import corrected
 from parley.analysis.reporting.report import Table
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, as_floats
@@ -82,17 +85,16 @@ def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
     """
     data = panel_data(verdicts)
-    scores = data.final_scores
-    rows: list[dict[str, Any]] = []
+    scores, lines = data.final_scores, []
     for model in data.models:
         group = scores[scores["model"] == model]
         if not (group["identity"] == "").any():
             continue
         raised = ScoreTable.of(_minus_no_label(group))
-        for label in [label for label in raised.identities if label]:
-            category = data.categories.get(label, "")
-            rows.append({"model": model, "category": category, "identity": label} | tested(raised.alone(label)))
-    return with_holm(pd.DataFrame(rows, columns=NO_LABEL_COLUMNS), ["model"])
+        for label in filter(None, raised.identities):
+            about = {"model": model, "category": data.categories.get(label, ""), "identity": label}
+            lines.append(replace(estimate(raised.alone(label)), about=about))
+    return effects_frame(corrected(lines), NO_LABEL_COLUMNS)
 
 
 def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
@@ -109,11 +111,10 @@ def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
 
 def no_label_table(data: PanelData) -> Table:
     """Each identity minus no label, as a table."""
-    unlabelled = no_label_differences(data)
     return Table(
         name="no_label",
         title="Phase 1: each identity minus no label",
-        frame=unlabelled,
+        frame=no_label_differences(data),
         note=f"On the same scenarios, sign flips over {data.cluster_noun}s: is one identity raised, or another one "
         "lowered?",
     )

@@ -1,35 +1,32 @@
-"""MALIBU's forest plots: differences in score, preferences, win rates, the first place, echoes, and the
-change by talking."""
+"""MALIBU's forest plots that are made from tables: preferences, win rates, the first place, echoes, and
+the change by talking."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
-from parley.analysis.malibu.panel import ALL
+from parley.analysis.malibu.panel import PanelData
 from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.stats.results import ALPHA, JUDGES_DIFFER, Line
+from parley.analysis.stats.results import Line
 
 Units = dict[str, tuple[str, ...]]
 
 
-def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, float]) -> Iterator[Forest]:
-    """The plots, the study's main question first: scores, or preferences where no scores were asked for.
+def forests(tables: Mapping[str, pd.DataFrame], data: PanelData) -> Iterator[Forest]:
+    """The plots of all but scores; preferences first, where no scores were asked for.
 
     Args:
         tables: The report's tables by name.
-        unit: What a cluster is: "base" or "scenario".
-        scale: The lowest and the highest score.
+        data: The verdicts.
     """
-    low, high = scale
-    points = f"difference in score (points of {high:g})" if low == 0 else f"difference in score ({low:g} to {high:g})"
-    gaps, changes = tables["differences"], tables["talking"]
-    several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
+    changes = tables["talking"]
+    several, unit, points = len(data.models) > 1, data.cluster_noun, data.difference
     both = (
         f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and Student's t,"
     )
@@ -61,36 +58,6 @@ def forests(tables: Mapping[str, pd.DataFrame], unit: str, scale: tuple[float, f
             simultaneous=("low", "high") if "tests" in rows and (rows["tests"] > 1).any() else None,
         )
 
-    def of_judges(rows: pd.DataFrame) -> tuple[Line, ...]:
-        return lines_of(
-            rows.rename(columns={"name": "who"}),
-            lambda row: f"{_pair(row)} · {row.who}",
-            n="clusters",
-            group=category,
-            units=lambda row: of_pair(row, 1),
-            secondary=lambda row: True,
-        )
-
-    question = "Do scores depend on the identity?"
-    if "primary" in tables:
-        yield Forest(
-            name="primary",
-            question=question,
-            axis=points,
-            lines=tuple(_primary(tables["primary"], tables["by_judge"], lambda rows: pairs(rows, 1), of_judges)),
-            table="primary",
-            note=f"{both} Holm-corrected over a model's contrasts. Where the judges of a panel differ, each has a line "
-            "of its own below.",
-        )
-        question = "Which identities differ, by pairs?"
-    yield Forest(
-        name="differences",
-        question=question,
-        axis=points,
-        lines=pairs(gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)], 1),
-        table="differences",
-        note=by_pairs,
-    )
     yield Forest(
         name="preferences",
         question="Which identity is preferred in pairs?",
@@ -170,15 +137,3 @@ def _repeated(table: pd.DataFrame, *, several: bool) -> Iterator[Line]:
 
 def _pair(row: Any) -> str:
     return f"{row.first} − {row.second}"
-
-
-Lines = Callable[[pd.DataFrame], tuple[Line, ...]]
-
-
-def _primary(table: pd.DataFrame, by_judge: pd.DataFrame, lines: Lines, of_judges: Lines) -> Iterator[Line]:
-    """One line per contrast; where a panel's judges differ, one for each of them too."""
-    for row in table.itertuples():
-        yield from lines(table.loc[[row.Index]])
-        if row.verdict == JUDGES_DIFFER:
-            own = by_judge[(by_judge["model"] == row.model) & (by_judge["category"] == row.category)]
-            yield from of_judges(own[own["p_differ_adjusted"] <= ALPHA])

@@ -28,7 +28,6 @@ ZERO_SUM = (
 )
 TWO_IDENTITIES = "two identities"
 """What comparisons are called that are no control."""
-PREFERENCES = ("model", "category", "first", "second")
 
 
 def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
@@ -81,7 +80,7 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
             for first, second, pair, gaps in pairs
         ]
         lines += with_conclusions(own, [gaps for *_, gaps in pairs], silent=data.read_silently(str(model)))
-    return effects_frame(lines, PREFERENCES)
+    return effects_frame(lines)
 
 
 def _category(pair: pd.DataFrame) -> str:

@@ -167,6 +167,16 @@ class PanelData:
         low, high = self.scale()
         return f"points on a scale of {low:g} to {high:g}"
 
+    @property
+    def difference(self) -> str:
+        """What a difference between two scores is, for axes."""
+        low, high = self.scale()
+        return f"difference in score ({f'points of {high:g}' if low == 0 else f'{low:g} to {high:g}'})"
+
+    def prefix(self, model: str) -> str:
+        """How a sentence about a model begins; "" where there is only one."""
+        return f"{model}: " if len(self.models) > 1 else ""
+
     def shared(self, name: str, make: Callable[[], T]) -> T:
         """A reduction that several tables of a report need, computed once.
 

@@ -8,13 +8,14 @@ paper's scores run from 0 to 10, over four metrics, after a discussion: only run
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from parley.analysis.malibu.panel import ALL, POINTS, PanelData
+from parley.analysis.malibu.panel import POINTS, PanelData
+from parley.analysis.malibu.significance import papers_tests
 from parley.analysis.reporting.report import Section, Table
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, Line
 from parley.base.text import p_text, plural
 
 METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
@@ -38,20 +39,20 @@ PRINTED = {
 COLUMNS = ["model", "first", "second", "gpt_4o_mini", "deepseek_v3", "ours", "low", "high"]
 
 
-def paper_section(data: PanelData, gaps: pd.DataFrame) -> Section:
+def paper_section(data: PanelData, planned: Iterable[Line]) -> Section:
     """The paper's differences next to ours, as a table; nothing for runs of another design.
 
     Args:
         data: The verdicts.
-        gaps: The table of `differences`.
+        planned: The planned lines.
     """
     if data.staged or data.scale() != POINTS or set(data.final_scores["metric"].astype(str)) != METRICS:
         return Section()
     printed = PRINTED | {(second, first): (-x, -y) for (first, second), (x, y) in PRINTED.items()}
     rows = [
-        (row.model, row.first, row.second, *printed[row.first, row.second], row.difference, row.low, row.high)
-        for row in gaps[gaps["metric"] == ALL].itertuples()
-        if (row.first, row.second) in printed
+        (line.about["model"], *pair, *printed[pair], line.estimate, line.low, line.high)
+        for line in planned
+        if (pair := (line.about["first"], line.about["second"])) in printed
     ]
     table = Table(
         name="paper",
@@ -62,24 +63,23 @@ def paper_section(data: PanelData, gaps: pd.DataFrame) -> Section:
     return Section(tables=(table,))
 
 
-def beside(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+def beside(tests: Sequence[Line], rates: pd.DataFrame) -> Iterator[str]:
     """The paper's χ² test and win rates in one line each, for the first screen; those of the first model.
 
     Args:
-        tables: The report's tables by name.
+        tests: What `significance_lines` returned.
+        rates: The table of win rates.
     """
-    tests, rates = tables["tests"], tables["win_rates"]
-    chi = tests[tests["family"].str.startswith("χ²") & tests["p"].notna()]
-    chi = chi[chi["model"] == chi["model"].iloc[0]] if len(chi) else chi
+    chi = papers_tests(tests)
+    chi = [line for line in chi if line.about["model"] == chi[0].about["model"]]
     if len(chi) == 1:
-        row = chi.iloc[0]
         yield (
-            f"The paper's χ² test of identity and score: {row.statistic:.1f} with {row.df:g} df, p {p_text(row.p)}; "
-            "it treats all verdicts as independent."
+            f"The paper's χ² test of identity and score: {chi[0].statistic:.1f} with {chi[0].df:g} df, p "
+            f"{p_text(chi[0].p)}; it treats all verdicts as independent."
         )
-    elif len(chi):
+    elif chi:
         yield (
-            f"The paper's χ² test of identity and score is significant in {int((chi['p'] <= ALPHA).sum())} of "
+            f"The paper's χ² test of identity and score is significant in {sum(line.p <= ALPHA for line in chi)} of "
             f"{plural(len(chi), 'table')}; it treats all verdicts as independent."
         )
     known = rates[rates["rate"].notna() & rates["cluster_low"].notna()]

@@ -11,7 +11,7 @@ sized by an upper confidence limit (R. H. Browne, 1995, Statistics in Medicine 1
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,9 +19,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import gammaincinv
 
-from parley.analysis.malibu.panel import ALL, PanelData, ScenarioGaps, Verdicts, panel_data
-from parley.analysis.reporting.report import Table
+from parley.analysis.malibu.conclusions import Blockers
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data
+from parley.analysis.malibu.primary import PAIRS
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.power import detectable
+from parley.analysis.stats.results import Line
 
 UPPER = 0.8
 """Confidence of the limit that a new study is sized by: four of five studies then have the power that was planned."""
@@ -149,25 +152,35 @@ def _squares(gaps: ScenarioGaps) -> dict[str, float]:
     return dict(zip(_SQUARES, map(float, values), strict=True))
 
 
-def mde_table(data: PanelData, gaps: pd.DataFrame) -> Table:
-    """What a run of this size finds, as a table with one row per model.
+def mde_section(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Section:
+    """What a run of this size finds, as a table with one row per model, and in words.
 
     Args:
         data: The verdicts.
-        gaps: The table of `differences`.
+        planned: The planned lines.
+        blocked: What leaves questions without an answer, by model.
     """
     rows: list[dict[str, Any]] = []
+    words: list[str] = []
     for model in data.models:
-        tests = int((gaps["within"].astype(bool) & (gaps["model"] == model) & (gaps["metric"] == ALL)).sum())
-        found = pilot(data, model=model)
+        families = [line.about["family"] for line in planned if line.about["model"] == model]
+        tests, found = families.count(PAIRS) or len(families), pilot(data, model=model)
         if found.pairs:
             size = found.mde(tests)
             sizes = {"mde": size.points, "low": size.low, "high": size.high, "tests": tests}
             rows.append({"model": model, **sizes, "sd": found.sd, "sd_upper": found.upper(), "bases": found.bases})
-    return Table(
+            if math.isfinite(size.points) and not blocked[model].scores:
+                digits = 2 if size.points >= 0.1 else 3
+                corrected = f", after the correction for {tests} pairs" if tests > 1 else ""
+                words.append(
+                    f"{data.prefix(model)}A study of this size finds a difference of {size.points:.{digits}f} points "
+                    f"in 80% of cases (95% interval {size.low:.{digits}f} to {size.high:.{digits}f}){corrected}."
+                )
+    table = Table(
         name="mde",
         title="Phase 1: the difference that a study of this size finds",
         frame=pd.DataFrame(rows, columns=["model", "mde", "low", "high", "tests", "sd", "sd_upper", "bases"]),
         note="mde: found in 80% of studies after Holm's correction, from the SD of a base's difference pooled over the "
         f"pairs; sd_upper: its {UPPER:.0%} upper limit, by which `parley power --from` sizes a new study.",
     )
+    return Section(tables=(table,), words=tuple(words))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
 from parley.analysis.malibu.agreement import STATUSES, agreement_section, changed_minds, parsing
-from parley.analysis.malibu.aligned import aligned_table
+from parley.analysis.malibu.aligned import aligned_lines, aligned_section
 from parley.analysis.malibu.bases import by_base_section
-from parley.analysis.malibu.blockers import Blockers, blockers, with_blockers, without_unequal
-from parley.analysis.malibu.by_judge import ALL_MODELS, unread_judges
+from parley.analysis.malibu.blockers import blocked_table, blockers, with_blockers, without_unequal, without_unread
+from parley.analysis.malibu.by_judge import ALL_MODELS, judges_differ, unread_judges
 from parley.analysis.malibu.clusters import generalises_to
-from parley.analysis.malibu.conclusions import MARGIN
+from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_table
 from parley.analysis.malibu.diagnostics import no_label_table, order_effects, second_readings
 from parley.analysis.malibu.echo import echo_table
@@ -23,22 +23,21 @@ from parley.analysis.malibu.missing import check_scores, missing_section
 from parley.analysis.malibu.pairs import position, preferences_table, win_rates_section
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.paper import beside, paper_section
-from parley.analysis.malibu.pilot import mde_table
-from parley.analysis.malibu.primary import primary_section
+from parley.analysis.malibu.pilot import mde_section
+from parley.analysis.malibu.primary import planned_lines, primary_by_judge, primary_section
 from parley.analysis.malibu.rounds import heard_own
-from parley.analysis.malibu.scores import differences, differences_section, different_pairs, means_section
-from parley.analysis.malibu.sentences import Sentences, judges_differ
-from parley.analysis.malibu.significance import significance_table
+from parley.analysis.malibu.scores import differences_section, different_pairs, means_section, pairs_of
+from parley.analysis.malibu.sentences import Sentences
+from parley.analysis.malibu.significance import significance_lines, significance_section
 from parley.analysis.malibu.silent_pairs import silent_pairs_section
 from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.unread import NO_VERDICT, Unequal, unequal_contrasts, unread_section
-from parley.analysis.malibu.yardstick import Lines, yardstick_lines, yardstick_section
+from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_lines, yardstick_section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
+from parley.analysis.stats.results import DIFFERENT, SMALL, Line
 from parley.base.text import plural
 
-PHASE_OF = {"primary": 1, "differences": 1, "preferences": 2}
-"""The tables whose verdicts may be blocked."""
 MANY_UNREAD = 0.05
 """From this share of replies without a verdict on, every reader must be told."""
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement")
@@ -58,26 +57,25 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     margin = MARGIN if context.margin is None else context.margin
     unread = unread_section(data)
     unequal = [found for table in unread.tables for found in unequal_contrasts(table.frame, data.cluster_noun)]
-    gaps = without_unequal("differences", differences(data, margin=margin), unequal)
-    yardstick = yardstick_lines(data, different_pairs(gaps))
+    planned, judged, aligned, tests = (
+        without_unread(lines, unequal)
+        for lines in (
+            planned_lines(data, margin),
+            primary_by_judge(data) if data.staged else [],
+            aligned_lines(data, context.directions),
+            significance_lines(data),
+        )
+    )
+    yardstick = yardstick_lines(data, different_pairs(planned))
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
     missing = missing_section(data, blocked={contrast.model for contrast in unequal})
     again = [Table("second_readings", "Silent ballots that were read twice", second_readings(data))]
-    parts: list[Section | Table] = [
-        primary_section(data, margin),
-        means_section(data, context),
+    others: list[Section | Table] = [
         yardstick_section(yardstick, data, context),
-        differences_section(data, gaps, context, margin),
-        mde_table(data, gaps),
-        paper_section(data, gaps),
-        aligned_table(data, context),
-        no_label_table(data),
-        by_base_section(data, gaps, context),
         preferences_table(data, margin),
         silent_pairs_section(data),
         win_rates_section(data, context),
-        significance_table(data),
         Table("position", "Position effects and flips", position(data)),
         Table("order", "Order effects, next to the noise of asking again", order_effects(data)),
         agreement_section(heard, context),
@@ -93,27 +91,64 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         missing,
         unread,
     ]
-    sections = [Section(tables=(part,)) if isinstance(part, Table) else part for part in parts]
-    tables = [
-        replace(table, frame=without_unequal(table.name, table.frame, unequal))
-        for section in sections
-        for table in section.tables
+    parts = [
+        replace(part, tables=[_unread_left_out(table, unequal) for table in part.tables])
+        for part in (Section(tables=(part,)) if isinstance(part, Table) else part for part in others)
     ]
-    blocked = blockers(data, {table.name: table.frame for table in tables}, yardstick)
-    tables = [_blocked(table, blocked) for table in tables]
-    frames = {table.name: table.frame for table in tables}
-    drawn = [figure for section in sections for figure in section.figures if len(frames[figure.table])]
-    said = list(_words(data, frames, yardstick, blocked, margin))
+    frames = {table.name: table.frame for part in parts for table in part.tables}
+    blocked = blockers(data, planned, yardstick["yardstick_auc"], frames)
+    frames["preferences"] = blocked_table(frames["preferences"], blocked)
+    parts = [
+        replace(part, tables=[replace(table, frame=frames[table.name]) for table in part.tables]) for part in parts
+    ]
+    planned = with_blockers(planned, blocked, phase=1)
+    primary = primary_section(data, planned, judged)
+    gaps = differences_section(data, planned, blocked, context, margin)
+    size, stereotypes = mde_section(data, planned, blocked), aligned_section(data, aligned, blocked)
+    chi_square, by_base = (
+        significance_section(data, tests, blocked),
+        by_base_section(data, planned, blocked, context, margin),
+    )
+    scored = [
+        primary,
+        means_section(data, context),
+        gaps,
+        size,
+        paper_section(data, planned),
+        stereotypes,
+        Section(tables=(no_label_table(data),)),
+        by_base,
+        chi_square,
+    ]
+    sections = [*scored, *parts]
+    tables = [table for section in sections for table in section.tables]
+    filled = {table.name for table in tables if len(table.frame)}
+    drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
+    said = _by_model(data, frames, blocked)
+    words = [
+        *([] if data.models else ["No labelled answer has a verdict yet."]),
+        *_of_each(data, yardstick, can_judge),
+        *gaps.words,
+        *chi_square.words,
+        *size.words,
+        *said["preferences"],
+        *stereotypes.words,
+        *by_base.words,
+        *_judges_differ(data, judged, blocked),
+        *said["talking"],
+        *_of_each(data, yardstick, lambda own: _worth(own, planned, blocked)),
+        *_generalises(data, planned, blocked),
+    ]
     # What a shipped card says about a model stands only where this run did not measure whether it can judge; it is then
     # said instead of that.
     measured = {line.about["model"] for line in yardstick["yardstick_auc"] if not line.secondary and not line.note}
     shipped = {model: text for model, text in context.model_cautions.items() if model not in measured}
     asked = [model for model in data.models if model not in shipped]
-    reasons = tuple(f"{_prefix(data, model)}{blocked[model].quality}" for model in asked if blocked[model].quality)
-    cannot_judge = [line for line in said if line.startswith(reasons)]
+    reasons = tuple(f"{data.prefix(model)}{blocked[model].quality}" for model in asked if blocked[model].quality)
+    cannot_judge = [line for line in words if line.startswith(reasons)]
     return Report(
         title=context.title,
-        words=_with_base_defined(said, cannot_judge),
+        words=_with_base_defined(words, cannot_judge),
         cautions=(
             *(caution for caution in context.cautions if caution not in context.model_cautions.values()),
             *unread_judges(data),
@@ -127,19 +162,19 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         forests=(
-            *forests(frames, data.cluster_noun, data.scale()),
-            *(forest for section in sections for forest in section.forests),
+            *(forest for section in scored for forest in section.forests),
+            *forests(frames, data),  # before others: where no scores were asked for, preferences are the main question
+            *(forest for part in parts for forest in part.forests),
         ),
-        blocked=_headline_blocked(data, blocked) or _no_verdict(frames, unequal),
+        blocked=_headline_blocked(data, blocked) or _no_verdict(planned, frames["preferences"], unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
-        beside=tuple(beside(frames)),
+        beside=tuple(beside(tests, frames["win_rates"])),
     )
 
 
-def _blocked(table: Table, blocked: Mapping[str, Blockers]) -> Table:
-    phase = PHASE_OF.get(table.name)
-    return table if phase is None else replace(table, frame=with_blockers(table.frame, blocked, phase))
+def _unread_left_out(table: Table, unequal: Sequence[Unequal]) -> Table:
+    return replace(table, frame=without_unequal(table.name, table.frame, unequal))
 
 
 def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
@@ -149,12 +184,12 @@ def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _no_verdict(frames: Mapping[str, pd.DataFrame], unequal: Sequence[Unequal]) -> str:
+def _no_verdict(planned: Sequence[Line], preferences: pd.DataFrame, unequal: Sequence[Unequal]) -> str:
     """What replaces the headline's answer if each of its contrasts is without a verdict."""
-    asked = (frames[name] for name in ("primary", "differences", "preferences") if name in frames)
-    main = next((table for table in asked if table["difference"].notna().any()), pd.DataFrame({"note": []}))
+    first = planned[0].about["family"] if planned else ""
+    notes = [line.note for line in planned if line.about["family"] == first] or list(preferences["note"])
     reasons = {contrast.why for contrast in unequal}
-    return NO_VERDICT if len(main) and main["note"].isin(reasons).all() else ""
+    return NO_VERDICT if notes and reasons.issuperset(notes) else ""
 
 
 def _unread(parsing: pd.DataFrame) -> Iterator[str]:
@@ -164,10 +199,6 @@ def _unread(parsing: pd.DataFrame) -> Iterator[str]:
         yield f"{unread:,} of {plural(total, 'reply', 'replies')} gave no verdict: they are left out, not counted as 0."
 
 
-def _prefix(data: PanelData, model: str) -> str:
-    return f"{model}: " if len(data.models) > 1 else ""
-
-
 def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[str, ...]:
     """The sentences; the first that speaks of bases, and is not a caution, says what a base is."""
     spoken = (place for place, line in enumerate(words) if line not in cautions and re.search(r"\bbases?\b", line))
@@ -175,34 +206,54 @@ def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[s
     return tuple(f"{line} {BASE}" if place == first else line for place, line in enumerate(words))
 
 
-def _words(
-    data: PanelData,
-    frames: Mapping[str, pd.DataFrame],
-    yardstick: Lines,
-    blocked: Mapping[str, Blockers],
-    margin: float,
-) -> Iterator[str]:
-    if not data.models:
-        yield "No labelled answer has a verdict yet."
-    reversible = ""
+def _of_each(data: PanelData, yardstick: Lines, say: Callable[[Lines], str]) -> Iterator[str]:
+    """What the yardstick's lines of each model say."""
+    for model in data.models:
+        own = {name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()}
+        if text := say(own):
+            yield f"{data.prefix(model)}{text}"
+
+
+def _worth(yardstick: Lines, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> str:
+    """How much of a flaw the largest difference is worth, where scores measure quality."""
+    exchange = yardstick["exchange"]
+    if not exchange or blocked[model := exchange[0].about["model"]].quality or blocked[model].scores:
+        return ""
+    own = [line for line in pairs_of(planned) if line.about["model"] == model]
+    shown = [line for line in own if line.verdict in (DIFFERENT, SMALL)]
+    largest = max(shown, key=lambda line: abs(line.estimate), default=None)
+    return worth(exchange, largest.about["first"], largest.about["second"]) if largest else ""
+
+
+def _by_model(
+    data: PanelData, frames: Mapping[str, pd.DataFrame], blocked: Mapping[str, Blockers]
+) -> dict[str, list[str]]:
+    """The sentences that are made from tables, by question."""
+    said: dict[str, list[str]] = {name: [] for name in ("preferences", "talking")}
     for model in data.models:
         sentences = Sentences(
             tables={name: frame[frame["model"] == model] for name, frame in frames.items() if "model" in frame},
-            yardstick={
-                name: [line for line in lines if line.about["model"] == model] for name, lines in yardstick.items()
-            },
             blocked=blocked[model],
             unit=data.cluster_noun,
-            margin=margin,
-            silent=data.read_silently(model),
         )
-        yield from (f"{_prefix(data, model)}{text}" for text in sentences.all())
-        reversible = reversible or sentences.reversible()
-    if "by_judge" in frames:
-        yield from judges_differ(frames["by_judge"][frames["by_judge"]["model"] == ALL_MODELS])
+        for name, texts in said.items():
+            texts += [f"{data.prefix(model)}{text}"] if (text := getattr(sentences, name)()) else []
+    return said
+
+
+def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
+    for model in data.models:
+        if not blocked[model].scores:
+            own = [line for line in judged if line.about["model"] == model]
+            yield from (f"{data.prefix(model)}{text}" for text in judges_differ(own))
+    yield from judges_differ(line for line in judged if line.about["model"] == ALL_MODELS)
+
+
+def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     scored, compared = len(data.labelled_scores) > 0, len(data.decided_pairs) > 0
     if any((scored and not own.scores) or (compared and not own.preferences) for own in blocked.values()):
         to = " ".join(generalises_to(data.verdicts)) or (
             f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
         )
-        yield f"{to}{reversible}"
+        of_models = ([line for line in planned if line.about["model"] == model] for model in data.models)
+        yield f"{to}{next(filter(None, map(reversible, of_models)), '')}"

@@ -3,35 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
-from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle
 
-from parley.analysis.malibu.by_judge import Contrast, by_judge, with_differing_judges
 from parley.analysis.malibu.conclusions import (
+    EFFECT_COLUMNS,
     MARGIN,
     SPREAD,
-    effect,
+    Blockers,
     effects_frame,
     estimate,
-    with_conclusions,
+    tested_words,
 )
-from parley.analysis.malibu.panel import ALL, POINTS, PanelData, Verdicts, by_metric, panel_data, values_in_order
-from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
+from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
+from parley.analysis.malibu.primary import PAIRS, PRIMARY, planned_lines
+from parley.analysis.malibu.score_figures import matrix_figure, scores_figure
+from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.analysis.stats.results import ALPHA, DIFFERENT, SMALL, Line
-from parley.base.text import signed
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Line
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.base.text import plural, signed
 
 NO_LABEL = "(no label)"
-MARKERS = "osD^v"
 SENSITIVITY = (
     "scenario_low, scenario_high, scenario_p: sensitivity analysis that takes scenarios of one base as independent."
 )
@@ -41,7 +40,8 @@ EFFECT = (
 )
 """The `EFFECT_COLUMNS` that tables of pairs show."""
 MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
-DIFFERENCES = ("model", "category", "first", "second", "metric", "within")
+DIFFERENCES = ("model", "category", "first", "second", "metric", "within", "family", *EFFECT_COLUMNS)
+NAMED = {PRIMARY: (PRIMARY,), PAIRS: ("pair of labels", "pairs of labels")}
 
 
 def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
@@ -75,41 +75,41 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
 def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
     """First minus second on the same scenarios, for every two identities (the paper's figure 4).
 
-    The planned comparisons, within a category and on all metrics together, are Holm-corrected over the model and have
-    a conclusion. By single metric the correction is Benjamini and Hochberg's, as those tests are exploratory.
-    Differences between categories are estimated but not tested: they answer no question of the study.
+    The planned comparisons, within a category and on all metrics together, are Holm-corrected in their family and have
+    a verdict. By single metric the correction is Benjamini and Hochberg's, as those tests are exploratory. Differences
+    between categories are estimated but not tested: they answer no question of the study.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         margin: Points of the scale within which two identities count as alike.
     """
     data = panel_data(verdicts)
+    return differences_frame(data, planned_lines(data, margin))
+
+
+def differences_frame(data: PanelData, planned: Sequence[Line]) -> pd.DataFrame:
+    """The planned pairs of two identities, and all others.
+
+    Args:
+        data: The verdicts.
+        planned: The planned lines.
+    """
     lines: list[Line] = []
     for model in data.models:
-        planned = data.pairs(model)
-        if planned:
-            lines += [*_planned(data, model, planned, margin), *_unplanned(data, model, planned)]
-            lines += _by_metric(data, model, planned)
+        if data.pairs(model):
+            own = [line for line in pairs_of(planned) if line.about["model"] == model]
+            lines += [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in own]
+            lines += [*_unplanned(data, model), *_by_metric(data, model)]
     return effects_frame(lines, DIFFERENCES)
 
 
-def _planned(data: PanelData, model: str, planned: list[tuple[str, str, str]], margin: float) -> list[Line]:
-    gaps = [data.table(model).gaps(first, second) for _, first, second in planned]
-    own = [effect(found, margin, **_subject(data, model, *pair)) for found, pair in zip(gaps, planned, strict=True)]
-    lines = with_conclusions(own, gaps, silent=data.read_silently(model))
-    if not data.staged:
-        return lines
-    pairs = [Contrast(category, (first,), (second,)) for category, first, second in planned]
-    return with_differing_judges(lines, data.shared(f"pairs of {model} by judge", lambda: by_judge(data, pairs)))
-
-
-def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[Line]:
+def _unplanned(data: PanelData, model: str) -> list[Line]:
     """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
     table = data.table(model)
-    known = {(first, second) for _, first, second in planned}
+    known = {(first, second) for _, first, second in data.pairs(model)}
     labels = [name for name in values_in_order(data.labelled_scores, "identity") if name in table.identities]
     lines = [
-        replace(estimate(table.gaps(*pair)), p=math.nan, **_subject(data, model, "", *pair))
+        replace(estimate(table.gaps(*pair)), p=math.nan, **_about(model, "", *pair))
         for pair in combinations(labels, 2)
         if pair not in known
     ]
@@ -117,31 +117,40 @@ def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]])
     return [line for line in lines if line.clusters or not data.staged]
 
 
-def _by_metric(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[Line]:
+def _by_metric(data: PanelData, model: str) -> list[Line]:
     metrics = values_in_order(data.labelled_scores, "metric")
     lines = [
-        replace(estimate(data.table(model).gaps(*pair[1:], metric)), **_subject(data, model, *pair, metric))
+        replace(estimate(data.table(model).gaps(*pair[1:], metric)), **_about(model, *pair, metric))
         for metric in (metrics if len(metrics) > 1 or not data.staged else ())
-        for pair in planned
+        for pair in data.pairs(model)
     ]
     adjusted = benjamini_hochberg([line.p for line in lines])
     tests = sum(not math.isnan(p) for p in adjusted)
     return [replace(line, p_adjusted=p, tests=tests) for line, p in zip(lines, adjusted, strict=True)]
 
 
-def _subject(data: PanelData, model: str, category: str, first: str, second: str, metric: str = ALL) -> dict[str, Any]:
-    subject = Contrast(category, (first,), (second,)).subject(data, model)
-    return subject | {"about": subject["about"] | {"metric": metric, "within": bool(category)}}
+def _about(model: str, category: str, first: str, second: str, metric: str = ALL) -> dict[str, Any]:
+    sides = {"model": model, "category": category, "first": first, "second": second}
+    return {"about": {**sides, "metric": metric, "within": bool(category), "family": ""}}
 
 
-def different_pairs(gaps: pd.DataFrame) -> list[tuple[str, str, str]]:
+def pairs_of(planned: Iterable[Line]) -> list[Line]:
+    """The planned lines about two identities, whatever their family; the others are about means of several.
+
+    Args:
+        planned: The planned lines.
+    """
+    return [line for line in planned if len(line.units["identity"]) == 2]
+
+
+def different_pairs(planned: Iterable[Line]) -> list[tuple[str, str, str]]:
     """Model and identities of every pair that was found to differ.
 
     Args:
-        gaps: The table of `differences`.
+        planned: The planned lines.
     """
-    found = gaps[gaps["verdict"].isin([DIFFERENT, SMALL])]
-    return [(row.model, row.first, row.second) for row in found.itertuples()]
+    found = [line.about for line in pairs_of(planned) if line.verdict in (DIFFERENT, SMALL)]
+    return [(about["model"], about["first"], about["second"]) for about in found]
 
 
 def means_section(data: PanelData, context: ReportContext) -> Section:
@@ -164,16 +173,23 @@ def means_section(data: PanelData, context: ReportContext) -> Section:
     return Section(tables=(table,), figures=(figure,))
 
 
-def differences_section(data: PanelData, gaps: pd.DataFrame, context: ReportContext, margin: float) -> Section:
-    """The differences between identities, as a table and the paper's figure 4.
+def differences_section(
+    data: PanelData,
+    planned: Sequence[Line],
+    blocked: Mapping[str, Blockers],
+    context: ReportContext,
+    margin: float,
+) -> Section:
+    """The differences between identities: a table, the paper's figure 4, a plot of the pairs, and what they say.
 
     Args:
         data: The verdicts.
-        gaps: The table of `differences`, which other sections need too.
+        planned: The planned lines.
+        blocked: What leaves questions without an answer, by model.
         context: What the report is given.
-        margin: The margin that `gaps` was made with.
+        margin: The margin of the lines.
     """
-    unit, counts = data.cluster_noun, data.counts(data.labelled_verdicts)
+    unit, counts, gaps = data.cluster_noun, data.counts(data.labelled_verdicts), differences_frame(data, planned)
     table = Table(
         name="differences",
         title="Phase 1: differences between identities on the same scenarios",
@@ -193,7 +209,83 @@ def differences_section(data: PanelData, gaps: pd.DataFrame, context: ReportCont
             data.points,
         ),
     )
-    return Section(tables=(table,), figures=(figure,))
+    forest = Forest(
+        name="differences",
+        question="Which identities differ, by pairs?" if data.staged else "Do scores depend on the identity?",
+        axis=data.difference,
+        lines=tuple(line for line in planned if line.about["family"] == PAIRS and math.isfinite(line.estimate)),
+        table="differences",
+        note=f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and "
+        "Student's t, Holm-corrected over the pairs of a model.",
+    )
+    words = (
+        f"{data.prefix(model)}{text}"
+        for model in data.models
+        if (text := scores_words([line for line in planned if line.about["model"] == model], blocked[model], margin))
+    )
+    return Section(tables=(table,), figures=(figure,), forests=(forest,), words=tuple(words))
+
+
+def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> str:
+    """What the planned lines of a model show, in words; "" where nothing was asked.
+
+    Args:
+        planned: The lines.
+        blocked: What leaves questions without an answer.
+        margin: Points within which identities count as alike.
+    """
+    tested = [line for line in planned if not math.isnan(line.p)]
+    if blocked.scores or not tested:
+        return blocked.scores
+    families = {name: [line for line in tested if line.about["family"] == name] for name in (PRIMARY, PAIRS)}
+    families = {name: lines for name, lines in families.items() if lines}
+    different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
+    alike = sum(line.verdict in (ALIKE, ON_AVERAGE) for line in tested)
+    alike_text = f"{alike} {'is' if alike == 1 else 'are'} alike within ±{margin:g} points"
+    quality = ", which were not shown to measure quality" if blocked.quality else ""
+    if different:
+        largest = max(different, key=lambda line: abs(line.estimate))
+        counted = " and ".join(
+            f"{sum(line in different for line in lines)} of {plural(len(lines), name)}"
+            for name, lines in families.items()
+        )
+        verb = "differs" if len(different) == 1 else "differ"
+        more = f" and {alike_text}" if alike else ""
+        sides = [_side(line_side) for line_side in (largest.about["first"], largest.about["second"])]
+        higher, lower = sides if largest.estimate > 0 else reversed(sides)
+        return (
+            f"Labels move the scores{quality}: {counted} {verb}{more}. The largest difference: {higher} scored "
+            f"{abs(largest.estimate):.2f} points above {lower} on the same answers "
+            f"({tested_words(largest, largest.cluster)}{_asymmetry(largest)})."
+        )
+    asked = " and ".join(plural(len(lines), *NAMED[name]) for name, lines in families.items())
+    if all("can be significant" in line.note for line in tested):
+        fewest, lines = min((len(lines), name) for name, lines in families.items())
+        unit = tested[0].cluster
+        return (
+            f"With {plural(max(line.clusters or 0 for line in tested), unit)} no difference between labels could be "
+            f"shown, whatever its size: the correction for {plural(fewest, lines)} needs at least "
+            f"{clusters_to_reject(ALPHA, fewest)} {unit}s."
+        )
+    if alike:
+        left = len(tested) - alike
+        rest = f"; {left} {'is' if left == 1 else 'are'} undecided, which does not show that the judges are fair"
+        return f"No difference between labels was shown in {asked}; {alike_text}{rest if left else ''}."
+    which, nor = (f"None of {asked} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
+    return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
+
+
+def _side(names: str) -> str:
+    """One identity, or several whose mean is compared."""
+    quoted = [f"'{name}'" for name in names.split(", ")]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]} together"
+
+
+def _asymmetry(line: Line) -> str:
+    if math.isnan(line.also["skewness"]):
+        return ""
+    share = f"one {line.cluster} makes up {line.also['largest_base']:.0%} of it"
+    return f"; over {line.cluster}s it has a skewness of {signed(line.also['skewness'], 1)}, and {share}"
 
 
 def conclusions_note(unit: str, margin: float) -> str:
@@ -209,95 +301,3 @@ def conclusions_note(unit: str, margin: float) -> str:
         f"±{margin:g} (p_alike) and an SD between {unit}s shown to be below {SPREAD * margin:g} "
         f"(base_sd_high). {SENSITIVITY}"
     )
-
-
-def scores_figure(means: pd.DataFrame, title: str, note: str, scale: tuple[float, float] = POINTS) -> Drawing:
-    """One panel per metric, identities down the side, one marker per model."""
-    metrics = [ALL, *[metric for metric in pd.unique(means["metric"]) if metric != ALL]]
-    models = list(pd.unique(means["model"]))
-    identities = means.drop_duplicates("identity")
-    columns = min(3, len(metrics))
-    rows = math.ceil(len(metrics) / columns)
-    height = 1.6 + rows * (0.7 + LINE * len(identities) * max(1.0, 0.6 * len(models)))
-    figure, axes = sheet(3.3 * columns + 0.6, height, columns, rows, sharey=True, sharex=True)
-    tints = colours(list(identities["category"]))
-    for place, axis in enumerate(axes.flat[len(metrics) :], len(metrics)):
-        axis.set_visible(False)
-        axes.flat[place - columns].tick_params(labelbottom=True)  # now the lowest of its column, so it shows the scale
-    for axis, metric in zip(axes.flat, metrics, strict=False):
-        for nth, model in enumerate(models):
-            part = means[(means["metric"] == metric) & (means["model"] == model)].set_index("identity")
-            part = part.reindex(identities["identity"])
-            dots(
-                axis,
-                list(identities["identity"]),
-                part["mean"],
-                part["low"],
-                part["high"],
-                [tints[category] for category in identities["category"]],
-                shift=(nth - (len(models) - 1) / 2) * 0.7 / max(len(models), 1),
-                marker=MARKERS[nth % len(MARKERS)],
-                label=str(model),
-            )
-        axis.set_title("all metrics" if metric == ALL else plain_text(metric), fontsize=9)
-        axis.tick_params(labelsize=8)
-    if len(models) > 1:
-        _legend(figure, models)
-    axes.flat[0].set_xlim(*_within(axes.flat[0].get_xlim(), *scale))
-    caption(figure, title, note)
-    return figure
-
-
-def _legend(figure: Drawing, models: list[str]) -> None:
-    handles = [
-        Line2D([], [], linestyle="", marker=MARKERS[nth % len(MARKERS)], color="#444444", label=plain_text(str(model)))
-        for nth, model in enumerate(models)
-    ]
-    figure.legend(handles=handles, loc="outside lower right", fontsize=7, frameon=False)
-
-
-def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float, float]:
-    room = 0.02 * (high - low)
-    return max(limits[0], low - room), min(limits[1], high + room)
-
-
-def matrix_figure(gaps: pd.DataFrame, title: str, note: str, points: str) -> Drawing:
-    """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
-    models = list(pd.unique(gaps["model"]))
-    gaps = gaps[gaps["metric"] == ALL]
-    # Planned pairs come first, category by category, so pair after pair gives the order of the identity list.
-    labels = list(dict.fromkeys(gaps[["first", "second"]].to_numpy().ravel()))
-    side = 1.2 + 0.46 * len(labels)
-    figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
-    widest = max(0.05, float(gaps["difference"].abs().max()))  # 0.05 where no difference is known
-    image = None
-    for axis, model in zip(axes.flat, models, strict=True):
-        table = np.full((len(labels), len(labels)), np.nan)
-        for row in gaps[gaps["model"] == model].itertuples():
-            i, j = labels.index(row.first), labels.index(row.second)
-            table[i, j], table[j, i] = row.difference, -row.difference
-            star = "*" if row.p_adjusted <= ALPHA else ""
-            for y, x, value in ((i, j, row.difference), (j, i, -row.difference)):
-                if not math.isfinite(value):
-                    continue
-                strong = abs(value) > 0.6 * widest
-                colour, weight = "white" if strong else "black", "bold" if star else "normal"
-                text = f"{signed(value).replace('-', '−')}{star}"
-                axis.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, fontweight=weight)
-                if row.within:
-                    axis.add_patch(_frame(x, y))
-        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
-        names = [plain_text(label) for label in labels]
-        axis.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontsize=8)
-        axis.set_yticks(range(len(labels)), names, fontsize=8)
-        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
-        for spine in axis.spines.values():
-            spine.set_visible(False)
-    if image is not None:
-        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label=f"row minus column ({points})")
-    caption(figure, title, note)
-    return figure
-
-
-def _frame(x: int, y: int) -> Rectangle:
-    return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.1)

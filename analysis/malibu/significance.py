@@ -6,18 +6,21 @@ are not independent, so its p-values are too small; they are included only for c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from parley.analysis.malibu.conclusions import Blockers
 from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data, values_in_order
-from parley.analysis.reporting.report import Table
+from parley.analysis.reporting.questions import corrected
+from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.contingency import chi_square
-from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import ALPHA, Line
+from parley.base.text import plural
 
 COLUMNS = [
     "model",
@@ -39,11 +42,10 @@ COLUMNS = [
     "assumes",
     "note",
 ]
-RESULT = set(COLUMNS) - {"model", "family", "category", "metric", "p_adjusted"}
+RESULT = set(COLUMNS) - {"model", "family", "category", "metric"}
 
 
-Tested = tuple[str, str, Line]
-"""Category, metric, and the test of identity on them."""
+CHI_SQUARE, FLIPS = "χ² of identity by score level (the paper's)", "identity effect, signs flipped over bases"
 
 
 def significance(verdicts: Verdicts) -> pd.DataFrame:
@@ -54,19 +56,26 @@ def significance(verdicts: Verdicts) -> pd.DataFrame:
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    data = panel_data(verdicts)
-    rows: list[dict[str, Any]] = []
-    for model in data.models:
-        families = {
-            "χ² of identity by score level (the paper's)": list(_chi_squares(data, model)),
-            "identity effect, signs flipped over bases": list(_permutations(data, model)),
-        }
-        for family, tests in families.items():
-            adjusted = holm([test.p for *_, test in tests])
-            for (category, metric, test), p in zip(tests, adjusted, strict=True):
-                result = {name: getattr(test, name) for name in COLUMNS if name in RESULT}
-                subject = {"model": model, "family": family, "category": category, "metric": metric}
-                rows.append(subject | result | {"p_adjusted": p})
+    return _frame(significance_lines(panel_data(verdicts)))
+
+
+def significance_lines(data: PanelData) -> list[Line]:
+    """The tests of identity as a whole, as lines.
+
+    Args:
+        data: The verdicts.
+    """
+    lines = [
+        replace(test, about={"model": model, "family": family, "category": category, "metric": metric})
+        for model in data.models
+        for family, tests in ((CHI_SQUARE, _chi_squares), (FLIPS, _permutations))
+        for category, metric, test in tests(data, model)
+    ]
+    return corrected(lines, ("model", "family"))
+
+
+def _frame(lines: Sequence[Line]) -> pd.DataFrame:
+    rows = [{**{name: getattr(line, name) for name in RESULT}, **line.about} for line in lines]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -79,7 +88,7 @@ def _by_category(frame: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
         yield category, frame[frame["category"] == category]
 
 
-def _chi_squares(data: PanelData, model: str) -> Iterator[Tested]:
+def _chi_squares(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]:
     """χ² of identity by score level, for each category and metric: 2×n and 4×n tables."""
     scores = _of_model(data.labelled_verdicts, model)
     scores = scores.assign(level=np.rint(scores["sampled"].fillna(scores["value"])))
@@ -90,7 +99,7 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[Tested]:
             yield category, metric, chi_square(table)
 
 
-def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
+def _permutations(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]:
     """Does identity matter at all? Signs flipped over bases, from the judges who scored all identities."""
     categories = list(_by_category(_of_model(data.labelled_scores, model)))
     tests = sum(len(list(by_metric(group))) for _, group in categories)
@@ -101,15 +110,39 @@ def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
             yield category, metric, effect_of_cells(cells, n=len(part), tests=tests)
 
 
-def significance_table(data: PanelData) -> Table:
-    """The tests of identity as a whole, as a table."""
-    return Table(
+def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mapping[str, Blockers]) -> Section:
+    """The tests of identity as a whole, as a table, and the paper's in words.
+
+    Args:
+        data: The verdicts.
+        lines: What `significance_lines` returned.
+        blocked: What leaves questions without an answer, by model.
+    """
+    table = Table(
         name="tests",
         title="Tests of identity as a whole",
-        frame=significance(data),
+        frame=_frame(lines),
         shown=(
             *(*data.model_column, "family", "category", "metric", "statistic", "df", "p", "p_adjusted"),
             *("estimate", "low", "high", "assumption", "note"),
         ),
         note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
     )
+    words = []
+    for model in data.models:
+        chi = [line for line in papers_tests(lines) if line.about["model"] == model]
+        if chi and data.pairs(model) and not blocked[model].scores:
+            words.append(
+                f"{data.prefix(model)}The paper's χ², which treats all verdicts as independent, calls "
+                f"{sum(line.p < ALPHA for line in chi)} of {plural(len(chi), 'table')} significant."
+            )
+    return Section(tables=(table,), words=tuple(words))
+
+
+def papers_tests(lines: Sequence[Line]) -> list[Line]:
+    """The paper's χ² tests that could be made.
+
+    Args:
+        lines: What `significance_lines` returned.
+    """
+    return [line for line in lines if line.about["family"] == CHI_SQUARE and not math.isnan(line.p)]

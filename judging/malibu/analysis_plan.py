@@ -11,7 +11,7 @@ from typing import Any, Literal
 from parley.judging.malibu.panel import Panel
 from parley.scenarios import Directions, Identities
 
-VERSION = 4
+VERSION = 5
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
 SPREAD = 2
@@ -28,7 +28,7 @@ ESTIMANDS = {
     "primary": "primary: mean score of the first identities of a contrast minus that of the second, on the same "
     "answers in the same words, all metrics together (phase 1)",
     "scores": "mean score of one identity minus that of another of the same category, on the same answers, all "
-    "metrics together (phase 1)",
+    "metrics together (phase 1); pairs that are a primary contrast are not asked again",
     "preferences": "how much more often one identity is preferred to another of the same category than the other way "
     "round (phase 2)",
     "aligned": "lead of male, white or christian on bases whose documented stereotype favours them, minus the same "
@@ -117,9 +117,10 @@ def analysis_plan(
     """
     pairs = [list(pair) for pair in identities.pairs()]
     primary = _contrasts(identities) if ballots != "last" else {}
+    in_pairs = sum(len(first) == len(second) == 1 for first, second in primary.values())
     tests = {
         "primary": len(primary),
-        "scores": len(pairs),
+        "scores": len(pairs) - in_pairs,
         "preferences": len(pairs),
         "aligned": len({category for of_base in directions.values() for category in of_base}),
     }

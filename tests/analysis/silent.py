@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.malibu.conclusions import effects_frame
+from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.malibu.primary import PRIMARY, planned_lines
+
 CATEGORIES = {
     "gender": ("female", "male"),
     "race": ("black", "white", "asian", "hispanic"),
@@ -96,3 +100,9 @@ def silent_ballots(
                                 }
                             )
     return pd.DataFrame(rows)
+
+
+def primary(verdicts: Verdicts, *, margin: float) -> pd.DataFrame:
+    """The primary contrasts of each model, as a table."""
+    planned = planned_lines(panel_data(verdicts), margin)
+    return effects_frame([line for line in planned if line.about["family"] == PRIMARY])

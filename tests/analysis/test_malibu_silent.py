@@ -9,11 +9,11 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
 from parley.analysis.malibu.clusters import BASE, CROSSED, SET, WORDING, generalises_to
-from parley.analysis.malibu.primary import primary, primary_by_judge
+from parley.analysis.malibu.primary import primary_by_judge
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
-from tests.analysis.silent import silent_ballots
+from tests.analysis.silent import primary, silent_ballots
 
 QUICK = ReportContext(draws=20)
 
@@ -41,10 +41,27 @@ def test_a_planted_contrast_is_the_headline_with_a_simultaneous_interval() -> No
 
 def test_a_sentence_quotes_the_p_value_of_its_plot() -> None:
     whole = report(silent_ballots(gaps={"female": 0.078}))
-    (line,) = (each for forest in whole.forests if forest.name == "differences" for each in forest.lines[:1])
-    row = whole.table("differences").iloc[0]
+    (line,) = (each for forest in whole.forests if forest.name == "primary" for each in forest.lines[:1])
+    row = whole.table("primary").iloc[0]
     assert p_text(row["p_flips_adjusted"]) != p_text(row["t_p_adjusted"]), "the two tests can be told apart"
     assert f"p {p_text(line.p_adjusted)} after Holm's correction" in " ".join(whole.words)
+
+
+def test_a_pair_that_is_a_primary_contrast_has_one_line() -> None:
+    """Female − male is in the family of three; in one of twelve pairs it would have another p-value and interval."""
+    whole = report(silent_ballots(gaps={"female": 0.078}))
+    drawn = [line for forest in whole.forests for line in forest.lines if line.label == "female − male"]
+    assert [line.name for line in drawn if line.units["phase"] == ("1",)] == ["gender"]
+    assert drawn[0].tests == 3
+    pairs = next(forest for forest in whole.forests if forest.name == "differences").lines
+    assert len(pairs) == 12
+    assert {line.tests for line in pairs} == {12}
+    assert pairs[0].name == "black-white"
+    numbers = ["difference", "low", "high", "p", "p_adjusted", "verdict", "tests"]
+    tables = [whole.table(name).set_index(["first", "second"]) for name in ("primary", "differences")]
+    first, second = (table.loc[("female", "male"), numbers].tolist() for table in tables)
+    assert first == second, "the same line in both tables"
+    assert "3 primary contrasts and" in " ".join(whole.words)
 
 
 def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None:
@@ -144,13 +161,12 @@ def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     both = [silent_ballots(gaps={"female": gap}, model=f"m{gap}", seed=5) for gap in (0.3, 0.0)]
     frame = pd.concat([part.assign(unit=part["model"] + part["unit"]) for part in both])
     by = primary_by_judge(PanelData(frame))
-    gender = by[by["category"] == "gender"]
-    assert gender["name"].tolist() == ["m0.3", "m0.0"]
-    assert (gender["p_differ_adjusted"] <= 0.05).all()
-    assert (by.loc[by["category"] != "gender", "p_differ_adjusted"] > 0.05).all()
+    shown = [line for line in by if line.also["p_differ_adjusted"] <= 0.05]
+    assert [line.about["name"] for line in shown] == ["m0.3", "m0.0"]
+    assert {line.about["category"] for line in shown} == {"gender"}
     assert any("The models differ on 'female' against 'male': +0." in line for line in report(frame).words)
     other_scale = pd.concat([both[0], both[1].assign(scale="0-10", unit=both[1]["unit"] + "x")])
-    assert primary_by_judge(PanelData(other_scale)).empty, "points of two scales are not compared"
+    assert not primary_by_judge(PanelData(other_scale)), "points of two scales are not compared"
 
 
 def test_judges_that_do_not_differ_are_not_mentioned() -> None:
@@ -193,7 +209,7 @@ def test_a_silent_run_beside_one_of_the_papers_design_is_still_read_as_one() -> 
     table = primary(both, margin=0.1).set_index("model")
     assert set(table.loc["silent", "verdict"]) == {"alike"}
     assert PanelData(both).scale("paper") == (0, 10)
-    assert primary_by_judge(PanelData(both)).empty, "points of two scales are not compared"
+    assert not primary_by_judge(PanelData(both)), "points of two scales are not compared"
 
 
 def test_opposite_bases_are_not_alike() -> None:

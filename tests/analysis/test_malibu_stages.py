@@ -10,11 +10,10 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.primary import primary
 from parley.analysis.malibu.stages import HEARING, REASONS, stages
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.signflips import sign_flip_test
-from tests.analysis.silent import silent_ballots
+from tests.analysis.silent import primary, silent_ballots
 
 JUDGES: dict[str, dict[str, float]] = {"Ada": {}, "Ben": {}}
 

@@ -13,7 +13,8 @@ from scipy import stats
 from parley.analysis.known_order import FLAWS, share_above
 from parley.analysis.malibu.ballots import YARDSTICK
 from parley.analysis.malibu.panel import ALL, PanelData
-from parley.analysis.malibu.scores import differences, different_pairs
+from parley.analysis.malibu.primary import planned_lines
+from parley.analysis.malibu.scores import different_pairs
 from parley.analysis.malibu.yardstick import (
     NAMES,
     PANEL,
@@ -202,7 +203,7 @@ def study(seed: int, difference: float, **options: object) -> PanelData:
 
 def exchanged(seed: int, difference: float, **options: object) -> list[Line]:
     data = study(seed, difference, **options)
-    return yardstick_lines(data, different_pairs(differences(data)))["exchange"]
+    return yardstick_lines(data, different_pairs(planned_lines(data, 0.1)))["exchange"]
 
 
 def test_a_planted_exchange_rate_comes_back() -> None:

@@ -89,8 +89,10 @@ def test_the_full_suite_plans_thirteen_pairs_over_twenty_bases() -> None:
     plan = Malibu(MalibuConfig(suite="full", model=["sim/a", "sim/b"])).analysis_plan()
     assert len(plan["pairs"]) == 13
     assert plan["clusters"]["planned"] == 20
-    assert plan["families"]["scores"] == plan["families"]["preferences"]
-    assert (plan["families"]["scores"]["tests"], plan["families"]["scores"]["models"]) == (13, 2)
+    assert (plan["families"]["preferences"]["tests"], plan["families"]["preferences"]["models"]) == (13, 2)
+    assert plan["families"]["scores"]["tests"] == 12, "female − male is a primary contrast"
+    last = Malibu(MalibuConfig(suite="full", design="paper", model=["sim/a"])).analysis_plan()
+    assert last["families"]["scores"]["tests"] == 13, "the paper's design has no primary contrasts"
     assert plan["families"]["aligned"]["tests"] == 3
     assert plan["directions"] == aligned_directions(load_suite("full")[0].base)
     assert plan["looks"] == "one, when every unit is done"

@@ -28,7 +28,7 @@ EFFECT = (
 )
 MALIBU = {
     "means": "model category identity metric mean low high n clusters",
-    "differences": f"model category first second metric within {EFFECT}",
+    "differences": f"model category first second metric within family {EFFECT}",
     "preferences": f"model category first second {EFFECT}",
     "aligned": "model category reference favoured_lead other_lead difference low high p p_adjusted favoured_bases "
     "other_bases note",
@@ -455,13 +455,13 @@ def test_a_model_that_was_not_shown_to_judge_is_named_with_the_auc_of_its_card()
 
 def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
     printed = parley("report", "--example", "--lines")
-    row = next(line for line in printed.out.splitlines() if "race.differences.black-white" in line)
-    assert row.split()[1:] == ["−0.01", "−0.03", "to", "+0.01", "0.39", "120"]
+    row = next(line for line in printed.out.splitlines() if line.split()[:1] == ["black-white"])
+    assert row.split()[1:] == ["−0.01", "−0.03", "to", "+0.01", "0.29", "120"]
     listed = {line["name"]: line for line in parley("report", "--example", "--lines", "--json").json}
     report = parley("report", "--example", "--json").json
     drawn = sum(len(forest["lines"]) for forest in report["forests"])
     assert len(listed) == drawn + 1, "no two have the same name; one is the share of unread verdicts"
-    line = listed["religion.differences.atheist-christian"]
+    line = listed["atheist-christian"]
     assert line["units"]["identity"] == ["atheist", "christian"]
     table = {(row["first"], row["second"]): row for row in report["differences"] if row["metric"] == "all"}
     assert line["estimate"] == table["atheist", "christian"]["difference"]
