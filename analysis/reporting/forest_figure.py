@@ -24,6 +24,8 @@ CHARACTER = 0.56 * FONT / 72
 """Inches that a character takes on average."""
 LINE = 1.45 * FONT / 72
 """Inches per line of text."""
+STAMP = 0.9
+"""Inches beside the title, for a word such as "SIMULATED"."""
 MAX_LINES = 60
 """Lines of a plot; the table has all of them."""
 MARGIN = 4.0
@@ -58,7 +60,7 @@ def draw_forest(forest: Forest, width: Width = "double") -> Figure:
     left = min(CHARACTER * longest + 0.2 + indent / 72, (0.36 if width == "double" else 0.33) * inches)
     rows = _rows(forest, int((left - 0.12 - indent / 72) / CHARACTER))
     content = rows[-1].top + rows[-1].height
-    title = textwrap.wrap(forest.question, int(inches / CHARACTER / 1.25))
+    title = textwrap.wrap(forest.question, int((inches - STAMP) / CHARACTER / 1.25))
     more = len(forest.lines) - MAX_LINES
     note = f"{forest.note} {plural(more, 'more line')} in the table." if more > 0 else forest.note
     small = textwrap.wrap(plain_text(note), int(1.12 * inches / CHARACTER))
