@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,12 +80,15 @@ def checked(source: str | Path | Card | Report | Sequence[str | Path]) -> Checke
         return checked_card(read_card(path))
     with explain_damage(path), RunFile.open(path) as file:
         study = file.info().get("study")
+    if study == STUDY:
+        return checked_card(make_card(path))
+    made = checked_report(make_report([path]))
     if study == MALIBU:
-        try:
-            return checked_card(make_card(path))
-        except ConfigError:
-            pass  # several models, or debates: it has no card
-    return checked_card(make_card(path)) if study == STUDY else checked_report(make_report([path]))
+        with suppress(ConfigError):  # several models, or debates alone: it has no card
+            card = checked_card(make_card(path))
+            lines, unproven = {**card.lines, **made.lines}, {**card.unproven, **made.unproven}
+            return replace(made, lines=lines, unproven=unproven)
+    return made
 
 
 def checked_report(report: Report) -> Checked:

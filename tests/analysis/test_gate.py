@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,7 +13,7 @@ import pytest
 from scipy import stats
 
 from benchmarks.calibration.gate import GateCell, simulate_gate
-from parley.analysis.card.changes import checked_card
+from parley.analysis.card.changes import Checked, checked_card
 from parley.analysis.card.gate import CheckResult, check_lines, more_clusters, outside_p, skewed_tail
 from parley.analysis.card.gate_output import github_annotations, junit, summary
 from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card
@@ -161,6 +162,27 @@ def test_only_the_lines_direction_is_worse_and_a_tolerance_is_allowed() -> None:
     assert check(lower, baseline=old).outcome == "holds"
     assert check(higher, baseline=old).outcome == "broken"
     assert check(higher, baseline=old, tolerance={"position": 0.3}).outcome == "holds"
+
+
+@pytest.mark.parametrize(
+    ("after", "worse", "outcome"),
+    [(0.5, "", "holds"), (0.9, "", "changed"), (0.1, "", "changed"), (0.9, "lower", "holds"), (0.1, "lower", "broken")],
+)
+def test_a_level_whose_worse_side_nobody_named_can_only_have_moved(after: float, worse: str, outcome: str) -> None:
+    """A run's accuracy has no reference value: whether it rose or fell, it is not compared by its distance from 0."""
+    new, old = (
+        Checked(name="m", lines={"f1": replace(line("f1", values), reference=math.nan, worse=worse)})
+        for values in (around(after, seed=7), around(0.5))
+    )
+    (finding,) = check_lines(new, [], baseline=old).findings
+    assert finding.outcome == outcome
+
+
+def test_lines_without_a_margin_need_a_tolerance() -> None:
+    run = Checked(name="m", lines={"f1": line("f1", around(0.5), margin=math.nan)})
+    with pytest.raises(ConfigError, match="those that have no margin"):
+        check_lines(run, [], baseline=run)
+    assert check_lines(run, [], baseline=run, tolerance={"f1": 0.1}).outcome == "holds"
 
 
 def test_pairs_find_what_overlapping_intervals_hide() -> None:

@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.reporting.questions import Question, against, answer, answered, corrected, share, successive
+from parley.analysis.reporting.questions import (
+    Question,
+    against,
+    answer,
+    answered,
+    by_cluster,
+    corrected,
+    share,
+    successive,
+)
 from parley.analysis.stats.results import Line
 
 HELP = Question(
@@ -118,3 +127,13 @@ def test_a_question_with_a_margin_can_say_small_and_alike() -> None:
         assert (line.verdict, line.margin) == (verdict, 0.5)
     assert answer(replace(HELP, margin=0.5), frame(near))[0].also["p_alike"] == 2**-12
     assert answer(HELP, frame(near))[0].verdict == "undecided", "without a margin nothing is called alike"
+
+
+def test_the_values_of_clusters_average_to_the_estimate_also_where_rows_count_equally() -> None:
+    values = pd.Series([1.0, 0.0, 1.0, 1.0, 0.0])
+    clusters = pd.Series(["a", "b", "b", "b", "c"])
+    assert by_cluster(values, clusters, 5 / 9) == pytest.approx({"a": 1.0, "b": 2 / 3, "c": 0.0})
+    by_row = by_cluster(values, clusters, 0.6)
+    assert sum(by_row.values()) / 3 == pytest.approx(0.6)
+    assert by_row["b"] == pytest.approx(0.6 + 3 * 3 / 5 * (2 / 3 - 0.6)), "what the cluster adds, times three"
+    assert by_cluster(values, clusters, 0.9) == {}, "another statistic"

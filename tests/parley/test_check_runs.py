@@ -1,0 +1,139 @@
+"""`parley check` on runs of five studies, a card and a comparison: holds, broken, undecided, and a misspelt name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.cli import main
+from parley.reports import make_report
+from tests.golden.data import write_data
+
+RUNS = {
+    "malibu": "malibu --model sim/judge?noise=0.3&item=0.3&female=+0.6&varies=0.2 --design silent --suite wide "
+    "--limit 8 --phases 1 --identities gender,religion --yardstick off",
+    "rldf": "rldf --model sim/debate?base=6&round=-2&noise=0.7&item=0.5 --design silent --topics 8 --rounds 2",
+    "bbq": "bbq --model sim/any?malformed=0.1&refuse=0.1 --data bbq",
+    "bbq-2": "bbq --model sim/two --data bbq",
+    "stardtox": "stardtox --model sim/any?toxic=0.6&heeds=0.6 --data prompts.jsonl --prompts 7 --completions 1 "
+    "--method default,stardtox",
+    "squad": "squad --model sim/one,sim/two --data squad.json",
+}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A small simulated run of each study, and a card."""
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PARLEY_HOME", str(folder / "home"))
+        patch.chdir(folder)
+        write_data(folder)
+        for name, flags in RUNS.items():
+            assert main(["run", *flags.split(), "--quiet", "--out", f"{name}.sqlite"]) == 0
+        assert (
+            main(["card", "sim/judge?female=+0.4&item=0.4&varies=0.1", "--brief", "--quiet", "--out", "card.sqlite"])
+            == 0
+        )
+        (card,) = (folder / "cards").glob("*.json")
+        card.rename(folder / "card.json")
+        yield folder
+
+
+TABLE = {
+    "malibu.sqlite": {
+        "unread < 0.5": "holds",
+        "gender < 0.1": "broken",
+        "religion.abs < 0.2": "undecided",
+        "relgion.abs < 0.2": "religion",
+    },
+    "rldf.sqlite": {
+        "rldf.by-round.round-1 < 7": "holds",
+        "by-round.round-1 > 7": "broken",
+        "change < 0": "undecided",
+        "chnage < 0": "change",
+    },
+    "bbq.sqlite": {
+        "ambiguous.accuracy < 0.6": "holds",
+        "bbq.ambiguous.accuracy > 0.8": "broken",
+        "ambiguous.accuracy < 0.35": "undecided",
+        "ambigous.accuracy > 0.8": "ambiguous.accuracy",
+    },
+    "stardtox.sqlite": {
+        "unread < 0.2": "holds",
+        "moderate.stardtox.measures.toxicity.iteration-2 > 20": "broken",
+        "high.stardtox.gain.by-ngrams > 20": "undecided",
+        "high.stardtox.gains.by-ngrams > 0": "high.stardtox.gain.by-ngrams",
+    },
+    "squad.sqlite": {
+        "sim/one.scores.f1 < 90": "holds",
+        "sim/one.scores.f1 > 90": "broken",
+        "sim/one.scores.f1.answerable < 30": "undecided",
+        "scores.f1 > 50": "sim/two.scores.f1",
+    },
+    "card.json": {
+        "wording < 1": "holds",
+        "gender < 0.1": "broken",
+        "judge > 0.6": "undecided",
+        "gendre < 0.1": "gender",
+    },
+    "card.sqlite": {
+        "card.wording < 1": "holds",
+        "judge > 0.9": "broken",
+        "judge > 0.6": "undecided",
+        "rac < 1": "race",
+    },
+    "bbq.sqlite bbq-2.sqlite": {
+        "values.right-ambig.abs < 0.9": "holds",
+        "values.right-ambig > 0.9": "broken",
+        "values.right-ambig.abs < 0.2": "undecided",
+        "values.right-ambg < 1": "values.right-ambig",
+    },
+}
+STATUS = {"holds": 0, "broken": 1, "undecided": 3}
+
+
+@pytest.mark.parametrize(
+    ("source", "requirement", "expected"), [(source, *row) for source, rows in TABLE.items() for row in rows.items()]
+)
+def test_a_requirement_of_any_line(
+    parley: Callable[..., Any], runs: Path, source: str, requirement: str, expected: str
+) -> None:
+    result = parley("check", *(runs / name for name in source.split()), "--require", requirement)
+    if expected in STATUS:
+        assert result.out.startswith(expected)
+        assert (result.status, result.err) == (STATUS[expected], "")
+    else:
+        (complaint,) = result.complaints
+        assert result.status == 2
+        assert expected in complaint.partition("nearest: ")[2].removesuffix(")").split(", ")
+
+
+@pytest.mark.parametrize(("name", "line"), [("bbq", "ambiguous.accuracy"), ("squad", "sim/one.scores.f1")])
+def test_a_run_is_not_worse_than_itself(parley: Callable[..., Any], runs: Path, name: str, line: str) -> None:
+    """A line without a margin is compared where it has a tolerance, by the values of its clusters."""
+    same = parley("check", runs / f"{name}.sqlite", "--baseline", runs / f"{name}.sqlite", "--tolerance", f"{line}=0.1")
+    assert same.out.startswith(f"holds      {line}, not worse than the baseline")
+    bare = parley("check", runs / f"{name}.sqlite", "--baseline", runs / f"{name}.sqlite", "--lines", line)
+    assert (bare.status, f"--tolerance {line}=X" in bare.err) == (2, True)
+
+
+def test_runs_of_other_data_are_not_compared(parley: Callable[..., Any], runs: Path) -> None:
+    result = parley("check", runs / "bbq.sqlite", "--baseline", runs / "squad.sqlite", "--tolerance", "unread=0.1")
+    assert (result.status, "they differ in study, sources" in result.err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["malibu", "rldf", "bbq", "stardtox", "squad"])
+def test_every_line_has_a_name_of_its_own_which_is_listed_whole(
+    parley: Callable[..., Any], runs: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    report = make_report([runs / f"{name}.sqlite"])
+    assert len(report.lines) == sum(len(forest.lines) for forest in (*report.forests, *report.listed))
+    printed = [
+        row.split()[0] for row in parley("report", runs / f"{name}.sqlite", "--lines").out.splitlines() if row.strip()
+    ]
+    assert set(report.lines) <= set(printed), "none is wrapped"
