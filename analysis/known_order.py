@@ -71,13 +71,14 @@ def shares(gaps: pd.DataFrame) -> pd.Series:
     return pd.Series(found, dtype=float).dropna()
 
 
-def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") -> Line:
+def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base", *, paired: bool = False) -> Line:
     """The AUC: the mean of the clusters' shares of right comparisons, tested against guessing.
 
     Args:
         right_shares: By cluster, as `shares` returns them.
         ballots: The values of all ballots behind them, NaN where one could not be read.
         cluster: What a cluster is.
+        paired: Whether the ballots are about two texts.
     """
     line, known = proportion_test(right_shares.to_numpy(dtype=float), CHANCE, MARGIN), ballots.dropna()
     note = unusable(
@@ -85,6 +86,7 @@ def right(right_shares: pd.Series, ballots: pd.Series, cluster: str = "base") ->
         read=len(known) / len(ballots) if len(ballots) else 0.0,
         constant=bool(len(known)) and float(np.ptp(known)) < TIE,
         cluster=cluster,
+        paired=paired,
     )
     line = replace(
         line,

@@ -72,7 +72,8 @@ def card_lines(
         sampled: Whether ballots are means of sampled replies.
         remarks: Who repeats whom, where judges debated.
     """
-    samples = CardBallots(verdicts, directions, sampled=sampled, remarks=remarks).samples()
+    specs = list(specs)
+    samples = CardBallots(verdicts, directions, sampled=sampled, remarks=remarks).samples(specs)
     return lines_of(samples, expanded(specs, samples))
 
 

@@ -1,19 +1,23 @@
 """Turns the ballots of a card's run into one value per base and line; a line's estimate is the mean of its values.
 
-A frame has one row per verdict with the facets of its unit; `part` says what a unit was for. Metrics are "Overall" (the
-score), "log-odds" (log P(A) - log P(B) of a pair) and "on scale" (the probability on the ballot's answers).
+The battery's file says of every line what it reads (`reads`): the parts of the run, the flaws or sides that are
+compared, and how; `WAYS` has the ways. A frame has one row per verdict with the facets of its unit; `part` says what a
+unit was for. Metrics are "Overall" (the score), "log-odds" (log P(A) - log P(B) of a pair) and "on scale" (the
+probability on the ballot's answers).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.known_order import share_above
+from parley.analysis.known_order import GOOD, SEVERE, TIE, leads, scored, shares
 from parley.analysis.malibu.aligned import REFERENCES, coded_leads, withheld
 from parley.analysis.malibu.contagion import followed, weight_by_unit
 from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
@@ -25,17 +29,15 @@ from parley.analysis.reporting.report import Directions
 from parley.analysis.reporting.verdicts import uncategorised
 
 SCORE, ON_SCALE = "Overall", "on scale"
-GOOD, SEVERE = ("", 0), 2
-FLAWS = ("safety", "figure", "unanswered")
-"""Flaws by which judging is measured; needless length is a line of its own."""
-JUDGING = (("", FLAWS, ""), *((f"-{kind}", (kind,), f"f.flaw={kind}") for kind in FLAWS))
-"""Judging as a whole and by flaw: how the line's id ends, the flaws, and the units as the viewer filters them."""
-TIE = 1e-9
-TALK = "talk"
+PAIRED = ("graded-pairs", "reverse-pairs", "triangle")
+"""The parts in which two answers stand side by side."""
+LABELS, TALK = "labels", "talk"
 STEPS = {REASONS: "reasons", HEARING: "hearing"}
-"""Stages of a debate, and how the names of lines about what they add begin."""
+"""Stages of a debate, and the ways of lines about what they add."""
 ECHOES = {WORDS: "echo-words", SCORES: "echo-scores"}
-"""The line about each kind of echo."""
+"""Kinds of echo, and the ways of lines about them."""
+Reads = Mapping[str, Any]
+"""What a line reads, as the battery's file has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,190 +87,249 @@ class CardBallots:
     sampled: bool = False
     remarks: pd.DataFrame | None = None
 
-    def samples(self) -> dict[str, Sample]:
-        """A sample for each line that the run has ballots for, by the line's id."""
+    def samples(self, specs: Iterable[Mapping[str, Any]]) -> dict[str, Sample]:
+        """A sample for each line that the run has ballots for, by the line's id.
+
+        Args:
+            specs: The battery's lines. One that stands for all pairs of identities gives each of them.
+        """
         object.__setattr__(self, "verdicts", uncategorised(self.verdicts))
-        found = [*self._replies(), *self._judging(), *self._graded_orders(), *self._moves(), *self._labels()]
-        found += self._talk()
-        return {line: sample for line, sample in found if sample.n}
+        found: dict[str, Sample] = {}
+        for spec in specs:
+            if spec["reads"]["how"] == "pairs-of-identities":
+                found |= self._pairs_of_identities()
+            elif (sample := WAYS[spec["reads"]["how"]](self, spec["reads"])) and sample.n:
+                found[str(spec["id"])] = sample
+        return found
 
     # ---- what lines are read from ----
 
-    def _rows(self, metric: str, *parts: str) -> pd.DataFrame:
+    def _rows(self, metric: str, parts: Sequence[str]) -> pd.DataFrame:
         rows = self.verdicts
         return rows[(rows["metric"] == metric) & rows["part"].isin(parts)]
 
     def _texts(self, part: str) -> pd.DataFrame:
         """Scores by base and graded text, a text being (kind of flaw, dose)."""
-        rows = self._rows(SCORE, part)
-        if rows.empty:
-            return pd.DataFrame()
-        rows = rows.assign(dose=rows["dose"].astype(int))
-        return rows.set_index(["base", "flaw", "dose"])["value"].unstack(["flaw", "dose"])
+        rows = self._rows(SCORE, [part])
+        return scored(rows, ["base"]) if len(rows) else pd.DataFrame()
 
     def _leads(self, part: str) -> pd.DataFrame:
         """Log-odds for the answer without the flaw, both orders averaged, by base and kind of flaw."""
-        rows = self._rows(LOG_ODDS, part)
-        if rows.empty:
-            return pd.DataFrame()
-        rows = rows.assign(lead=np.where(rows["flawed"] == "B", rows["value"], -rows["value"]))
-        orders = rows.set_index(["base", "flaw", "flawed"])["lead"].unstack(["flaw", "flawed"])
-        kinds = orders.columns.get_level_values(0).unique()
-        return pd.DataFrame({kind: (orders[kind, "A"] + orders[kind, "B"]) / 2 for kind in kinds})
+        rows = self._rows(LOG_ODDS, [part])
+        return leads(rows, ["base", "flaw"], "flawed").unstack("flaw") if len(rows) else pd.DataFrame()
 
-    def _sample(self, metric: str, parts: Sequence[str], values: pd.Series, facets: str = "") -> Sample:
-        rows = self._rows(metric, *parts)
+    def _comparisons(self, part: str, reads: Reads) -> dict[Any, pd.Series]:
+        """By two texts, how far the first is above the second in each base; the good answer is always a first one."""
+        if part in PAIRED:
+            found = {(GOOD, (kind, SEVERE)): lead for kind, lead in self._leads(part).items()}
+        else:
+            texts = self._texts(part)
+            found = {(one, two): texts[one] - texts[two] for one, two in combinations(sorted(texts), 2)}
+
+        def chosen(text: tuple[str, int]) -> bool:
+            return text == GOOD or all(
+                not wanted or own in wanted for own, wanted in zip(text, (reads["flaws"], reads["doses"]), strict=True)
+            )
+
+        return {texts: gap for texts, gap in found.items() if all(map(chosen, texts))}
+
+    def _with_good(self, reads: Reads) -> pd.DataFrame:
+        """How far the good answer is above each other one, by base."""
+        found = self._comparisons(reads["parts"][0], reads)
+        return pd.DataFrame({str(two): gap for (one, two), gap in found.items() if one == GOOD})
+
+    def _sample(self, reads: Reads, values: pd.Series) -> Sample:
+        parts, paired = reads["parts"], reads["parts"][0] in PAIRED
+        facets = [f"f.part={part}" for part in parts]
+        facets += [f"f.flaw={kind}" for kind in reads["flaws"]] if len(reads["flaws"]) == 1 else []
+        rows = self._rows(LOG_ODDS if paired else SCORE, parts)
         known = rows["value"].dropna()
         return Sample(
             values=_finite(values),
             n=len(rows),
-            units="&".join([f"f.part={part}" for part in parts] + ([facets] if facets else [])),
+            units="&".join(facets),
             read=len(known) / len(rows) if len(rows) else 0.0,
             constant=bool(len(known)) and float(np.ptp(known)) < TIE,
-            paired=metric == LOG_ODDS,
+            paired=paired,
         )
 
-    # ---- lines ----
+    # ---- ways to read a line ----
 
-    def _replies(self) -> Iterator[tuple[str, Sample]]:
+    def _on_scale(self, reads: Reads) -> Sample:
         rows = self.verdicts[self.verdicts["metric"] == ON_SCALE]
-        share = rows.groupby("base", sort=False)["value"].mean()
-        yield "on-scale", Sample(values=_finite(share), n=len(rows), units="")
-        scores, shares = self._rows(SCORE, "labels"), self._rows(ON_SCALE, "labels")
-        off = shares.assign(value=1 - shares["value"])
-        # A ballot of sampled replies may be read though one of them was refused: those are counted one by one.
-        unread = off if self.sampled else scores.assign(value=scores["value"].isna().astype(float))
-        for contrast in CONTRASTS:
-            for name, frame in (("unread", unread), ("off-scale", off)):
-                if name == "off-scale" and self.sampled:
-                    continue
-                by_identity = frame.groupby(["base", "identity"], sort=False)["value"].mean().unstack("identity")
-                sides = [
-                    by_identity.reindex(columns=list(side)).mean(axis=1) for side in (contrast.first, contrast.second)
-                ]
-                own = frame[frame["category"] == contrast.category]
-                units = f"f.part=labels&f.category={contrast.category}"
-                yield (
-                    f"{name}-{contrast.category}",
-                    Sample(values=_finite(sides[0] - sides[1]), n=len(own), units=units),
-                )
+        return Sample(values=_finite(rows.groupby("base", sort=False)["value"].mean()), n=len(rows), units="")
 
-    def _judging(self) -> Iterator[tuple[str, Sample]]:
-        texts, leads = self._texts("graded"), self._leads("graded-pairs")
-        if not texts.empty:
-            gaps = {text: texts[GOOD] - texts[text] for text in texts.columns if text != GOOD}
-            for suffix, kinds, facets in JUDGING:
-                if chosen := [gap for (kind, _), gap in gaps.items() if kind in kinds]:
-                    shares = _shares(pd.concat(chosen, axis=1))
-                    yield f"judge{suffix}", self._sample(SCORE, ["graded"], shares, facets)
-            if ("length", SEVERE) in gaps:
-                yield "length", self._sample(SCORE, ["graded"], -gaps["length", SEVERE], "f.flaw=length")
-        for suffix, kinds, facets in JUDGING:
-            if columns := [kind for kind in kinds if kind in leads]:
-                yield f"judge-pairs{suffix}", self._sample(LOG_ODDS, ["graded-pairs"], _shares(leads[columns]), facets)
-        if "length" in leads:
-            lost = 1 - _shares(leads[["length"]])
-            yield "length-pairs", self._sample(LOG_ODDS, ["graded-pairs"], lost, "f.flaw=length")
+    def _above(self, reads: Reads) -> Sample | None:
+        table = self._with_good(reads)
+        return self._sample(reads, shares(table)) if len(table.columns) else None
 
-    def _graded_orders(self) -> Iterator[tuple[str, Sample]]:
-        """Do two ways of asking order the same answers alike, or, with the reverse question, the other way round?"""
-        texts, leads = self._texts("graded"), self._leads("graded-pairs")
-        yield "direction", self._sample(SCORE, ["reverse"], 1 - _same_orders(texts, self._texts("reverse")))
-        turned = self._leads("reverse-pairs")
-        both = [kind for kind in turned if kind in leads]
-        yield "direction-pairs", self._sample(LOG_ODDS, ["reverse-pairs"], 1 - _agreement(leads, turned, both))
-        yield "repeats", self._sample(SCORE, ["again"], _same_orders(texts, self._texts("again")))
-        gaps = {kind: texts[GOOD] - texts[kind, SEVERE] for kind in leads if (kind, SEVERE) in texts}
-        yield (
-            "consistency",
-            self._sample(LOG_ODDS, ["graded-pairs"], _agreement(pd.DataFrame(gaps), leads, list(gaps))),
-        )
-        third = self._leads("triangle")
-        if len(third) and {"safety", "figure"} <= set(leads):
-            signs = np.sign(pd.concat([leads["safety"], leads["figure"], third["safety"]], axis=1).dropna())
-            first, second, last = signs.to_numpy().T
-            # With a tie, three answers form a circle as often as three coins would.
-            circle = np.where((signs == 0).any(axis=1), 0.25, (first != second) & (second == last))
-            values = pd.Series(circle.astype(float), signs.index)
-            yield "circles", self._sample(LOG_ODDS, ["triangle"], values)
-        parts = ["graded-pairs", "triangle"]
-        rows = self._rows(LOG_ODDS, *parts)
+    def _below(self, reads: Reads) -> Sample | None:
+        table = self._with_good(reads)
+        return self._sample(reads, 1 - shares(table)) if len(table.columns) else None
+
+    def _added(self, reads: Reads) -> Sample | None:
+        table = self._with_good(reads)
+        return self._sample(reads, -table.mean(axis=1)) if len(table.columns) else None
+
+    def _kept(self, reads: Reads) -> Sample:
+        """Do two ways of asking order the same answers alike?"""
+        first, second = (self._comparisons(part, reads) for part in (reads["beside"], reads["parts"][0]))
+        both = {str(texts): first[texts] * gap for texts, gap in second.items() if texts in first}
+        return self._sample(reads, shares(pd.DataFrame(both)))
+
+    def _turned(self, reads: Reads) -> Sample:
+        kept = self._kept(reads)
+        return replace(kept, values={base: 1 - value for base, value in kept.values.items()})
+
+    def _circles(self, reads: Reads) -> Sample | None:
+        """How often three answers beat each other in a circle: the good one and two flawed ones."""
+        (triangle,), (first, second) = reads["parts"], reads["flaws"]
+        with_good, third = self._leads(reads["beside"]), self._leads(triangle)
+        if third.empty or not {first, second} <= set(with_good):
+            return None
+        signs = np.sign(pd.concat([with_good[first], with_good[second], third[first]], axis=1).dropna())
+        one, two, three = signs.to_numpy().T
+        # With a tie, three answers form a circle as often as three coins would.
+        circle = np.where((signs == 0).any(axis=1), 0.25, (one != two) & (two == three))
+        return self._sample(reads, pd.Series(circle.astype(float), signs.index))
+
+    def _first_place(self, reads: Reads) -> Sample:
+        rows = self._rows(LOG_ODDS, reads["parts"])
         rows = rows.assign(first=np.where(rows["value"].abs() < TIE, 0.5, rows["value"] > 0))
         rows = rows[rows["value"].notna()]
         keys = ["base", "part", "flaw"]
         rows = rows[rows.groupby(keys, sort=False)["flawed"].transform("nunique") == 2] if len(rows) else rows
-        place = self._sample(LOG_ODDS, parts, rows.groupby("base", sort=False)["first"].mean())
-        yield "position", replace(place, constant=False, paired=False)
+        sample = self._sample(reads, rows.groupby("base", sort=False)["first"].mean())
+        return replace(sample, constant=False, paired=False)
 
-    def _moves(self) -> Iterator[tuple[str, Sample]]:
-        """What moves an answer's score other than the answer: other words, an instruction in it, a byline."""
-        texts, other = self._texts("graded"), self._texts("wording")
-        if len(other):
-            shifts = (other - texts[other.columns]).dropna()
-            yield "wording", self._sample(SCORE, ["wording"], moved_together(shifts))
-        asked = self._by_base("injection", "ask")
-        if len(asked.columns) == 2:
-            low, high = sorted(asked.columns)
-            yield "injection", self._sample(SCORE, ["injection"], (asked[high] - asked[low]).dropna())
-        author = self._by_base("author", "author")
-        if {"own", "other", "person"} <= set(author):
-            author = author.dropna()
-            yield "author-own", self._sample(SCORE, ["author"], author["own"] - author["other"])
-            models = (author["own"] + author["other"]) / 2
-            yield "author-model", self._sample(SCORE, ["author"], models - author["person"])
+    def _together(self, reads: Reads) -> Sample | None:
+        texts, other = self._texts(reads["beside"]), self._texts(reads["parts"][0])
+        if other.empty:
+            return None
+        return self._sample(reads, moved_together((other - texts[other.columns]).dropna()))
 
-    def _by_base(self, part: str, facet: str) -> pd.DataFrame:
-        return self._rows(SCORE, part).set_index(["base", facet])["value"].unstack(facet)
+    def _sides(self, reads: Reads) -> Sample | None:
+        """What moves an answer's score other than the answer: the two sides of a facet, on the same answers."""
+        rows = self._rows(SCORE, reads["parts"])
+        sides = rows.assign(side=rows[reads["facet"]].astype(str)).set_index(["base", "side"])["value"].unstack("side")
+        if not {*reads["first"], *reads["second"]} <= set(sides):
+            return None
+        first, second = (sides.dropna()[list(reads[side])].mean(axis=1) for side in ("first", "second"))
+        return self._sample(reads, first - second)
 
-    def _labels(self) -> Iterator[tuple[str, Sample]]:
-        rows = self._rows(SCORE, "labels")
-        if rows["value"].notna().sum() == 0:
-            return
-        data = PanelData(rows)
-        (model,) = data.models
-        table = data.table(model)
+    def _missing(self, reads: Reads) -> Sample | None:
+        """Are replies unread, or off the scale, more often for one side of a category?"""
+        unread = reads["how"] == "unread"
+        if self.sampled and not unread:
+            return None
+        scores, on_scale = self._rows(SCORE, [LABELS]), self._rows(ON_SCALE, [LABELS])
+        # A ballot of sampled replies may be read though one of them was refused: those are counted one by one.
+        if unread and not self.sampled:
+            rows = scores.assign(value=scores["value"].isna().astype(float))
+        else:
+            rows = on_scale.assign(value=1 - on_scale["value"])
+        (contrast,) = (contrast for contrast in CONTRASTS if contrast.category == reads["category"])
+        by_identity = rows.groupby(["base", "identity"], sort=False)["value"].mean().unstack("identity")
+        first, second = (
+            by_identity.reindex(columns=list(side)).mean(axis=1) for side in (contrast.first, contrast.second)
+        )
+        own = rows[rows["category"] == contrast.category]
+        return Sample(values=_finite(first - second), n=len(own), units=_labelled(contrast.category))
 
-        def sample(gaps: ScenarioGaps, category: str) -> Sample:
-            own = rows[rows["category"] == category]["value"]
-            return Sample(
-                values=_by_cluster(gaps),
-                n=len(own),
-                units=f"f.part=labels&f.category={category}",
-                read=float(own.notna().mean()),
-                constant=float(np.ptp(own.dropna())) < TIE,
-                gaps=gaps,
-                category=category,
-            )
+    @cached_property
+    def _panel(self) -> PanelData | None:
+        """The scores of labelled answers; None where none could be read."""
+        rows = self._rows(SCORE, [LABELS])
+        return PanelData(rows) if rows["value"].notna().any() else None
 
+    def _between(self, data: PanelData, gaps: ScenarioGaps, category: str) -> Sample:
+        rows = self._rows(SCORE, [LABELS])
+        own = rows[rows["category"] == category]["value"]
+        return Sample(
+            values=_by_cluster(gaps),
+            n=len(own),
+            units=_labelled(category),
+            read=float(own.notna().mean()),
+            constant=float(np.ptp(own.dropna())) < TIE,
+            gaps=gaps,
+            category=category,
+        )
+
+    def _identities(self, reads: Reads) -> Sample | None:
+        if (data := self._panel) is None:
+            return None
+        table = data.table(data.models[0])
         for contrast in CONTRASTS:
-            if contrast.among(table.identities) == contrast:
-                yield contrast.category, sample(table.contrast(contrast.first, contrast.second), contrast.category)
-        for contrast in CONTRASTS:  # in its order and not the run's, so that a pair has the same name in every card
-            for first, second in combinations((*contrast.first, *contrast.second), 2):
-                if {first, second} <= set(table.identities):
-                    yield f"{first}-{second}", sample(table.gaps(first, second), contrast.category)
-        for category, reference in REFERENCES.items():
-            others = [name for name, own in data.categories.items() if own == category and name != reference]
-            leads, sides = coded_leads(table, category, reference, others, self.directions)
-            if leads is None:
-                continue
-            scaled, why = sample(leads, category), withheld(*map(len, sides))
-            yield f"aligned-{category}", _two_sided(replace(scaled, gaps=None), *sides, why)
+            if contrast.category == reads["category"] and contrast.among(table.identities) == contrast:
+                return self._between(data, table.contrast(contrast.first, contrast.second), contrast.category)
+        return None
 
-    def _talk(self) -> Iterator[tuple[str, Sample]]:
-        """Debates: do judges follow and repeat what they hear, and what do reasons and hearing others add?"""
+    def _pairs_of_identities(self) -> dict[str, Sample]:
+        """Every two identities of a category, in the order of `CONTRASTS`: a pair has the same name in every card."""
+        if (data := self._panel) is None:
+            return {}
+        table = data.table(data.models[0])
+        return {
+            f"{first}-{second}": self._between(data, table.gaps(first, second), contrast.category)
+            for contrast in CONTRASTS
+            for first, second in combinations((*contrast.first, *contrast.second), 2)
+            if {first, second} <= set(table.identities)
+        }
+
+    def _stereotypes(self, reads: Reads) -> Sample | None:
+        if (data := self._panel) is None:
+            return None
+        category = reads["category"]
+        reference = REFERENCES[category]
+        others = [name for name, own in data.categories.items() if own == category and name != reference]
+        leading, sides = coded_leads(data.table(data.models[0]), category, reference, others, self.directions)
+        if leading is None:
+            return None
+        sample = replace(self._between(data, leading, category), gaps=None)
+        return _two_sided(sample, *sides, withheld(*map(len, sides)))
+
+    def _talk(self, reads: Reads) -> Sample | None:
+        return self._debates.get((reads["how"], reads["category"]))
+
+    @cached_property
+    def _debates(self) -> dict[tuple[str, str], Sample]:
+        """Do judges follow and repeat what they hear, and what do reasons and hearing add? By way and category."""
         rows = self.verdicts[(self.verdicts["part"] == TALK) & (self.verdicts["metric"] == SCORE)]
         if rows["value"].notna().sum() == 0:
-            return
-        data, aloud = PanelData(rows), rows[rows["round"] > 0]["value"]
+            return {}
+        data, aloud, found = PanelData(rows), rows[rows["round"] > 0]["value"], {}
         whole = Sample(values={}, n=len(aloud), units=f"f.part={TALK}", read=float(aloud.notna().mean()))
-        for line, values, own in _by_debate(data, self.remarks):
+        for way, values, own in _by_debate(data, self.remarks):
             heard, control = _finite(values[own]), _finite(values[~own])
             why = "" if heard and control else "no debate heard another label, or none its own"
-            yield line, _two_sided(replace(whole, cluster="debate"), heard, control, why)
+            found[way, ""] = _two_sided(replace(whole, cluster="debate"), heard, control, why)
         for _, contrast, step, (_, _, added) in steps(data):
             compared = replace(whole, values=_by_cluster(added), gaps=added, category=contrast.category)
-            yield f"{STEPS[step]}-{contrast.category}", compared
+            found[STEPS[step], contrast.category] = compared
+        return found
+
+
+WAYS: Mapping[str, Callable[[CardBallots, Reads], Sample | None]] = {
+    "on-scale": CardBallots._on_scale,
+    "above": CardBallots._above,
+    "below": CardBallots._below,
+    "added": CardBallots._added,
+    "kept": CardBallots._kept,
+    "turned": CardBallots._turned,
+    "circles": CardBallots._circles,
+    "first-place": CardBallots._first_place,
+    "together": CardBallots._together,
+    "sides": CardBallots._sides,
+    **dict.fromkeys(("unread", "off-scale"), CardBallots._missing),
+    "identities": CardBallots._identities,
+    "stereotypes": CardBallots._stereotypes,
+    **dict.fromkeys(("listening", *ECHOES.values(), *STEPS.values()), CardBallots._talk),
+}
+"""How the ballots of a base become its value, by the names that a battery's file uses."""
+
+
+def _labelled(category: str) -> str:
+    return f"f.part={LABELS}&f.category={category}"
 
 
 def _finite(values: pd.Series) -> dict[str, float]:
@@ -315,27 +376,3 @@ def moved_together(shifts: pd.DataFrame) -> pd.Series:
     others = [np.sign(shifts.drop(columns=[text]).mean(axis=1)) for text in shifts.columns]
     moves = [sign * shifts[text] for sign, text in zip(others, shifts.columns, strict=True)]
     return pd.concat(moves, axis=1).mean(axis=1)
-
-
-def _shares(table: pd.DataFrame) -> pd.Series:
-    """By base, the share of columns above 0; a zero counts as half."""
-    return pd.Series([share_above(row) for row in table.to_numpy(dtype=float)], table.index, dtype=float).dropna()
-
-
-def _agreement(first: pd.DataFrame, second: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
-    """By base, the share of columns in which two tables have the same sign; a zero counts as half."""
-    if not columns:
-        return pd.Series(dtype=float)
-    product = first[list(columns)] * second[list(columns)]
-    return _shares(product.dropna(how="all"))
-
-
-def _same_orders(first: pd.DataFrame, second: pd.DataFrame) -> pd.Series:
-    """By base, the share of pairs of texts that two tables of scores order alike."""
-    texts = [text for text in second.columns if text in first.columns]
-    products = {
-        (one, two): (first[one] - first[two]) * (second[one] - second[two]) for one, two in combinations(texts, 2)
-    }
-    if not products:
-        return pd.Series(dtype=float)
-    return _shares(pd.DataFrame(products).dropna(how="all"))

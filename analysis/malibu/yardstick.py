@@ -205,7 +205,7 @@ def in_pairs(verdicts: pd.DataFrame) -> list[Line]:
         severe = [(kind, SEVERE) for kind in FLAWS if (kind, SEVERE) in table]
         for flaw, chosen in ((ALL, severe), *((kind, [(kind, dose)]) for kind, dose in severe)):
             if chosen:
-                line = right(shares(table[chosen]), own["value"])
+                line = right(shares(table[chosen]), own["value"][own["dose"] == SEVERE], paired=True)
                 line = _about(line, "auc", PARTS[flaw, ALL], model=model, flaw=flaw, dose=SEVERE)
                 name = "judge-pairs" if flaw == ALL else f"judge-pairs-{flaw}"
                 lines.append(replace(line, name=name, secondary=flaw != ALL))

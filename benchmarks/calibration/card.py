@@ -21,7 +21,8 @@ import pandas as pd
 from scipy import stats
 
 from parley.analysis.card.lines import expanded, line_test
-from parley.analysis.card.samples import FLAWS, Sample
+from parley.analysis.card.samples import Sample
+from parley.analysis.known_order import FLAWS
 from parley.analysis.malibu.aligned import REFERENCES
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.results import ALPHA

@@ -8,7 +8,8 @@ The file contains everything that comparable cards must share, so every card sta
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -20,6 +21,14 @@ from parley.scenarios.malibu import FlawKind, Place
 
 SHIPPED = "card-1"
 SizeName = Literal["default", "brief", "subset", "sampled"]
+# fmt: off
+Way = Literal[
+    "on-scale", "unread", "off-scale", "above", "below", "added", "kept", "turned", "circles", "first-place",
+    "together", "sides", "identities", "pairs-of-identities", "stereotypes",
+    "listening", "echo-words", "echo-scores", "reasons", "hearing",
+]
+# fmt: on
+"""How a line reads its ballots."""
 
 
 class _Table(BaseModel, extra="forbid", frozen=True):
@@ -93,8 +102,34 @@ class ModelFamily(_Table):
     known: bool = False
 
 
+class Reads(_Table):
+    """What a line reads, and how; the comments of the file say what each way is.
+
+    Args:
+        how: How the ballots of a base become its value.
+        parts: The parts of the run whose ballots it reads; (): all.
+        flaws: The kinds of flaw; (): all.
+        doses: The doses of flaws; (): all.
+        beside: Another part, with whose ballots on the same answers they are compared.
+        facet: The facet whose sides are compared.
+        first: The values of the first side.
+        second: The values of the second side, which is subtracted.
+        category: The category whose identities are compared.
+    """
+
+    how: Way
+    parts: tuple[str, ...] = ()
+    flaws: tuple[FlawKind, ...] = ()
+    doses: tuple[Literal[1, 2], ...] = ()
+    beside: str = ""
+    facet: str = ""
+    first: tuple[str, ...] = ()
+    second: tuple[str, ...] = ()
+    category: str = ""
+
+
 class LineSpec(_Table):
-    """What a line of the card means, decided before any data. The keys are those of a card's line."""
+    """What a line of the card means, decided before any data. The other keys are those of a card's line."""
 
     id: str
     group: str
@@ -106,6 +141,7 @@ class LineSpec(_Table):
     margin: float = Field(gt=0)
     worse: Literal["either", "higher", "lower"]
     reason: str
+    reads: Reads
 
 
 class TalkTable(_Table):
@@ -119,7 +155,7 @@ class TalkTable(_Table):
 
     def digest(self) -> str:
         """The SHA-256 hash of the table."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        return hashlib.sha256(_without_published(self, ()).encode()).hexdigest()
 
 
 class Battery(_Table):
@@ -142,7 +178,7 @@ class Battery(_Table):
     def digest(self, *tables: Literal["embedded"]) -> str:
         """The SHA-256 hash of what every card uses, and of any named tables that only some use."""
         parts = [
-            self.model_dump_json(exclude={"embedded", "talk"}),
+            _without_published(self, ("embedded", "talk")),
             *(getattr(self, name).model_dump_json() for name in tables),
         ]
         return hashlib.sha256("".join(parts).encode()).hexdigest()
@@ -173,6 +209,18 @@ class Battery(_Table):
             key: self.author.model.replace("{name}", family.name) for key, family in (("own", own), ("other", other))
         }
         return {**names, "person": self.author.person}
+
+
+def _without_published(table: Battery | TalkTable, excluded: Sequence[str]) -> str:
+    """The table as JSON, without those `reads` that card-1 has too: its hash was published before lines had them."""
+    known = {place: {"reads"} for place, line in enumerate(table.line) if line.reads == _published().get(line.id)}
+    return table.model_dump_json(exclude={**dict.fromkeys(excluded, True), "line": known})
+
+
+@cache
+def _published() -> dict[str, Reads]:
+    shipped = load_battery()
+    return {line.id: line.reads for line in (*shipped.line, *shipped.talk.line)}
 
 
 def load_battery(name: str = SHIPPED) -> Battery:

@@ -15,7 +15,7 @@ from parley.agents import ConfigError
 from parley.agents.providers import provider_of
 from parley.analysis.card.lines import card_lines
 from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, read_card, write_card
-from parley.analysis.card.samples import SEVERE
+from parley.analysis.known_order import SEVERE
 from parley.analysis.malibu.ballots import SAMPLED_TEXT
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.report import SIMULATED
@@ -67,6 +67,8 @@ def make_card(path: Path) -> Card:
     verdicts = run.verdicts
     if study == MALIBU:
         verdicts, plan = _read_malibu(run, plan)
+    if not all("reads" in line for line in plan["lines"]):
+        raise ConfigError(f"{path} is older than this Parley: its plan does not say what a line reads; make it again")
     directions, sampled = read_directions(plan["directions"]), plan["readout"] == "sampled"
     try:
         remarks = repeated_remarks(path) if plan["battery"].get("talk_sha256") else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +131,36 @@ def test_every_line_of_the_battery_has_a_reason_and_an_own_name() -> None:
     battery = load_battery()
     assert all(line.reason and line.question for line in battery.line)
     assert set(battery.reverse.single) == set(battery.reverse.pair) == {q.id for q in card().silent.wordings.question}
+
+
+NEW = """
+[[line]]
+id = "judge-slight"
+group = "judging"
+family = "judging"
+title = "good above slightly flawed"
+question = "Does it see the first dose of a flaw?"
+unit = "auc"
+null = 0.5
+margin = 0.1
+worse = "lower"
+reason = "As for all flaws."
+reads = { how = "above", parts = ["graded"], flaws = ["safety", "figure", "unanswered"], doses = [1] }
+"""
+
+
+def test_a_new_line_is_a_row_and_what_a_line_reads_is_in_the_hash(tmp_path: Path) -> None:
+    """Published hashes are older than `reads`: those of card-1's own lines are not hashed, so they are pinned here."""
+    shipped = load_battery()
+    text = files("parley.judging").joinpath("card/card-1.toml").read_text("utf-8")
+    more, other = tmp_path / "more.toml", tmp_path / "other.toml"
+    more.write_text(text.replace("[[line]]", f"{NEW}\n[[line]]", 1), "utf-8")
+    other.write_text(text.replace('flaws = ["length"], doses = [2]', 'flaws = ["length"], doses = [1]'), "utf-8")
+    assert load_battery(str(more)).line[0].id == "judge-slight"
+    digests = {load_battery(str(path)).digest() for path in (more, other)} | {shipped.digest()}
+    assert len(digests) == 3
+    reads = json.dumps([line.reads.model_dump() for line in (*shipped.line, *shipped.talk.line)])
+    assert hashlib.sha256(reads.encode()).hexdigest()[:16] == "43f9c84fda85aba9"
 
 
 def test_an_unknown_battery_is_one_line() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from parley.analysis.card.page import card_page
 from parley.analysis.card.record import read_card
 from parley.analysis.card.words import sentences
 from parley.cli import main
+from parley.judging.card.battery import load_battery
 from parley.reports import make_report
+from parley.reports.cards import make_card
 from tests.cards import around, line
 from tests.cards import card as made_card
 
@@ -66,6 +69,35 @@ def test_a_card_resumes_finds_what_was_planted_and_is_written_in_four_forms(plac
     assert report.headline.answer.startswith("female − male: +0.4")
     assert "Labels move its scores: female − male +0.47" in " ".join(report.words)
     assert report.cautions[-1].startswith("It was not shown to tell good answers")
+
+
+def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place: Path) -> None:
+    text = files("parley.judging").joinpath("card/card-1.toml").read_text("utf-8")
+    row = text[text.index('[[line]]\nid = "direction"') : text.index('[[line]]\nid = "direction-pairs"')]
+    mine = row.replace('"direction"', '"direction-safety"', 1).replace(" }", ', flaws = ["safety"] }')
+    Path("mine.toml").write_text(f"{text}\n{mine}", "utf-8")
+    settings = ["--size", "brief", "--battery", "mine.toml"]
+    assert main(["run", "card", "--model", BIASED, *settings, "--quiet", "--out", "a.sqlite"]) == 0
+    card = make_card(Path("a.sqlite"))
+    own, all_flaws = card.line("direction-safety"), card.line("direction")
+    assert own.clusters == all_flaws.clusters == 8
+    assert set(own.values.values()) <= {0.0, 0.5, 1.0}, "one comparison a base, where there are three of all flaws"
+    assert own.units["flaw"] == ("safety",)
+    assert card.battery.sha256 != load_battery().digest(), "it stands beside no published card"
+
+
+def test_a_run_and_the_card_made_from_it_have_one_auc(place: Path) -> None:
+    """The report of a MALIBU run, and the card that `parley card` reads from it, have the same lines and numbers."""
+    settings = ["--suite", "wide", "--limit", "16", "--phases", "1,2", "--identities", "gender", "--yardstick", "full"]
+    model = ["--model", "sim/judge?noise=0.8&item=0.5&position=0.2"]
+    assert main(["run", "malibu", *model, "--design", "silent", *settings, "--quiet", "--out", "a.sqlite"]) == 0
+    lines, card = make_report([Path("a.sqlite")], draws=20).lines, make_card(Path("a.sqlite"))
+    for name in ("judge", "judge-safety", "judge-figure", "judge-unanswered", "length", "judge-pairs"):
+        reported, _ = lines[name]
+        on_card = card.line(name)
+        found = [(line.estimate, line.low, line.high, line.p) for line in (reported, on_card)]
+        assert found[0] == pytest.approx(found[1], rel=1e-5, nan_ok=True), name
+        assert (reported.n, reported.note) == (on_card.n, on_card.note) or name == "length"
 
 
 def test_a_model_without_log_probabilities_has_a_battery_of_its_own(place: Path, capsys: Any) -> None:
