@@ -1,6 +1,7 @@
 """Parley's scenarios: identities, MALIBU suites and their checks, injection attempts, and topics of debates."""
 
 from parley.base.errors import ScenarioError, UnknownName
+from parley.base.text import normal, words
 from parley.scenarios.ballot_texts import BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.ballot_wordings import load_ballot_wordings, names_wordings
 from parley.scenarios.checks import (
@@ -13,7 +14,6 @@ from parley.scenarios.checks import (
     identity_words,
     shared_runs,
     similarity,
-    words,
 )
 from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
 from parley.scenarios.first_names import FirstNames, load_first_names
@@ -38,7 +38,6 @@ from parley.scenarios.topics import (
     Known,
     load_topics,
     near_duplicates,
-    normal,
     sample,
     topic_areas,
     topic_id,

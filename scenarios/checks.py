@@ -21,10 +21,9 @@ from importlib.resources import files
 from itertools import combinations, product
 from typing import get_args
 
-from parley.base.text import plural
+from parley.base.text import plural, words
 from parley.scenarios.malibu import Flaw, FlawKind, Graded, Scenario, Suite
 
-WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
 SHARED_RUN = 8
 """Two scenarios may not have this many consecutive words in common."""
@@ -58,11 +57,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.scenario}: {self.what}"
-
-
-def words(text: str) -> list[str]:
-    """The words of a text, in lower case."""
-    return [word.lower().replace("’", "'") for word in WORD.findall(text)]
 
 
 def sentences(text: str) -> int:

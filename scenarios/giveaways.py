@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from parley.scenarios.checks import Finding, words
+from parley.base.text import words
+from parley.scenarios.checks import Finding
 from parley.scenarios.malibu import Scenario, Suite
 
 MAX_SHARE = 0.6

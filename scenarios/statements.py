@@ -23,8 +23,9 @@ from pydantic import BaseModel, Field
 
 from parley.base.errors import UnknownName
 from parley.base.problems import ID_PATTERN, UserFile
+from parley.base.text import words
 from parley.base.toml import read_toml
-from parley.scenarios.checks import Finding, shared_runs, similarity, words
+from parley.scenarios.checks import Finding, shared_runs, similarity
 from parley.scenarios.topics import BIASES
 
 DOSES = ("fair", "mild", "plain", "severe")

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from parley.base.errors import ScenarioError, UnknownName
 from parley.base.problems import MAX_PROBLEMS
-from parley.scenarios.checks import words
+from parley.base.text import normal, words
 
 BIASES = ("age", "nationality", "institution", "beauty", "profession")
 MAX_TOPIC_CHARS = 2000
@@ -67,11 +67,6 @@ def topic_areas() -> tuple[str, ...]:
     """The areas of life over which generated topics are spread."""
     lines = files("parley.scenarios").joinpath("data", "topics", "areas.txt").read_text("utf-8").splitlines()
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
-
-
-def normal(topic: str) -> str:
-    """A topic without case, punctuation and spacing, so that spellings of one topic are equal."""
-    return " ".join(words(topic))
 
 
 def topics_digest(topics: Iterable[str]) -> str:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from parley.base.text import plural
+from parley.base.text import WORD, plural, words
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, ReplyWords
-from parley.scenarios.checks import WORD, Finding, words
+from parley.scenarios.checks import Finding
 from parley.scenarios.identities import CATEGORIES, Identities, open_identities, select
 from parley.scenarios.label_choice import LabelChoice, misfits
 from parley.scenarios.templates import article

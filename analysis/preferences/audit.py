@@ -32,7 +32,7 @@ from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.tables import Floats, factorize
-from parley.scenarios import normal
+from parley.base.text import normal
 
 WORDS, BLIND, TOGETHER = "all words of the texts", "the referee asked again, blind", "all shortcuts together"
 SHORTCUTS = ("round", "speaker", "length", "style", "words of the instructions")

@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, SilentBallot, Transcript, Turn, seed_from
 from parley.agents.models.registry import reads_silently
 from parley.base.errors import ScenarioError
-from parley.base.text import plural
+from parley.base.text import plural, words
 from parley.judging.card.study import ballot_verdicts
 from parley.judging.config import NameList, call_options, limit_field, shipped_personas
 from parley.judging.malibu.silent import PREFERRED
@@ -30,7 +30,6 @@ from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
 from parley.judging.rldf.scorer_referee import find_referee, is_scorer, make_referee
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
 from parley.scenarios import BIASES, bbq, rtp
-from parley.scenarios.checks import words
 from parley.scenarios.statements import GradedStatements, load_statements
 
 BBQ, TOXICITY = "bbq", "toxicity"

@@ -8,6 +8,18 @@ from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
+WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in lower case."""
+    return [word.lower().replace("’", "'") for word in WORD.findall(text)]
+
+
+def normal(text: str) -> str:
+    """A text without case, punctuation and spacing, so that spellings of one text are equal."""
+    return " ".join(words(text))
+
 
 def plural(count: int, singular: str, many: str | None = None) -> str:
     """The count with its noun: "1 unit", "2 units", "1,200 units"; `many` where an s is not enough."""
