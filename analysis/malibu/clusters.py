@@ -11,12 +11,10 @@ Every category has wordings of its own, so clusters are those of a category.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import factorize
@@ -71,17 +69,32 @@ def _labelled(verdicts: pd.DataFrame) -> pd.Series:
 def _of_category(part: pd.DataFrame) -> tuple[pd.Series, str]:
     """The cluster of each row of a category, and what clusters are."""
     (base, bases), (wording, wordings) = (factorize(part[name].astype(str)) for name in ("situation", "wording"))
-    size = len(bases) + len(wordings)
-    links = coo_array((np.ones(len(part)), (base, len(bases) + wording)), shape=(size, size))
-    sets, member = connected_components(links, directed=False)
+    member = _connected(len(bases) + len(wordings), {*zip(base.tolist(), (len(bases) + wording).tolist(), strict=True)})
+    sets = len(set(member))
     if sets == len(bases):
         return part["situation"].astype(object), BASE
     if sets == len(wordings):
         return part["wording"].astype(object), WORDING
     if sets >= ENOUGH:
         first_base = {int(code): bases[place] for place, code in reversed(list(enumerate(member[: len(bases)])))}
-        return pd.Series([f"set of {first_base[code]}" for code in member[base]], dtype=object), SET
+        return pd.Series(
+            [f"set of {first_base[code]}" for code in (member[place] for place in base)], dtype=object
+        ), SET
     return part["wording" if len(wordings) < len(bases) else "situation"].astype(object), CROSSED
+
+
+def _connected(count: int, links: Iterable[tuple[int, int]]) -> list[int]:
+    """The set of each of some numbers, those that links connect (scipy's takes longer to load than this to run)."""
+    parent = list(range(count))
+
+    def root(number: int) -> int:
+        while parent[number] != number:
+            number = parent[number] = parent[parent[number]]
+        return number
+
+    for first, second in links:
+        parent[root(first)] = root(second)
+    return [root(number) for number in range(count)]
 
 
 def cluster_noun(verdicts: pd.DataFrame) -> str:

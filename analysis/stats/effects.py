@@ -11,6 +11,7 @@ from collections.abc import Callable
 from scipy import special
 
 from parley.analysis.stats.results import LEVEL
+from parley.analysis.stats.roots import root
 
 TOO_SMALL = "the groups are more alike than chance would make them: no interval for the effect size"
 TOO_LARGE = "the effect is too large relative to the noise: its interval cannot be computed"
@@ -79,21 +80,11 @@ def _fitting_noncentralities(cdf: Callable[[float], float], level: float) -> tup
         return math.nan, math.nan
 
 
-def _known(chance: float) -> float:
-    if math.isnan(chance):
-        raise ValueError("the distribution cannot be computed")
-    return chance
-
-
 def _solve(cdf: Callable[[float], float], share: float) -> float:
     """The noncentrality at which `cdf`, which falls with it, is `share`; 0 where it starts below."""
     if cdf(0.0) <= share:
         return 0.0
     top = 1.0
-    while _known(cdf(top)) > share:
+    while cdf(top) > share:
         top *= 2
-    low = 0.0
-    while top - low > max(1e-10, 1e-15 * top):  # scipy.optimize would halve it less often, but takes long to load
-        middle = (low + top) / 2
-        low, top = (middle, top) if _known(cdf(middle)) > share else (low, middle)
-    return (low + top) / 2
+    return root(lambda ncp: cdf(ncp) - share, 0.0, top, 1e-10)

@@ -140,11 +140,12 @@ def _nothing_to_report(units: Mapping[str, int], path: Path) -> str:
 def _hide_in_frame(frame: pd.DataFrame, addresses: HiddenAddresses) -> None:
     """Hide addresses in the columns of text, in place; columns without any stay as they are."""
     for name in frame.select_dtypes(exclude="number").columns:
-        values = frame[name].cat.categories if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name]
+        of_categories = isinstance(frame[name].dtype, pd.CategoricalDtype)
+        values = frame[name].cat.categories if of_categories else frame[name].unique()
         hidden = {text: shown for text in values if isinstance(text, str) and (shown := addresses.hide(text)) != text}
         if hidden:
             column = frame[name].astype(object).map(lambda value, hidden=hidden: hidden.get(value, value))
-            frame[name] = column.astype("category") if values is not frame[name] else column
+            frame[name] = column.astype("category") if of_categories else column
 
 
 def all_models(runs: Sequence[LoadedRun]) -> list[str]:

@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.roots import root
 
 # Proportions
 
@@ -119,3 +120,16 @@ def test_the_interval_covers_the_truth_nineteen_times_in_twenty() -> None:
     # 475 expected, standard deviation 4.9: four of them on both sides
     assert 455 <= covered <= 495
     assert naive < 400, "an interval over verdicts would be too narrow"
+
+
+@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-12])
+def test_brents_root_takes_scipys_steps(tolerance: float) -> None:
+    rng = np.random.default_rng(0)
+    for place, below, above in rng.uniform(0.1, 5, (200, 3)):
+        for function in (lambda x, a=place: math.tanh(x - a), lambda x, a=place: (x - a) + (x - a) ** 3):
+            theirs = optimize.brentq(function, place - below, place + above, xtol=tolerance)
+            assert root(function, place - below, place + above, tolerance) == pytest.approx(theirs, abs=1e-14)
+    with pytest.raises(ValueError, match="no value"):
+        root(lambda x: math.nan, 0.0, 1.0, tolerance)
+    with pytest.raises(ValueError, match="same sign"):
+        root(lambda x: x + 1, 0.0, 1.0, tolerance)
