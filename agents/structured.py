@@ -160,7 +160,8 @@ def answer_in(reply: CreateResult, *, typed: bool = False) -> StructuredReply[An
         inner, text, closed = split_thought(text, typed=typed, cut=cut)
         thought = join_thoughts([thought, inner])
         cut = cut or not closed
-    return StructuredReply(None, None, text, reply.usage, thought=thought, cut=cut)
+    status: ParseStatus | None = "refused" if not typed and refused_by_vendor(reply) else None
+    return StructuredReply(None, status, text, reply.usage, thought=thought, cut=cut)
 
 
 def refused_by_vendor(reply: CreateResult) -> bool:
@@ -313,12 +314,12 @@ async def structured_reply(
             cancellation_token=cancellation_token,
             on_text=on_text,
         )
-        refused = refused_by_vendor(reply)
         if reply_type is None:
-            return replace(answer_in(reply), status="refused" if refused else None)
+            return answer_in(reply)
         usage.prompt_tokens += reply.usage.prompt_tokens
         usage.completion_tokens += reply.usage.completion_tokens
         answer = _typed_answer(client, reply)
+        refused = refused_by_vendor(reply)
         value, problem = (None, "it was refused") if refused else parse(answer.raw, reply_type)
         answer = replace(answer, value=value, usage=usage)
         refused = refused or (bool(problem) and looks_like_refusal(answer.raw))

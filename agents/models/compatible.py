@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import aiohttp
 from autogen_core.tools import Tool
 from pydantic import Field
+from pydantic_core import to_json
 
 from parley.agents.models.http import (
     MAX_BYTES,
@@ -43,6 +43,9 @@ from parley.agents.models.wire import (
 )
 from parley.base.address import BaseUrl
 from parley.base.errors import ModelError, ServerFault
+
+FAILURES = (aiohttp.ClientError, OSError, ValueError, RecursionError)
+"""What fails before or while a response is read; the last two are for malformed ones."""
 
 
 class ServerOptions(RemoteOptions):
@@ -163,25 +166,27 @@ class CompatibleClient(RemoteClient):
             self._loop = loop
         return self._session
 
-    @asynccontextmanager
-    async def _post(self, request: Request, body: dict[str, Any]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """A response whose status is 200. What fails before or while it is read is raised as a `ModelError`."""
-        # Half a surrogate pair, which UTF-8 cannot encode, becomes `?`.
-        payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        url = self.base_url + self.path(request)
-        headers = {"Content-Type": "application/json", **self.bearer()}
+    async def _post(self, request: Request, body: dict[str, Any]) -> aiohttp.ClientResponse:
+        """The response, which must be released; raises the error of one whose status is not 200."""
         try:
-            session = await self._open_session()
-            async with session.post(url, data=payload, headers=headers, allow_redirects=False) as response:
-                if response.status != 200:
-                    raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
-                yield response
-        except (aiohttp.ClientError, OSError, ValueError, RecursionError) as error:
-            raise self.transport_error(error) from None
+            payload = to_json(body, inf_nan_mode="constants")  # in a seventh of the time that json.dumps takes
+        except ValueError:  # half a surrogate pair, which UTF-8 cannot encode, becomes `?`
+            payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        session = await self._open_session()
+        headers = {"Content-Type": "application/json", **self.bearer()}
+        url = self.base_url + self.path(request)
+        response = await session.post(url, data=payload, headers=headers, allow_redirects=False)
+        if response.status != 200:
+            async with response:
+                raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
+        return response
 
     async def send(self, request: Request) -> Reply:
-        async with self._post(request, self.body(request)) as response:
-            raw = await read_body(response, self.max_bytes)
+        try:
+            async with await self._post(request, self.body(request)) as response:
+                raw = await read_body(response, self.max_bytes)
+        except FAILURES as error:
+            raise self.transport_error(error) from None
         return self._read(raw)
 
     def _read(self, raw: bytes) -> Reply:
@@ -228,17 +233,20 @@ class CompatibleClient(RemoteClient):
     async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
         """The server-sent events of one streamed reply; an error among them is raised."""
         size = 0
-        async with self._post(request, self.stream_body(request)) as response:
-            async for line in response.content:
-                size += len(line)
-                if size > self.max_bytes:
-                    raise TooLong(self.max_bytes)
-                if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
-                    continue
-                event = json.loads(line[5:])
-                if not isinstance(event, dict) or "error" in event:
-                    raise ServerFault(f"{self.where}{server_message(line[5:], self._key)}")
-                yield event
+        try:
+            async with await self._post(request, self.stream_body(request)) as response:
+                async for line in response.content:
+                    size += len(line)
+                    if size > self.max_bytes:
+                        raise TooLong(self.max_bytes)
+                    if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
+                        continue
+                    event = json.loads(line[5:])
+                    if not isinstance(event, dict) or "error" in event:
+                        raise ServerFault(f"{self.where}{server_message(line[5:], self._key)}")
+                    yield event
+        except FAILURES as error:
+            raise self.transport_error(error) from None
 
     async def close(self) -> None:
         if self._session is not None:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 from urllib.parse import unquote
 
 from autogen_core import Image
-from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
+from autogen_core.models import LLMMessage
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
@@ -95,12 +95,12 @@ class Request(NamedTuple):
 
 def prompt_message(message: LLMMessage) -> PromptMessage:
     """A message as it is recorded in a `Call`."""
-    # The most frequent first: `isinstance` with another class of pydantic's runs Python code.
-    if isinstance(message, UserMessage):
+    # By the field: `isinstance` with another class of pydantic's runs Python code.
+    if message.type == "UserMessage":
         role = "user"
-    elif isinstance(message, AssistantMessage):
+    elif message.type == "AssistantMessage":
         role = "assistant"
-    elif isinstance(message, SystemMessage):
+    elif message.type == "SystemMessage":
         return PromptMessage("system", "", message.content)
     else:
         text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)

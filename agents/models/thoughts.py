@@ -62,7 +62,7 @@ _NOT_SEEN = "\ufeff\u200b\u200c\u200d\u2060"
 _INVISIBLE = "[\\s\ufeff\u200b\u200c\u200d\u2060]*"
 _BEFORE = re.compile(rf"{_INVISIBLE}(?:[^<\n]{{0,40}}[.!:,]{_INVISIBLE}|(?:assistant\s*)?to=self)?")
 """What may come before the mark that opens a reply: white space, or a few words such as "Sure."."""
-_SIGN = re.compile(r"[<\[◁]")
+_SIGNS = "<[◁"
 _BY_SIGN = re.compile(
     "|".join(
         f"(?P<{kind}{index}>{pattern})"
@@ -138,15 +138,24 @@ def _marks(text: str) -> Iterator[_Mark]:
     """Every mark in the text, in their order."""
     end = 0
     first = _BY_SIGN.match(text)  # forms whose opening mark is a word are told at the beginning
-    if first is not None and not _SIGN.match(text):
+    if first is not None and text[0] not in _SIGNS:
         yield _as_mark(first)
         end = first.end()
-    worded = {m.start(): m for m in _BY_WORD.finditer(text)} if any(w in text for w in _WORDS) else {}
-    places = sorted({*(sign.start() for sign in _SIGN.finditer(text)), *worded})
-    for place in places:
+    # Looked for one by one: an expression over the whole text takes fifteen times as long.
+    worded = {m.start(): m for m in _BY_WORD.finditer(text)} if _WORDS[0] in text or _WORDS[1] in text else {}
+    for place in sorted({*_places(text), *worded}):
         if place >= end and (match := worded.get(place) or _BY_SIGN.match(text, place)):
             yield _as_mark(match)
             end = match.end()
+
+
+def _places(text: str) -> Iterator[int]:
+    """Where a mark may begin."""
+    for sign in _SIGNS:
+        place = text.find(sign)
+        while place >= 0:
+            yield place
+            place = text.find(sign, place + 1)
 
 
 def _as_mark(match: re.Match[str]) -> _Mark:
@@ -195,7 +204,7 @@ def _without_end(text: str, cut: bool) -> Split:
 def opened_by_template(prompt: str) -> str:
     """The mark at the end of a prompt with which its chat template opens the thinking; "" if there is none."""
     end = prompt.rstrip()[-MARK_LENGTH:]
-    matches = (_BY_SIGN.match(end, sign.start()) for sign in _SIGN.finditer(end))
+    matches = (_BY_SIGN.match(end, place) for place in sorted(_places(end)))
     opening = (match for match in matches if match and match.end() == len(end) and not _as_mark(match).closes)
     return next((match.group() for match in opening), "")
 

@@ -20,7 +20,6 @@ from autogen_core.models import (
     FinishReasons,
     LLMMessage,
     RequestUsage,
-    SystemMessage,
     TopLogprob,
     UserMessage,
 )
@@ -58,7 +57,7 @@ def to_chat(
     """
     chat: list[dict[str, Any]] = []
     for message in messages:
-        if isinstance(message, UserMessage):
+        if message.type == "UserMessage":  # by the field, as in `prompt_message`
             role = "user"
             if not isinstance(message.content, str):
                 if not images:
@@ -66,12 +65,12 @@ def to_chat(
                 chat.append({"role": role, "content": _picture_parts(message)})
                 continue
             text = message.content if message.source == NARRATOR else f"{message.source}: {message.content}"
-        elif isinstance(message, AssistantMessage):
+        elif message.type == "AssistantMessage":
             if not isinstance(message.content, str):
                 chat.append(_tool_calls(message, thought_key))
                 continue
             role, text = "assistant", message.content
-        elif isinstance(message, SystemMessage):
+        elif message.type == "SystemMessage":
             role, text = "system", message.content
         else:
             chat.extend(
