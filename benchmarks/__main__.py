@@ -42,7 +42,7 @@ NOTES = {
     "Wall time": "The share of the ideal: the sum of one conversation's latencies over the time that all conversations "
     'took; one round of four messages. "·": not measured, since the system was below {saturated:g} with fewer.',
     "Memory": "Of the whole process, including what it imports.",
-    "Log and resume": "Two rounds on the instant model. *Packed*: the log compressed by gzip, as `parley pack` does; "
+    "Log and resume": "Two rounds on the instant model. *Packed*: the log compressed by gzip; "
     "Inspect's is compressed as it is written. *Resume*: {resume} conversations, 32 of them concurrent, on a "
     "model that fails halfway and comes back; seconds from the request to resume until the first new call, in a "
     "process that has everything loaded.",

@@ -1,4 +1,4 @@
-"""Large runs compared with the predictions of `parley plan`: time, disk, memory and refused requests.
+"""Large runs compared with the forecasts of `parley run --dry-run --limits`: time, disk, memory and refused requests.
 
     python -m benchmarks.scale                     # 10,000 and 100,000 calls; about six minutes on an idle machine
     python -m benchmarks.scale --calls 10000       # the small ones only

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 
-from parley.cli import main
+from parley.cli import all_commands, main
 from parley.cli.run import parser_of
 from parley.runs.studies import known_studies
 
@@ -33,21 +32,6 @@ def commands_page() -> str:
 
 def section(title: str, text: str) -> list[str]:
     return [f"## {title}", "", f"{FENCE}text", text.strip(), FENCE, ""]
-
-
-def all_commands() -> Iterator[list[str]]:
-    """Commands and subcommands, as the help itself lists them."""
-    for name in subcommands(help_of([])):
-        yield [name]
-        for inner in subcommands(help_of([name])):
-            yield [name, inner]
-
-
-def subcommands(text: str) -> list[str]:
-    """The subcommands in a help text: names indented by four spaces, before the options."""
-    head = text.partition("\noptions:")[0]
-    listed = re.search(r"^ {2}[A-Z]+$(.*)", head, re.M | re.S)
-    return re.findall(r"^ {4}([a-z][\w-]*)(?: |$)", listed[1], re.M) if listed else []
 
 
 def help_of(words: list[str], flag: str = "--help") -> str:

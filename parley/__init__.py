@@ -18,9 +18,9 @@ if TYPE_CHECKING:  # imported when first used: these load AutoGen or pydantic, w
     from parley.jobs.toxicity import detox, detox_async
     from parley.reports.checking import check
     from parley.runs import frames
+    from parley.runs.job import run, run_async
     from parley.runs.options import Options
     from parley.runs.recording import record, record_async
-    from parley.runs.settings import run, run_async
 else:
     __getattr__, __dir__ = import_on_first_use(__name__)
 

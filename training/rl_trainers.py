@@ -92,7 +92,7 @@ def refuse_weak_reward(context: TrainingContext) -> None:
     if not better_than_chance(table):
         raise WeakReward(
             "RL was not started: the reward model ranks held-out pairs no better than chance, accuracy "
-            f"{held_out_accuracy(table)}, so the policy would follow noise. parley audit shows what the pairs "
+            f"{held_out_accuracy(table)}, so the policy would follow noise. parley report DATASET shows what the pairs "
             "teach; rl.allow_weak_reward = true trains anyway"
         )
 

@@ -89,7 +89,7 @@ def written(folder: str) -> int:
 
 
 def gzipped(folder: str) -> int:
-    """The same compressed, as by `parley pack`."""
+    """The same compressed, by gzip."""
     return sum(len(gzip.compress(file.read_bytes(), 6)) for file in Path(folder).rglob("*") if file.is_file())
 
 

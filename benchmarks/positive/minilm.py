@@ -1,7 +1,7 @@
 """A toxicity scorer of another family than `ngrams`: MiniLM's sentence embeddings, ridge regression to recorded scores.
 
     python benchmarks/positive/minilm.py FOLDER rtp_quark_val_5000.jsonl   # trains it, prints its AUC
-    MINILM=FOLDER parley score toxicity texts.txt --scorer benchmarks/positive/minilm.py:MiniLM
+    MINILM=FOLDER parley run toxicity --data texts.txt --scorer benchmarks/positive/minilm.py:MiniLM
 
 FOLDER has sentence-transformers/all-MiniLM-L6-v2. Held out are the documents that `ngrams` was not trained on either.
 """

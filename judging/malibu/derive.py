@@ -1,6 +1,6 @@
 """Derives scenarios from a base by varying profession, role and setting.
 
-    parley scenarios derive fitness --count 5 --model openai/gpt-6-luna --to mine.toml
+    parley run malibu-derive --bases fitness --count 5 --model openai/gpt-6-luna --to mine.toml
 
 There is one conversation per base: the writer sees what it has written, and why a scenario was rejected (too long or
 too short, names an identity, too similar to an existing one).

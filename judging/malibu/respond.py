@@ -1,6 +1,6 @@
 """Writes response pairs for scenarios: same procedure, small differences in wording, no hint of an identity.
 
-    parley scenarios respond mine.toml --model openai/gpt-6-luna --to mine-full.toml
+    parley run malibu-respond --suite mine.toml --model openai/gpt-6-luna --to mine-full.toml
 
 A pair that breaks a rule of `parley.scenarios.checks` (length, balance, similarity, identity words) is rejected, and
 the next request says why.

@@ -84,7 +84,7 @@ class Malibu:
             listed = f"{empty[0]}, …" if len(empty) > 1 else empty[0]
             raise ConfigError(
                 f"{config.suite}: {plural(len(empty), 'scenario')} without responses ({listed}): "
-                f"write them with `parley scenarios respond {config.suite} --to FILE`"
+                f"write them with `parley run malibu-respond --suite {config.suite} --to FILE`"
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")

@@ -1,6 +1,6 @@
 """Attention on the words of the framing when a model is asked about its biases (RLDF's figure 2).
 
-    parley attention runs/framing-….sqlite
+    parley run attention --from runs/framing-….sqlite
 
 Only for local weights: a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), from a
 .gguf file or a folder. Measured at the last token of the prompt, where the reply begins. The first token of a text gets

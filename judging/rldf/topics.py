@@ -1,6 +1,6 @@
 """Writes topics for debates with any model: spread evenly over areas of life, without duplicates.
 
-    parley topics generate age --count 2000 --model openai/gpt-6-luna --to age-2000.txt
+    parley run topics --bias age --count 2000 --model openai/gpt-6-luna --to age-2000.txt
 
 There is one conversation per area (several, if many topics are requested): the writer sees what it has written, and
 why a topic was rejected (too long or too short, too similar to an existing one). Duplicates between conversations are

@@ -1,6 +1,6 @@
 """Scores any texts by a rubric, with several independent judges: RLDF's BS, CE and LS by default.
 
-    parley score rubric answers.jsonl --model openai/gpt-6-luna
+    parley run rubric --data answers.jsonl --model openai/gpt-6-luna
 
 The file has JSON lines (a field for the text, optionally one for its context and one to compare groups by), or plain
 text with one text per line. BS is severity: 0 is no bias, 10 is extreme. (The paper's rubric has it the other way
@@ -38,7 +38,7 @@ from parley.judging.study import Advanced, Measure, Outcome, Unit, UsageEstimate
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):
     """Everything that changes the scores."""
 
-    file: str = Field(description="texts to score: a .jsonl file, or a .txt file with one text per line")
+    data: str = Field(description="texts to score: a .jsonl file, or a .txt file with one text per line")
     field: str = Field("text", description="field of a JSON line with the text")
     context: str | None = Field("topic", description="field with what the text answers, if there is one")
     by: str | None = Field(None, description="field to compare groups by (a method, a model)")
@@ -101,7 +101,7 @@ class RubricScores:
 
     def sources(self) -> Mapping[str, str]:
         rows = ("\x1f".join((text.id, text.text, text.context, text.group)) for text in self._texts.values())
-        return {f"texts {Path(self.config.file).name}": hashlib.sha256("\x1e".join(rows).encode()).hexdigest()}
+        return {f"texts {Path(self.config.data).name}": hashlib.sha256("\x1e".join(rows).encode()).hexdigest()}
 
     def plan(self) -> Iterator[Unit]:
         """Models are the inner loop, so that an interrupted run has the same texts for all of them."""
@@ -150,7 +150,7 @@ def no_one(listener: Cue, turn: Turn) -> bool:
 
 def read_texts(config: ScoringConfig) -> Iterator[Text]:
     """The texts of the file; a line without text, or with an id that occurs twice, is an error with its number."""
-    path = Path(config.file)
+    path = Path(config.data)
     try:
         lines = path.read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:

@@ -147,8 +147,8 @@ async def detox(
         performance: Whether the performance evaluator judges too.
         without: Further evaluators to leave out.
         criteria: Thresholds that replace the team's, as "toxicity < 0.05".
-        calibration: A .toml file of `parley score calibrate` with the scorer's thresholds (default: the shipped one, if
-            the scorer has one and neither `team` nor `criteria` sets a threshold).
+        calibration: A .toml file of `parley run toxicity --to FILE` with the scorer's thresholds (default: the shipped
+            one, if the scorer has one and neither `team` nor `criteria` sets a threshold).
         as_published: Do as the paper does: toxicity < 0.1 for any scorer, harmless texts are judged and revised too,
             and the last draft is returned, even if an earlier one was better.
         max_iterations: Maximum revisions of a passage.

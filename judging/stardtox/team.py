@@ -307,7 +307,7 @@ def calibrated_thresholds(
             if shipped and name in team.criteria:
                 cautions.append(
                     f"{scorer.name} has no calibration: its threshold is the paper's, {name} {team.criteria[name]}, "
-                    "which was meant for Perspective (parley score calibrate makes one)"
+                    "which was meant for Perspective (parley run toxicity --label FIELD --to FILE makes one)"
                 )
             continue
         if found.version != scorer.version:

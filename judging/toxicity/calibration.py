@@ -1,4 +1,4 @@
-"""Thresholds of a toxicity scorer, measured on labelled texts by `parley score calibrate` and stored as TOML.
+"""Thresholds of a toxicity scorer, measured on labelled texts by `parley run toxicity --to FILE` and stored as TOML.
 
     load_calibration("embedded").harmless_below
 

@@ -11,7 +11,7 @@ import difflib
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import import_module
@@ -25,7 +25,7 @@ from parley.base.text import visible
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
-ANALYSES = {"report", "card", "compare", "check", "leaderboard", "view", "export", "audit", "power"}
+ANALYSES = {"report", "card", "compare", "check", "view", "export", "power"}
 """Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
 take ten times the processor time."""
 
@@ -38,126 +38,65 @@ class Parser(argparse.ArgumentParser):
 
 
 class Entry(NamedTuple):
-    """A command: where its flags are added, its line in the list of commands, and its subcommands, if it has any.
+    """A command in the list: the module that has it, and its sentence.
 
     A module is imported only when its command is typed: with all of them, `--help` took 1.3 s of CPU instead of 0.07
-    (`python -X importtime -m parley --help` shows what is loaded). Its function (`add_to` if none is named) takes
-    `add_parser`, adds the flags and sets a `handler`.
+    (`python -X importtime -m parley --help` shows what is loaded). It has the command's class, or one class for each of
+    its verbs, in a table `VERBS`.
     """
 
     module: str
-    help: str
-    verbs: Mapping[str, Entry] = {}
+    about: str
 
 
-COMMANDS: dict[str, Entry] = {
-    "run": Entry("parley.cli.run", "run a study, or resume it"),
-    "plan": Entry("parley.cli.plan", "forecast a large run: time, cost, disk space and memory"),
-    "report": Entry("parley.cli.report", "report on a run, or on several runs of one study"),
-    "card": Entry("parley.cli.card", "measure what a model can do as a judge, and write its card"),
-    "compare": Entry("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
-    "leaderboard": Entry("parley.cli.leaderboard", "put judges' cards side by side on one page"),
-    "check": Entry("parley.cli.check", "check a judge's card against requirements, for CI"),
-    "show": Entry("parley.cli.show:Show", "print a conversation in the terminal"),
-    "view": Entry("parley.cli.view:View", "read runs in the browser"),
-    "labels": Entry(
-        "",
-        "draw texts for people to label, and export or import their labels",
-        verbs={
-            "draw": Entry("parley.cli.labels:Draw", "draw texts to label; people label them in `parley view`"),
-            "simulate": Entry("parley.cli.labels:Simulate", "let simulated raters label a draw"),
-            "export": Entry("parley.cli.labels:Export", "print all labels of a run, one row per answer"),
-            "import": Entry(
-                "parley.cli.labels:Import", "add labels from a file: CSV, JSON lines, Label Studio or Argilla"
-            ),
-        },
-    ),
-    "export": Entry(
-        "parley.cli.export:Export", "make a dataset from runs, or write any run for Inspect or as JSON lines"
-    ),
-    "audit": Entry("parley.cli.audit", "find what a reward model could learn from pairs besides their content"),
-    "train": Entry("parley.cli.train:Train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
-    "score": Entry(
-        "",
-        "score answers or texts from a file, or audit toxicity scorers",
-        verbs={
-            "bbq": Entry("parley.cli.score:add_bbq", "score answers to BBQ: accuracy and bias by category"),
-            "squad": Entry(
-                "parley.cli.score:add_squad", "score answers to SQuAD v2: exact match and F1, by the official rules"
-            ),
-            "rubric": Entry(
-                "parley.cli.score_texts:add_rubric",
-                "score texts by a rubric (BS, CE, LS by default), with several judges",
-            ),
-            "toxicity": Entry(
-                "parley.cli.score_texts:add_toxicity",
-                "score the toxicity of texts, with one scorer or several side by side",
-            ),
-            "audit": Entry(
-                "parley.cli.audit_scorers:add_audit",
-                "measure how much toxicity scores depend on the identity named in a sentence",
-            ),
-            "calibrate": Entry(
-                "parley.cli.audit_scorers:add_calibrate",
-                "find a toxicity scorer's thresholds for a given miss rate, from labelled texts",
-            ),
-        },
-    ),
-    "detox": Entry(
-        "parley.cli.detox:Detox", "judge one text and revise it until it is neither toxic nor badly written"
-    ),
-    "attention": Entry(
-        "parley.cli.attention", "measure attention to the framing's words (needs a framing run and the model's weights)"
-    ),
-    "scenarios": Entry(
-        "",
-        "list, show and validate suites of scenarios, or write new ones with a model",
-        verbs={
-            "list": Entry(
-                "parley.cli.scenarios:add_list", "list the scenarios of a suite, or the wordings of silent ballots"
-            ),
-            "show": Entry(
-                "parley.cli.scenarios:add_show",
-                "show a scenario and underline how its responses differ, or show a label wording",
-            ),
-            "validate": Entry(
-                "parley.cli.scenarios:add_validate",
-                "check whether a suite, wordings or graded statements are fit to measure with",
-            ),
-            "derive": Entry("parley.cli.scenarios:add_derive", "derive new scenarios from bases, with a model"),
-            "respond": Entry(
-                "parley.cli.scenarios:add_respond", "write pairs of responses for scenarios without any, with a model"
-            ),
-        },
-    ),
-    "topics": Entry(
-        "",
-        "list debate topics, or generate new ones with a model",
-        verbs={
-            "list": Entry(
-                "parley.cli.topics:add_list", "list the topics of a bias type or a file, and near-duplicates"
-            ),
-            "generate": Entry("parley.cli.topics:add_generate", "write topics with a model"),
-        },
-    ),
-    "power": Entry("parley.cli.power:Power", "find how many bases an effect needs, or which effect they can detect"),
-    "models": Entry("parley.cli.models:Models", "list models, and download embedded ones"),
-    "doctor": Entry(
-        "parley.cli.doctor:Doctor", "check what is installed, which keys are set and which models can be reached"
-    ),
-    "new": Entry("parley.cli.new:New", "start a study of your own, or a file of scenarios, identities or wordings"),
-    "salvage": Entry("parley.cli.pack:add_salvage", "copy what is readable in a damaged run file to a new one"),
-    "pack": Entry("parley.cli.pack:add_pack", "compress runs to about a fifth; every command reads packed runs"),
-    "unpack": Entry("parley.cli.pack:add_unpack", "restore packed runs"),
-    "import": Entry("parley.cli.imports", "make a run file from a log of Inspect, AutoGen, BBQ or MABRF"),
+GROUPS: dict[str, dict[str, Entry]] = {
+    "measure": {
+        "run": Entry("parley.cli.run:Run", "run a study, or resume it; --dry-run says what it costs"),
+        "card": Entry("parley.cli.card", "measure what a model can do as a judge, and write its card"),
+        "check": Entry("parley.cli.check", "check a card or a run against requirements, for CI"),
+        "power": Entry("parley.cli.power:Power", "find how many bases an effect needs"),
+        "detox": Entry("parley.cli.detox:Detox", "revise one text until it is not toxic and well written"),
+    },
+    "read": {
+        "report": Entry("parley.cli.report", "report on runs of one study, or on a dataset of pairs"),
+        "compare": Entry("parley.cli.compare", "compare two runs or models, or judges' cards"),
+        "show": Entry("parley.cli.show:Show", "print a conversation in the terminal"),
+        "view": Entry("parley.cli.view:View", "read runs in the browser, and label texts"),
+    },
+    "datasets and training": {
+        "labels": Entry("parley.cli.labels", "draw texts for people to label; export or import labels"),
+        "export": Entry("parley.cli.export:Export", "make a dataset from runs, or write a run for other tools"),
+        "import": Entry("parley.cli.imports:Import", "make a run file from another tool's log or answers"),
+        "train": Entry("parley.cli.train:Train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
+    },
+    "set up": {
+        "models": Entry("parley.cli.models:Models", "list models and prices, and download embedded ones"),
+        "scenarios": Entry("parley.cli.scenarios", "list, show and validate scenarios and topics"),
+        "new": Entry("parley.cli.new:New", "start a study of your own, or a file of scenarios"),
+        "doctor": Entry("parley.cli.doctor:Doctor", "check packages, keys, proxies, models and GPUs"),
+    },
 }
+COMMANDS: dict[str, Entry] = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-
+RENAMED = {
+    "plan": "parley run STUDY --dry-run --limits",
+    "leaderboard": "parley compare CARD CARD …",
+    "audit": "parley report DATASET",
+    "attention": "parley run attention --from FRAMING_RUN",
+    "score": "parley run rubric or toxicity --data FILE (texts), parley import bbq or squad FILE (answers)",
+    "topics": "parley scenarios list BIAS, or parley run topics --to FILE",
+    "salvage": "parley import --damaged RUN",
+    "pack": "gzip RUN after sqlite3 RUN \"VACUUM INTO 'NEW'\" (docs/runs.md)",
+    "unpack": "gunzip RUN.sqlite.gz",
+    "calibrate": "python -m benchmarks.calibration, in a checkout",
+    "scenarios derive": "parley run malibu-derive --to FILE",
+    "scenarios respond": "parley run malibu-respond --to FILE",
+}
+"""Commands of earlier versions, and what does their work now."""
 NEAR_WORDS = {
     **dict.fromkeys(
         ("list", "ls", "runs"),
-        "parley view (runs), parley show RUN --list (units), parley models, "
-        "parley scenarios list or parley topics list",
+        "parley view (runs), parley show RUN --list (units), parley models or parley scenarios list",
     ),
     **dict.fromkeys(("start", "resume", "continue"), "parley run STUDY, which also resumes a run"),
     **dict.fromkeys(("open", "serve", "browse", "ui", "web"), "parley view"),
@@ -168,8 +107,6 @@ NEAR_WORDS = {
     **dict.fromkeys(("validate", "suites"), "parley scenarios"),
     **dict.fromkeys(("download", "fetch", "pull"), "parley models fetch NAME"),
     **dict.fromkeys(("example", "demo"), "parley view --example"),
-    "calibrate": "parley score calibrate (a scorer's thresholds) or, in a checkout, python -m benchmarks.calibration "
-    "(false-positive rates of the tests)",
     **dict.fromkeys(("debate", "malibu", "rldf", "bbq", "squad", "stardtox", "injection"), "parley run STUDY"),
 }
 """What people who do not know the commands type, and what they may mean."""
@@ -239,73 +176,105 @@ def _report_error(error: Exception) -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    """The parsed arguments; `rest` has the flags of a study, which `parley run` parses itself."""
-    parser = Parser(
-        prog="parley",
-        description="Run and read studies in which language models with personas judge, debate and revise.",
-        formatter_class=_CommandList,
-        epilog="`parley help COMMAND` shows what a command does and its flags.",
-    )
-    parser.add_argument("--version", action="version", version=f"parley {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    add_commands(commands, COMMANDS, arguments)
-    parsed, rest = parser.parse_known_args(arguments)
-    parsed.rest = rest
-    if rest and parsed.command != "run":
+    """The parsed arguments, with the `handler` of the command; ConfigError if one of them is unknown."""
+    typed = arguments[0] if arguments else ""
+    if typed in ("", "-h", "--help"):
+        return argparse.Namespace(command=None, handler=partial(_list_commands, status=0 if typed else 2))
+    if typed == "--version":
+        return argparse.Namespace(command=None, handler=_print_version)
+    if typed not in COMMANDS:
+        _refuse_unknown_command(typed)
+    parser, words = make_parser(arguments)
+    parsed, rest = parser.parse_known_args(words)
+    if rest:
         from parley.cli.shared import refuse_unknown  # it loads what reads runs, which --help and --version do without
 
-        refuse_unknown(rest, parsed.parser if parsed.command else parser)
-    if not parsed.command:
-        parser.print_help()
-        parsed.handler = lambda _: 2
+        refuse_unknown(rest, parser)
+    parsed.command = typed
     return parsed
 
 
-def add_commands(subparsers: Any, commands: Mapping[str, Entry], arguments: Sequence[str]) -> None:
-    """Add all commands with their help lines, but flags only for the one that was typed.
+def make_parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, list[str]]:
+    """The parser of the command that was typed, or of one of its verbs, and the words that it parses.
 
     Args:
-        subparsers: What `ArgumentParser.add_subparsers` returned.
-        commands: The commands by name.
-        arguments: What was typed; the first word is the command.
+        arguments: What was typed; the first word is a command.
     """
-    typed = arguments[0] if arguments else ""
-    if typed and not typed.startswith("-") and typed not in commands:
-        _refuse_unknown_command(typed, commands)
-    for name, command in commands.items():
-        description = f"{command.help[0].upper()}{command.help[1:]}."
-        add_parser = partial(subparsers.add_parser, name, help=command.help, description=description)
-        if typed != name:
-            add_parser()
-        elif command.verbs:
-            verbs = add_parser().add_subparsers(dest="verb", required=True, metavar="KIND")
-            add_commands(verbs, command.verbs, arguments[1:])
-        else:
-            module, _, function = command.module.partition(":")
-            target = getattr(import_module(module), function or "add_to")
-            getattr(target, "add_to", target)(add_parser)
-            parser = subparsers.choices[name]
-            parser.set_defaults(parser=parser)
-            for action in parser._actions:  # as the flags that are made from a study's config
-                if action.option_strings and action.metavar is None:
-                    action.metavar = {int: "N", float: "X"}.get(action.type)
+    name, *words = arguments
+    entry = COMMANDS[name]
+    module, _, target = entry.module.partition(":")
+    found = import_module(module)
+    prog = f"parley {name}"
+    if verbs := getattr(found, "VERBS", None):
+        verb = words[0] if words else ""
+        if verb not in verbs:
+            return _parser_of_verbs(name, entry, verbs, verb), words
+        command, prog, words = verbs[verb], f"{prog} {verb}", words[1:]
+    else:
+        command = getattr(found, target or "add_to")
+    make = partial(Parser, prog=prog)
+    if hasattr(command, "add_to"):
+        return command.add_to(make, words), words
+    made: list[argparse.ArgumentParser] = []
+
+    def make_one(**settings: Any) -> argparse.ArgumentParser:  # for a command that is not a class yet
+        made.append(make(**{"description": f"{entry.about[0].upper()}{entry.about[1:]}.", **settings}))
+        return made[0]
+
+    command(make_one)
+    return made[0], words
 
 
-def _refuse_unknown_command(typed: str, commands: Mapping[str, Entry]) -> None:
+def all_commands() -> Iterator[list[str]]:
+    """The words of every command and of every verb."""
+    for name, entry in COMMANDS.items():
+        verbs = getattr(import_module(entry.module.partition(":")[0]), "VERBS", {})
+        yield from ([name, verb] for verb in verbs) if verbs else ([name],)
+
+
+def _parser_of_verbs(name: str, entry: Entry, verbs: Mapping[str, Any], verb: str) -> argparse.ArgumentParser:
+    """A parser that only has --help: without a known verb nothing can be done."""
+    if verb and not verb.startswith("-"):
+        if f"{name} {verb}" in RENAMED:
+            raise ConfigError(f"parley {name} {verb} is now: {RENAMED[f'{name} {verb}']}")
+        similar = difflib.get_close_matches(verb, verbs, n=1)
+        hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(verbs)}"
+        raise ConfigError(f"there is no command 'parley {name} {verb}' ({hint})")
+    if verb not in ("-h", "--help"):
+        raise ConfigError(f"parley {name} needs one of: {', '.join(verbs)} (see `parley {name} --help`)")
+    lines = [f"  {word:<10} {' '.join((command.__doc__ or '').split())}" for word, command in verbs.items()]
+    about = "\n".join([f"{entry.about[0].upper()}{entry.about[1:]}.", "", *lines])
+    raw = argparse.RawDescriptionHelpFormatter
+    return Parser(prog=f"parley {name}", usage=f"parley {name} VERB [flags]", description=about, formatter_class=raw)
+
+
+def _refuse_unknown_command(typed: str) -> None:
     """Raise an error that names the command most like what was typed."""
-    if typed.lower() in NEAR_WORDS and commands is COMMANDS:
+    if typed.startswith("-"):
+        raise ConfigError(f"name a command before {typed} (`parley --help` lists them)")
+    if typed in RENAMED:
+        raise ConfigError(f"parley {typed} is now: {RENAMED[typed]}")
+    if typed.lower() in NEAR_WORDS:
         raise ConfigError(f"there is no command '{typed}'; did you mean {NEAR_WORDS[typed.lower()]}?")
-    similar = difflib.get_close_matches(typed, commands, n=1)
-    hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(commands)}"
+    similar = difflib.get_close_matches(typed, COMMANDS, n=1)
+    hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(COMMANDS)}"
     raise ConfigError(f"there is no command '{typed}' ({hint})")
 
 
-class _CommandList(argparse.HelpFormatter):
-    """Room for the longest name of a command: argparse forgets that names of commands are indented."""
+def _list_commands(_: argparse.Namespace, status: int) -> int:
+    """All commands with their sentences, on one screen of 80 columns and 30 lines."""
+    print("usage: parley COMMAND [flags]    parley help COMMAND    parley --version")
+    print("Studies in which language models with personas judge, debate and revise.")
+    for group, entries in GROUPS.items():
+        print(f"\n{group}")
+        for name, entry in entries.items():
+            print(f"  {name:<10} {entry.about}")
+    return status
 
-    def add_argument(self, action: argparse.Action) -> None:
-        super().add_argument(action)
-        self._action_max_length = max(self._action_max_length, 4 + max(map(len, COMMANDS)))
+
+def _print_version(_: argparse.Namespace) -> int:
+    print(f"parley {__version__}")
+    return 0
 
 
 def _print_error(message: str, status: int = 2) -> int:

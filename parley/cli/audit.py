@@ -1,47 +1,41 @@
-"""`parley audit DATASET`: what a reward model could learn from preference pairs instead of their content."""
+"""`parley report DATASET`: what a reward model could learn from preference pairs instead of their content."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
+from typing import Any
 
 from parley.base.errors import ConfigError
 from parley.base.home import say
-from parley.cli.report import show
-from parley.cli.shared import AddParser, need_analysis
 from parley.imports.preferences import read_preferences, referee_checks
 
-
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("dataset", help="folder or file of preference pairs in TRL's format (Parquet or JSON lines)")
-    parser.add_argument("--to", metavar="FOLDER", help="write the page, tables and figure to this folder")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--instructions",
-        metavar="FILE",
-        help="text file with the writers' instructions (default: those in the export's manifest)",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the folds, sign flips and bootstrap (default: 0)")
-    parser.set_defaults(handler=handle)
+ENDINGS = (".parquet", ".jsonl", ".json", ".arrow")
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    need_analysis()
+def is_dataset(path: Path) -> bool:
+    """Whether this is a dataset of preference pairs, or a folder of one, and not a run."""
+    return path.suffix in ENDINGS or (path.is_dir() and any(file.suffix in ENDINGS for file in path.rglob("*")))
+
+
+def dataset_report(path: Path, instructions: Path | None = None, seed: int = 0) -> Any:
+    """The report on a dataset of preference pairs.
+
+    Args:
+        path: A folder or file of pairs in TRL's format.
+        instructions: A text file with the writers' instructions (default: those in the export's manifest).
+        seed: Seed of the folds, sign flips and bootstrap.
+    """
     from parley.analysis.preferences.report import preference_report
 
-    dataset = read_preferences(Path(parsed.dataset))
-    instructions = dataset.instructions
-    if parsed.instructions:
+    dataset = read_preferences(path)
+    told = dataset.instructions
+    if instructions is not None:
         try:
-            instructions = Path(parsed.instructions).read_text("utf-8-sig")
+            told = instructions.read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not a text file"
-            raise ConfigError(f"{parsed.instructions}: {reason}") from None
-    for line in referee_checks(Path(parsed.dataset)):
+            raise ConfigError(f"{instructions}: {reason}") from None
+    for line in referee_checks(path):
         say(line)
-    title = f"Audit of {Path(parsed.dataset).name}"
-    report = preference_report(
-        dataset.pairs, instructions=instructions, title=title, seed=parsed.seed, blind=dataset.blind
-    )
-    return show(report, Path(parsed.to) if parsed.to else None, as_json=parsed.json)
+    title = f"Audit of {path.name}"
+    return preference_report(dataset.pairs, instructions=told, title=title, seed=seed, blind=dataset.blind)

@@ -68,7 +68,10 @@ def handle(parsed: argparse.Namespace) -> int:
         for name in parsed.model
     ]
     if parsed.dry_run:
-        return max(dry_run(job, as_json=False) for job in jobs if isinstance(job, Job))
+        for job in jobs:
+            for line in dry_run(job).lines if isinstance(job, Job) else ():
+                print(line)
+        return 0
     for job in jobs:  # a missing key is reported before anything is spent
         if isinstance(job, Job):
             job.open_models()
@@ -88,7 +91,7 @@ def _run(job: Job, quiet: bool) -> tuple[int, Path]:
         f"{size.completion_tokens:,} out, {price}: {job.path}",
         file=sys.stderr,
     )
-    return execute_job(job, quiet=quiet, as_json=False), job.stored_path
+    return execute_job(job, quiet=quiet), job.stored_path
 
 
 def _write(path: Path, folder: Path, *, quiet: bool, everything: bool) -> None:

@@ -87,8 +87,13 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
         return flag_of(name, cls.model_fields[name])
 
     @classmethod
-    def add_to(cls, add_parser: AddParser) -> argparse.ArgumentParser:
-        """Add the command's parser."""
+    def add_to(cls, add_parser: AddParser, words: Sequence[str] = ()) -> argparse.ArgumentParser:
+        """Add the command's parser.
+
+        Args:
+            add_parser: Makes it.
+            words: What was typed after the command's name.
+        """
         about = textwrap.fill(" ".join((cls.__doc__ or "").split()), 80)
         parser = add_parser(epilog=cls.epilog, usage=cls.usage, description=about)
         add_flags(parser, cls, leave_out=cls.no_flag)

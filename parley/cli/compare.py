@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from rich.markup import escape
 
 from parley.base.errors import ConfigError
 from parley.base.text import visible
+from parley.cli.leaderboard import are_cards, compare_cards
 from parley.cli.report import show
 from parley.cli.shared import AddParser, need_analysis, newest_run, newest_runs, study_of
 from parley.cli.tables import plain_table
@@ -30,9 +32,11 @@ def add_to(add_parser: AddParser) -> None:
         nargs="*",
         metavar="RUN",
         help="two run files, the baseline first, or one run with two models (default: the newest run in runs/; if it "
-        "has one model, also the previous run of the same study)",
+        "has one model, also the previous run of the same study); or judges' cards (.json), or folders of them",
     )
     parser.add_argument("--models", metavar="A,B", help="the two models to compare, if there are more")
+    parser.add_argument("--cards", action="store_true", help="compare judges' cards; without any, the shipped ones")
+    parser.add_argument("--no-shipped", action="store_true", help="of cards: leave out those that ship with Parley")
     parser.add_argument("--out", metavar="DIR", help="also write a page and tables to this folder")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     parser.set_defaults(handler=handle)
@@ -40,7 +44,14 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace) -> int:
     need_analysis()
-    paths = [Path(run) for run in parsed.run] or _newest()
+    named = [Path(run) for run in parsed.run]
+    if parsed.cards or are_cards(named):
+        out = Path(parsed.out) if parsed.out else None
+        answer = compare_cards(named, out, shipped=not parsed.no_shipped)
+        for line in [json.dumps(answer.data, indent=1, ensure_ascii=False)] if parsed.json else answer.lines:
+            print(visible(line))
+        return 0
+    paths = named or _newest()
     with explain_damage(*paths):
         return _compare(parsed, paths)
 

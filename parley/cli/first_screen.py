@@ -248,7 +248,7 @@ def _on_a_real_model(report: Report) -> tuple[str, str] | None:
 
     It has the settings of this run. MALIBU is then run on every base of its suite, a part of `wide` on all of that.
     """
-    if not report.runs:
+    if not report.runs or not report.runs[0]["models"]:
         return None
     run = report.runs[0]
     study = str(run["study"])

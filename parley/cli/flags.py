@@ -112,7 +112,6 @@ METAVARS = {
     "context": "FIELD",
     "criteria": "CRITERION",
     "data": "PATH",
-    "file": "FILE",
     "grace": "SECONDS",
     "judge": "MODEL",
     "judges": "PANEL",

@@ -137,3 +137,6 @@ class Import(_OfARun):
                 print(f"… and {len(more):,} more", file=sys.stderr)
             raise ConfigError(error.summary) from None
         return Answer({"stored": stored}, stored)
+
+
+VERBS = {"draw": Draw, "simulate": Simulate, "export": Export, "import": Import}

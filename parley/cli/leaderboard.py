@@ -1,41 +1,38 @@
-"""`parley leaderboard FOLDER`: judges side by side, in one page that needs no server."""
+"""`parley compare CARD CARD …`: judges side by side, in one page that needs no server."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from parley.base.text import plural, visible
-from parley.cli.shared import AddParser, need_analysis
+from parley.base.text import plural
+from parley.cli.command import Answer
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("folder", nargs="?", metavar="FOLDER", help="folder of cards and their runs (default: cards)")
-    parser.add_argument("--out", metavar="FILE", help="the page to write (default: FOLDER/leaderboard.html)")
-    parser.add_argument(
-        "--no-shipped", action="store_true", help="leave out the cards of open models that ship with Parley"
-    )
-    parser.add_argument("--json", action="store_true", help="also print the leaderboard as JSON")
-    parser.set_defaults(handler=handle)
+def are_cards(places: Sequence[Path]) -> bool:
+    """Whether these are judges' cards, or folders of them, and not runs."""
+    return any(place.suffix == ".json" or place.is_dir() for place in places)
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    need_analysis()
+def compare_cards(places: Sequence[Path], out: Path | None, *, shipped: bool) -> Answer:
+    """Write the leaderboard.
+
+    Args:
+        places: Cards, or folders of them; without any, the folder cards and those that ship with Parley.
+        out: The page, or the folder for it (default: beside the first card).
+        shipped: Whether the cards that ship with Parley are shown too.
+    """
     from parley.analysis.card.leaderboard import board_values  # load scipy and pandas
     from parley.reports.leaderboards import FOLDER, PAGE, leaderboard
 
     def warn(line: str) -> None:
         print(line, file=sys.stderr)
 
-    board = leaderboard(parsed.folder, parsed.out, shipped=not parsed.no_shipped, warn=warn)
-    if parsed.json:
-        print(json.dumps(board_values(board), indent=1, ensure_ascii=False))
-        return 0
-    print(board.headline)
-    if apart := sum(map(bool, board.apart)):
-        print(f"not ranked: {plural(apart, 'card')} of other units or simulated models")
-    print(visible(f"page: {parsed.out or Path(parsed.folder or FOLDER) / PAGE}"))
-    return 0
+    first = places[0] if places else Path(FOLDER)
+    page = out or (first.parent if first.suffix == ".json" else first)
+    page = page if page.suffix == ".html" else page / PAGE
+    board = leaderboard(*places, out=page, shipped=shipped, warn=warn)
+    apart = sum(map(bool, board.apart))
+    left = [f"not ranked: {plural(apart, 'card')} of other units or simulated models"] if apart else []
+    return Answer(board_values(board), [board.headline, *left, f"page: {page}"])

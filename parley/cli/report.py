@@ -14,6 +14,7 @@ from rich.measure import Measurement
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
+from parley.cli.audit import dataset_report, is_dataset
 from parley.cli.flags import as_flags
 from parley.cli.shared import AddParser, comma_separated, need_analysis, newest_run
 from parley.cli.tables import INTERVAL, cell_table, p_value, plain_table
@@ -33,7 +34,12 @@ WIDEST = 500
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", nargs="*", metavar="RUN", help="run files (default: the newest in runs/)")
+    parser.add_argument(
+        "run",
+        nargs="*",
+        metavar="RUN",
+        help="run files, or a dataset of preference pairs in TRL's format (default: the newest run in runs/)",
+    )
     parser.add_argument("--example", action="store_true", help="report on the real run that ships with Parley")
     parser.add_argument("--out", metavar="DIR", help="folder for the files (default: next to the first run)")
     parser.add_argument(
@@ -67,6 +73,11 @@ def add_to(add_parser: AddParser) -> None:
         help="largest difference that still counts as none (default: the run's planned margin)",
     )
     parser.add_argument("--study", metavar="FILE.py:CLASS", help="use the report of your own study")
+    parser.add_argument(
+        "--instructions",
+        metavar="FILE",
+        help="of a dataset: text file with the writers' instructions (default: those in the export's manifest)",
+    )
     parser.set_defaults(handler=handle)
 
 
@@ -74,6 +85,12 @@ def handle(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.reports import make_report  # loads pandas and matplotlib
 
+    if len(parsed.run) == 1 and is_dataset(Path(parsed.run[0])):
+        instructions = Path(parsed.instructions) if parsed.instructions else None
+        dataset = dataset_report(Path(parsed.run[0]), instructions, parsed.seed)
+        return show(dataset, Path(parsed.out) if parsed.out else None, as_json=parsed.json)
+    if parsed.instructions:
+        raise ConfigError("--instructions needs a dataset of pairs")
     if parsed.example and parsed.run:
         raise ConfigError("give runs or --example, not both")
     paths = [example_runs()["silent"]] if parsed.example else [Path(run) for run in parsed.run] or [newest_run()]

@@ -4,132 +4,174 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import shlex
 import sys
 import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Self
 
+from pydantic import Field, PrivateAttr
 from rich.console import Console
 
 from parley.agents import Client
 from parley.agents.models import catalogue
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
+from parley.base.plugins import load_object
 from parley.base.text import plural, visible
 from parley.cli import Parser
+from parley.cli.command import Answer, Command
 from parley.cli.dry_run import dry_run
-from parley.cli.flags import HelpAll, add_flags, count_advanced, given, read_config, split_config
+from parley.cli.flags import Positional, add_flags, count_advanced, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
-from parley.cli.shared import refuse_unknown
+from parley.cli.shared import AddParser
 from parley.cli.signals import STOPPED_IN_TIME, Signals
+from parley.jobs.writing import Writer, refuse_overwriting, save
 from parley.runs import Engine, Result
-from parley.runs.job import Job
+from parley.runs.job import Job, complete
 from parley.runs.options import Options, validated
 from parley.runs.studies import find_study, known_studies
 
-if TYPE_CHECKING:
-    from parley.cli.shared import AddParser
+WRITERS = {
+    "topics": "parley.jobs.writing:TOPICS",
+    "malibu-derive": "parley.jobs.writing:SUITE",
+    "malibu-respond": "parley.jobs.writing:SUITE",
+    "toxicity": "parley.jobs.calibration:THRESHOLDS",
+}
+"""What writes the file of `--to`, by study; others have no such flag."""
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser(
-        description=f"Run a study: {', '.join(known_studies())}, or your own as file.py:Class. "
-        "`parley run STUDY --help` shows its flags.",
-        add_help=False,
+class Run(Command):
+    """Run a study, or resume it."""
+
+    needs: ClassVar = {"limits": "dry_run", "force": "to"}
+
+    study: Positional[str] = Field(description="the study's name, or your own as file.py:Class")
+    config: Path | None = Field(None, title="FILE", description="TOML or YAML file with the flags below as keys")
+    dry_run: bool = Field(False, description="print the plan and its expected cost, and send nothing")
+    limits: list[str] | None = Field(
+        None,
+        title="KEY=VALUE",
+        description="with --dry-run: also forecast time, disk, memory and the bottleneck under a provider's limits, "
+        "such as requests_a_minute=500,tokens_a_minute=200000,latency=1.5",
     )
-    parser.add_argument("study", nargs="?", help="the study's name")
-    parser.set_defaults(handler=handle)
+    report: bool = Field(False, description="print the report when the run is done")
+    to: Path | None = Field(None, title="FILE", description="write what the run made to this file")
+    force: bool = Field(False, description="overwrite an existing file")
+    quiet: bool = Field(False, description="show no progress")
+
+    _config: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _options: Options = PrivateAttr(default_factory=Options)
+
+    @classmethod
+    def add_to(cls, add_parser: AddParser, words: Sequence[str] = ()) -> argparse.ArgumentParser:
+        """The flags are those of the study that was typed: its name is the first word that is not a flag."""
+        study = next((word for word in words if not word.startswith("-")), None)
+        if study is None:
+            parser = add_parser(add_help=False)
+            parser.add_argument("-h", "--help", dest="asked", action="store_true")
+            parser.set_defaults(handler=_list_studies)
+            return parser
+        parser = parser_of(study, everything="--help-all" in words, make=add_parser)
+        parser.set_defaults(handler=cls.handle)
+        return parser
+
+    @classmethod
+    def read(cls, parsed: argparse.Namespace) -> Self:
+        command = super().read(parsed)
+        schema = find_study(command.study).Config
+        table = read_config(command.config) if command.config else {}
+        table.pop("study", None)
+        config, options = split_config(table, schema, Options, str(command.config))
+        command._config = {**config, **given(parsed, schema)}
+        command._options = validated(Options, {**options, **given(parsed, Options)})
+        return command
+
+    def answer(self) -> Answer:
+        job = Job.make(self.study, self._config, self._options)
+        if self.dry_run:
+            return dry_run(job, self.limits)
+        writer: Writer | None = load_object(WRITERS[self.study]) if self.to else None
+        if self.to and writer:
+            writer.check(job.study)
+            refuse_overwriting(self.to, job.path, writer.suffix, force=self.force)
+        ended, result = execute(job, quiet=self.quiet)
+        answer = how_it_ended(ended, result, hint=not self.report and not self.to)
+        if not self.as_json and (self.report or writer):  # how the run ended comes before what was made of it
+            for line in answer.lines:
+                print(visible(line))
+            answer = replace(answer, lines=())
+        if self.report and answer.status in (0, 1) and job.stored_path.exists():
+            from parley.cli.report import print_report  # it loads pandas
+
+            print_report([job.stored_path], self.study)
+        # Where the file was removed meanwhile, that was reported.
+        if self.to and writer and ended.path == job.path and (not answer.status or job.path.exists()):
+            written = writer.make(job.study, job.path)
+            save(written, self.to, job.path)
+            data, lines = {**answer.data, "to": self.to}, [f"{written.about}: {self.to}"]
+            return Answer(data, lines, answer.status or int(written.missing))
+        return answer
 
 
-def parser_of(study: str, *, everything: bool) -> argparse.ArgumentParser:
+def parser_of(study: str, *, everything: bool, make: AddParser = Parser) -> argparse.ArgumentParser:
     """The parser of `parley run STUDY`.
 
     Args:
         study: The study's name, or file.py:Class.
         everything: Whether its help shows the flags that few people change, too.
+        make: Makes the parser.
     """
-    prog, schema = f"parley run {study}", find_study(study).Config
-    more = "" if everything else f"{count_advanced(schema, Options)} more flags: {prog} --help-all"
-    parser = Parser(prog=prog, usage=f"{prog} [flags]", description=find_study(study).__doc__, epilog=more)
-    parser.add_argument(
-        "--help-all",
-        action=HelpAll,
-        make=lambda: parser_of(study, everything=True).format_help().rstrip(),
-        help="show every flag, including those that few people change, and exit",
-    )
-    parser.add_argument("--config", metavar="FILE", help="TOML or YAML file with the flags below as keys")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and its expected cost, and send nothing")
-    parser.add_argument("--report", action="store_true", help="print the report when the run is done")
-    parser.add_argument("-q", "--quiet", action="store_true", help="show no progress")
-    parser.add_argument("--json", action="store_true", help="print the result (or the dry run) as JSON")
-    add_flags(parser, schema, f"the study {study}", everything=everything)
+    prog, found = f"parley run {study}", find_study(study)
+    more = "" if everything else f"{count_advanced(found.Config, Options)} more flags: {prog} --help-all"
+    parser = make(prog=prog, usage=f"{prog} [flags]", description=found.__doc__, epilog=more)
+    parser.add_argument("study", help=argparse.SUPPRESS)
+    about = "show every flag, including those that few people change, and exit"
+    parser.add_argument("--help-all", action="help", help=about)
+    parser.add_argument("-q", dest="quiet", action="store_const", const=True, help=argparse.SUPPRESS)
+    add_flags(parser, Run, leave_out=("study", *(() if study in WRITERS else ("to", "force"))))
+    limits = next(action for action in parser._actions if action.dest == "limits")
+    limits.nargs, limits.const = "?", []  # without a value: a provider without limits
+    add_flags(parser, found.Config, f"the study {study}", everything=everything)
     add_flags(parser, Options, "the run", everything=everything)
     return parser
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    if not parsed.study:
-        _list_studies()
-        return 0 if parsed.rest else 2
-    flags, unknown = parser_of(parsed.study, everything=False).parse_known_args(parsed.rest)
-    refuse_unknown(unknown, parser_of(parsed.study, everything=True))
-    study = find_study(parsed.study)
-    config: dict[str, Any] = {}
-    options: dict[str, Any] = {}
-    if flags.config:
-        table = read_config(Path(flags.config))
-        table.pop("study", None)
-        config, options = split_config(table, study.Config, Options, flags.config)
-    chosen = validated(Options, {**options, **given(flags, Options)})
-    job = Job.make(parsed.study, {**config, **given(flags, study.Config)}, chosen)
-    if flags.dry_run:
-        return dry_run(job, as_json=flags.json)
-    job.open_models()  # a missing key is reported before anything is spent
-    if job.check is not None:
-        if status := execute_job(job.check, quiet=flags.quiet, as_json=flags.json, last=False, hint=False):
-            return status
-        job = job.read_check()
-    status = execute_job(job, quiet=flags.quiet, as_json=flags.json, hint=not flags.report)
-    if flags.report and status in (0, 1) and job.stored_path.exists():
-        from parley.cli.report import print_report  # it loads pandas
-
-        print_report([job.stored_path], parsed.study)
-    return status
-
-
-def _list_studies() -> None:
+def _list_studies(parsed: argparse.Namespace) -> int:
     print("usage: parley run STUDY [flags]        `parley run STUDY --help` shows its flags\n")
     for name in known_studies():
         try:
             about = (find_study(name).__doc__ or "").partition("\n\n")[0]
         except ConfigError as error:  # an installed package is broken: list the others
             about = str(error)
-        print(
-            textwrap.fill(
-                visible(" ".join(about.split())), 80, initial_indent=f"  {name:<15} ", subsequent_indent=" " * 18
-            )
-        )
+        words = visible(" ".join(about.split()))
+        print(textwrap.fill(words, 80, initial_indent=f"  {name:<15} ", subsequent_indent=" " * 18))
     print("  file.py:Class   your own (`parley new study NAME` creates one)")
+    return 0 if parsed.asked else 2
 
 
-def execute_job(job: Job, *, quiet: bool, as_json: bool, last: bool = True, hint: bool = True) -> int:
-    """Execute a job with a progress bar, print how it ended, and return the exit status.
+def execute(job: Job, *, quiet: bool) -> tuple[Job, Result]:
+    """Execute a job, its check first, with a progress bar; returns the job that ended, and how.
 
     Args:
         job: What to execute.
         quiet: Show no progress.
-        as_json: Print how it ended as JSON.
-        last: Whether no further job follows: with `as_json`, an earlier one that succeeds prints nothing.
-        hint: Whether to say how a complete run is read.
     """
-    for client in job.open_models():
-        fetch_weights(client)
-    result = asyncio.run(_execute(job, quiet=quiet))
-    if as_json and not last and result.complete:
-        return 0
-    return _print_result(job, result, as_json=as_json, hint=hint)
+    for part in (job.check, job):
+        for client in part.open_models() if part else ():
+            fetch_weights(client)
+    return asyncio.run(complete(job, partial(_execute, quiet=quiet)))
+
+
+def execute_job(job: Job, *, quiet: bool) -> int:
+    """Execute a job with a progress bar, print how it ended, and return the exit status."""
+    answer = how_it_ended(*execute(job, quiet=quiet))
+    for line in answer.lines:
+        print(visible(line))
+    return answer.status
 
 
 def fetch_weights(client: Client) -> None:
@@ -153,39 +195,47 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
         return await job.execute(on_progress=view.update, on_engine=on_engine)
 
 
-def _print_result(job: Job, result: Result, *, as_json: bool, hint: bool = True) -> int:
+def how_it_ended(job: Job, result: Result, *, hint: bool = True) -> Answer:
+    """How a job ended, for the terminal and as JSON; what went wrong is printed at once.
+
+    Args:
+        job: What was executed.
+        result: Its result.
+        hint: Whether to say how a complete run is read.
+    """
     progress, path = result.progress, result.rescued or job.stored_path
     early = STOPPED_IN_TIME if result.scheduled else 130 if result.interrupted else 1
-    status = 0 if result.complete and not result.unread else early
-    if as_json:
-        line = {
-            "run": str(path),
-            "units": progress.total,
-            "done": progress.done,
-            "failed": progress.failed,
-            "calls": progress.calls,
-            "cached": progress.cached,
-            "tokens": progress.tokens,
-            "cost": progress.cost if progress.cost_known else None,
-            "seconds": round(progress.elapsed, 2),
-            "stopped": result.stopped,
-            "error": result.first_error,
-            "cut": progress.cut,
-            "unread": result.unread,
-        }
-        print(json.dumps(line))
-        return status
-    print(f"{progress.done:,} of {plural(progress.total, 'unit')} done: {path}")
+    data = {
+        "run": path,
+        "units": progress.total,
+        "done": progress.done,
+        "failed": progress.failed,
+        "calls": progress.calls,
+        "cached": progress.cached,
+        "tokens": progress.tokens,
+        "cost": progress.cost if progress.cost_known else None,
+        "seconds": round(progress.elapsed, 2),
+        "stopped": result.stopped,
+        "error": result.first_error,
+        "cut": progress.cut,
+        "unread": result.unread,
+    }
+    return Answer(data, _ending(path, result, hint=hint), 0 if result.complete and not result.unread else early)
+
+
+def _ending(path: Path, result: Result, *, hint: bool) -> Iterator[str]:
+    progress = result.progress
+    yield f"{progress.done:,} of {plural(progress.total, 'unit')} done: {path}"
     if progress.cut and not result.unread:
         were = "reply was" if progress.cut == 1 else "replies were"
-        print(f"{progress.cut:,} {were} cut off at the token limit: see --max-tokens")
+        yield f"{progress.cut:,} {were} cut off at the token limit: see --max-tokens"
     if result.unread:
         print(f"parley: {result.unread}", file=sys.stderr)
     if result.complete:
         quoted = shlex.quote(str(path))
         if hint:
-            print(f"read it:  parley view {quoted}    parley report {quoted}    parley show {quoted}")
-        return status
+            yield f"read it:  parley view {quoted}    parley report {quoted}    parley show {quoted}"
+        return
     stopped = visible(result.stopped or "")
     if progress.failed and (not result.first_error or visible(result.first_error) not in stopped):
         first = ", the first" if progress.failed > 1 else ""
@@ -195,4 +245,3 @@ def _print_result(job: Job, result: Result, *, as_json: bool, hint: bool = True)
         print(f"parley: stopped: {stopped}", file=sys.stderr)
     if result.rescued is None:  # otherwise the file must be renamed first, as the reason above says
         print("run the same command again to resume", file=sys.stderr)
-    return status

@@ -1,30 +1,28 @@
-"""`parley scenarios list|show|validate|derive|respond`: read suites, check them, and write new ones with a model."""
+"""`parley scenarios list|show|validate`: read suites, wordings and topics, and check them."""
 
 from __future__ import annotations
 
-import argparse
 import difflib
-import json
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.console import Console
+from pydantic import Field
 from rich.text import Text
 
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible
-from parley.cli.shared import AddParser
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional
 from parley.cli.tables import cell_table
-from parley.cli.writer import add_writer_flags, run_writer
-from parley.judging.malibu.derive import Derive, DeriveConfig
-from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.scenarios import (
+    BIASES,
     SHIPPED,
     VIEWS,
     BallotWordings,
+    Base,
     Finding,
     LabelChoice,
     Scenario,
@@ -39,8 +37,10 @@ from parley.scenarios import (
     has_identity_words,
     load_ballot_wordings,
     load_suite,
+    load_topics,
     names_identities,
     names_wordings,
+    near_duplicates,
     read_choice,
     similarity,
     usable_labels,
@@ -55,85 +55,59 @@ if TYPE_CHECKING:
 SUITES = f"{', '.join(VIEWS)}, english, german, a .toml file or a folder"
 
 
-def add_list(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("suite", nargs="?", default=SHIPPED, help=f"{SUITES} (default: {SHIPPED})")
-    parser.add_argument("--bases", action="store_true", help="list the bases instead, with stereotypes and sources")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(handler=_list)
+class List(Command):
+    """List the scenarios of a suite, the wordings of silent ballots, or the topics of debates and near-duplicates."""
 
-
-def add_show(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("id", help="the id of the scenario or the label wording")
-    parser.add_argument("--suite", default=SHIPPED, help=f"{SUITES} (default: {SHIPPED})")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(handler=_show)
-
-
-def add_validate(add_parser: AddParser) -> None:
-    parser = add_parser(epilog="Exit status: 1 if there are findings, otherwise 0.")
-    parser.add_argument("suite", help=f"{SUITES}; also a .toml file of wordings or identities")
-    parser.add_argument(
-        "--wordings", default=ENGLISH, help=f"the wordings that identities are checked with (default: {ENGLISH})"
+    suite: Positional[str] = Field(
+        SHIPPED,
+        description=f"{SUITES} (default: {SHIPPED}); for topics {', '.join(BIASES)}, a .txt file, or topics",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="print every label wording of identities or wordings, filled with each label"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(handler=_validate)
+    bases: bool = Field(False, description="list the bases instead, with stereotypes and sources")
+
+    def answer(self) -> Answer:
+        if names_topics(self.suite):
+            return _topics(self.suite)
+        if names_wordings(self.suite):
+            return _wordings(load_ballot_wordings(self.suite))
+        suite, _ = load_suite(self.suite)
+        rows = suite.base if self.bases else suite.scenario
+        if self.bases:
+            columns = ("base", "stereotype", "direction", "source")
+            cells = [(base.id, base.stereotype, direction_in_words(base) or "none", base.source) for base in suite.base]
+        else:
+            columns = ("scenario", "profession", "setting", "words")
+            lengths = [" / ".join(str(len(words(text))) for text in scenario.responses) for scenario in suite.scenario]
+            cells = [
+                (scenario.id, scenario.profession, scenario.setting, length or "none yet")
+                for scenario, length in zip(suite.scenario, lengths, strict=True)
+            ]
+        bases = {scenario.base for scenario in suite.scenario if scenario.base}
+        counts = f"{plural(len(suite.scenario), 'scenario')} of {plural(len(bases), 'base')}"
+        table = cell_table(columns, cells, left=len(columns))
+        return Answer([row.model_dump(mode="json") for row in rows], [table, f"{suite.name} {suite.version}: {counts}"])
 
 
-def add_derive(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("base", nargs="*", help="the bases to derive from (default: all)")
-    add_writer_flags(parser, DeriveConfig, {"bases"}, "the suite file to write (default: SUITE-derived.toml)")
-    parser.set_defaults(
-        handler=lambda parsed: _write(Derive, parsed, {"bases": parsed.base} if parsed.base else {}, "derived")
-    )
+def names_topics(name: str) -> bool:
+    """Whether a name is one of topics, not of scenarios."""
+    return name in (*BIASES, "topics") or name.endswith(".txt")
 
 
-def add_respond(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument("suite", help="a shipped suite, a .toml file or a folder")
-    add_writer_flags(parser, RespondConfig, {"suite"}, "the suite file to write (default: SUITE-responses.toml)")
-    parser.set_defaults(handler=lambda parsed: _write(Respond, parsed, {"suite": parsed.suite}, "responses"))
+def _topics(bias: str) -> Answer:
+    if bias == "topics":
+        counts = {name: len(load_topics(name)) for name in BIASES}
+        return Answer(counts, [f"{name:<12} {count}" for name, count in counts.items()])
+    topics = load_topics(bias)
+    pairs = near_duplicates(topics)
+    counted = f"{plural(len(topics), 'topic')}, {plural(len(pairs), 'pair')} of near-duplicates"
+    near = [f"  {first} / {second}" for first, second in pairs]
+    return Answer({"topics": topics, "near": pairs}, [*topics, counted, *near])
 
 
-def _list(parsed: argparse.Namespace) -> int:
-    if names_wordings(parsed.suite):
-        return _list_wordings(load_ballot_wordings(parsed.suite), as_json=parsed.json)
-    suite, _ = load_suite(parsed.suite)
-    rows = suite.base if parsed.bases else suite.scenario
-    if parsed.json:
-        print(json.dumps([row.model_dump(mode="json") for row in rows], ensure_ascii=False, indent=2))
-        return 0
-    if parsed.bases:
-        columns = ("base", "stereotype", "direction", "source")
-        cells = [(base.id, base.stereotype, direction_in_words(base) or "none", base.source) for base in suite.base]
-    else:
-        columns = ("scenario", "profession", "setting", "words")
-        lengths = [" / ".join(str(len(words(text))) for text in scenario.responses) for scenario in suite.scenario]
-        cells = [
-            (scenario.id, scenario.profession, scenario.setting, length or "none yet")
-            for scenario, length in zip(suite.scenario, lengths, strict=True)
-        ]
-    Console().print(cell_table(columns, cells, left=len(columns)))
-    bases = {scenario.base for scenario in suite.scenario if scenario.base}
-    counts = f"{plural(len(suite.scenario), 'scenario')} of {plural(len(bases), 'base')}"
-    print(f"{suite.name} {suite.version}: {counts}")
-    return 0
-
-
-def _list_wordings(wordings: BallotWordings, *, as_json: bool) -> int:
-    if as_json:
-        print(json.dumps(wordings.model_dump(mode="json", by_alias=True), ensure_ascii=False, indent=2))
-        return 0
+def _wordings(wordings: BallotWordings) -> Answer:
     labels = [(label.id, label.kind, label.place, label.text) for label in wordings.label]
     questions = [(question.id, "question", "", question.single) for question in wordings.question]
-    Console().print(cell_table(("wording", "kind", "place", "text"), [*labels, *questions], left=4))
-    print(_wording_counts(wordings))
-    return 0
+    table = cell_table(("wording", "kind", "place", "text"), [*labels, *questions], left=4)
+    return Answer(wordings.model_dump(mode="json", by_alias=True), [table, _wording_counts(wordings)])
 
 
 def _wording_counts(wordings: BallotWordings) -> str:
@@ -141,56 +115,57 @@ def _wording_counts(wordings: BallotWordings) -> str:
     return f"{wordings.name} {wordings.version} ({wordings.language}): {counts}"
 
 
-def _show_wording(wordings: BallotWordings, label_id: str, *, as_json: bool) -> int:
+class Show(Command):
+    """Show a scenario and underline how its responses differ, or show a label wording."""
+
+    id: Positional[str] = Field(description="the id of the scenario or the label wording")
+    suite: str = Field(SHIPPED, description=SUITES)
+
+    def answer(self) -> Answer:
+        if names_wordings(self.suite):
+            return _wording(load_ballot_wordings(self.suite), self.id)
+        suite, _ = load_suite(self.suite)
+        scenarios = {scenario.id: scenario for scenario in suite.scenario}
+        scenario = scenarios.get(self.id)
+        if scenario is None:
+            of_base = [key for key, scenario in scenarios.items() if scenario.base == self.id]
+            similar = of_base[:3] or difflib.get_close_matches(self.id, scenarios, n=3)
+            hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
+            raise UnknownName(f"there is no scenario '{self.id}' in {self.suite}{hint}")
+        base = suite.base_of(scenario)
+        data = scenario.model_dump(mode="json") | ({"base": base.model_dump(mode="json")} if base else {})
+        return Answer(data, _scenario(scenario, base))
+
+
+def _wording(wordings: BallotWordings, label_id: str) -> Answer:
     """A label as every identity of the file has it; names stay a placeholder."""
     label = wordings.label_by_id(label_id)
     known = [identity for identity in wordings.identity if wordings.has_forms(label, [identity])]
     shown = {identity: wordings.label_text(label, identity, name="{name}") for identity in known}
-    if as_json:
-        print(json.dumps(label.model_dump(mode="json") | {"shown": shown}, ensure_ascii=False, indent=2))
-        return 0
-    print(visible(f"{label.id}: {label.kind}, {label.place} the answer"))
-    for identity, text in shown.items():
-        print(visible(f"{identity}: {text}"))
-    return 0
+    lines = [f"{identity}: {text}" for identity, text in shown.items()]
+    heading = f"{label.id}: {label.kind}, {label.place} the answer"
+    return Answer(label.model_dump(mode="json") | {"shown": shown}, [heading, *lines])
 
 
-def _show(parsed: argparse.Namespace) -> int:
-    if names_wordings(parsed.suite):
-        return _show_wording(load_ballot_wordings(parsed.suite), parsed.id, as_json=parsed.json)
-    suite, _ = load_suite(parsed.suite)
-    scenarios = {scenario.id: scenario for scenario in suite.scenario}
-    scenario = scenarios.get(parsed.id)
-    if scenario is None:
-        of_base = [key for key, scenario in scenarios.items() if scenario.base == parsed.id]
-        similar = of_base[:3] or difflib.get_close_matches(parsed.id, scenarios, n=3)
-        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
-        raise UnknownName(f"there is no scenario '{parsed.id}' in {parsed.suite}{hint}")
-    base = suite.base_of(scenario)
-    if parsed.json:
-        row = scenario.model_dump(mode="json") | ({"base": base.model_dump(mode="json")} if base else {})
-        print(json.dumps(row, ensure_ascii=False, indent=2))
-        return 0
-    console = Console()
-
-    def print_text(text: str, style: str = "") -> None:
-        console.print(visible(text), style=style, markup=False, highlight=False, emoji=False)
-
-    print_text(scenario.id, "bold")
-    print_text(" · ".join(part for part in (scenario.profession, scenario.role, scenario.setting) if part), "dim")
-    print_text(f"\n{scenario.text}\n")
+def _scenario(scenario: Scenario, base: Base | None) -> Iterator[Text]:
+    yield _text(scenario.id, "bold")
+    yield _text(" · ".join(part for part in (scenario.profession, scenario.role, scenario.setting) if part), "dim")
+    yield _text(f"\n{scenario.text}\n")
     if base:
-        print_text(f"probes: {base.stereotype}", "dim")
-        print_text(f"direction: {direction_in_words(base) or 'none'}", "dim")
-        print_text(f"source: {base.source or 'none'}\n", "dim")
+        yield _text(f"probes: {base.stereotype}", "dim")
+        yield _text(f"direction: {direction_in_words(base) or 'none'}", "dim")
+        yield _text(f"source: {base.source or 'none'}\n", "dim")
     for number, response in enumerate(_underlined_responses(scenario), 1):
-        print_text(f"response {number}", "bold cyan")
-        console.print(response, "")
+        yield _text(f"response {number}", "bold cyan")
+        yield response.append("\n")
     if scenario.responses:
-        print_text(f"similarity {similarity(*scenario.responses):.2f}", "dim")
+        yield _text(f"similarity {similarity(*scenario.responses):.2f}", "dim")
     else:
-        print_text("no responses yet: parley scenarios respond", "yellow")
-    return 0
+        yield _text("no responses yet: parley run malibu-respond --to FILE", "yellow")
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(visible(text), style=style)
 
 
 def _underlined_responses(scenario: Scenario) -> list[Text]:
@@ -208,59 +183,68 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
     return texts
 
 
-def _validate(parsed: argparse.Namespace) -> int:
-    if parsed.all and not (names_wordings(parsed.suite) or names_identities(parsed.suite)):
-        raise ConfigError(f"--all needs a file of identities or wordings, got '{parsed.suite}'")
-    if names_statements(parsed.suite):
-        statements = load_statements(parsed.suite)
-        counted = f"{statements.bias} {statements.version}: {plural(len(statements.topic), 'topic')}"
-        about = {"statements": statements.bias, "topics": len(statements.topic)}
-        return _print_findings(parsed, check_statements(statements), "topic", about, [], counted)
-    if names_wordings(parsed.suite):
-        wordings = load_ballot_wordings(parsed.suite)
-        usable = usable_labels(wordings)
-        listed = ", ".join(f"{category} {count}" for category, count in usable.items())
-        notes = [f"label wordings by category: {listed} (a suite with more bases repeats them)"] if usable else []
-        choice = LabelChoice.of(wordings, built_in(wordings))
-        examples = [f"{category}, e.g. {text}" for category in usable for text in choice.examples(category)]
-        notes += _filled(choice) if parsed.all else examples
-        about = {"wordings": wordings.name, "usable": usable} | _filled_rows(choice, parsed)
-        counted = _wording_counts(wordings)
-        return _print_findings(parsed, check_ballot_wordings(wordings), "wording", about, notes, counted)
-    if names_identities(parsed.suite):
-        choice = read_choice(Path(parsed.suite), load_ballot_wordings(parsed.wordings))
-        own = choice.identities.categories
-        about = {
-            "identities": parsed.suite,
-            "usable": {category: len(choice.usable_for(category)) for category in own},
-            "examples": {category: choice.examples(category) for category in own},
-            "notes": [line for category in own for line in choice.about(category)],
-        } | _filled_rows(choice, parsed)
-        said = choice.about if parsed.all else choice.lines
-        notes = [line for category in own for line in said(category)] + (_filled(choice) if parsed.all else [])
-        labels = plural(sum(map(len, own.values())), "label")
-        counted = f"{parsed.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
-        return _print_findings(parsed, check_identities(choice), "label", about, notes, counted)
-    suite, _ = load_suite(parsed.suite)
-    wording, giveaways = _compare_wordings(suite)
-    findings = [*check_suite(suite), *check_graded(suite), *(giveaways.findings(suite.name) if giveaways else [])]
-    directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
-    notes = [wording]
-    if not has_identity_words(suite.language):
-        notes.insert(0, f"identity words were not checked: there is no list of them for '{suite.language}'")
-    if giveaways:
-        notes.append(f"most telling words, uses in response 1:2: {', '.join(map(str, giveaways.tells))}")
-    if suite.base:
-        notes.append(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
-    about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
-    about |= {"bases_with_direction": directed, "giveaways": asdict(giveaways) if giveaways else None}
-    counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
-    return _print_findings(parsed, findings, "scenario", about, notes, counted)
+class Validate(Command):
+    """Check whether a suite, wordings, identities or graded statements are fit to measure with."""
+
+    epilog: ClassVar = "Exit status: 1 if there are findings, otherwise 0."
+
+    suite: Positional[str] = Field(description=f"{SUITES}; also a .toml file of wordings or identities")
+    wordings: str = Field(ENGLISH, description="the wordings that identities are checked with")
+    all: bool = Field(False, description="print every label wording of identities or wordings, filled with each label")
+
+    def answer(self) -> Answer:
+        if self.all and not (names_wordings(self.suite) or names_identities(self.suite)):
+            raise ConfigError(f"--all needs a file of identities or wordings, got '{self.suite}'")
+        if names_statements(self.suite):
+            statements = load_statements(self.suite)
+            counted = f"{statements.bias} {statements.version}: {plural(len(statements.topic), 'topic')}"
+            about = {"statements": statements.bias, "topics": len(statements.topic)}
+            return _findings(check_statements(statements), "topic", about, [], counted)
+        if names_wordings(self.suite):
+            wordings = load_ballot_wordings(self.suite)
+            usable = usable_labels(wordings)
+            listed = ", ".join(f"{category} {count}" for category, count in usable.items())
+            notes = [f"label wordings by category: {listed} (a suite with more bases repeats them)"] if usable else []
+            choice = LabelChoice.of(wordings, built_in(wordings))
+            examples = [f"{category}, e.g. {text}" for category in usable for text in choice.examples(category)]
+            notes += _filled(choice) if self.all else examples
+            about = {"wordings": wordings.name, "usable": usable} | _filled_rows(choice, self.all)
+            counted = _wording_counts(wordings)
+            return _findings(check_ballot_wordings(wordings), "wording", about, notes, counted)
+        if names_identities(self.suite):
+            choice = read_choice(Path(self.suite), load_ballot_wordings(self.wordings))
+            own = choice.identities.categories
+            about = {
+                "identities": self.suite,
+                "usable": {category: len(choice.usable_for(category)) for category in own},
+                "examples": {category: choice.examples(category) for category in own},
+                "notes": [line for category in own for line in choice.about(category)],
+            } | _filled_rows(choice, self.all)
+            said = choice.about if self.all else choice.lines
+            notes = [line for category in own for line in said(category)] + (_filled(choice) if self.all else [])
+            labels = plural(sum(map(len, own.values())), "label")
+            counted = f"{self.suite}: {plural(len(own), 'category', 'categories')}, {labels}"
+            return _findings(check_identities(choice), "label", about, notes, counted)
+        suite, _ = load_suite(self.suite)
+        wording, giveaways = _compare_wordings(suite)
+        findings = [*check_suite(suite), *check_graded(suite), *(giveaways.findings(suite.name) if giveaways else [])]
+        directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
+        notes = [wording]
+        if not has_identity_words(suite.language):
+            notes.insert(0, f"identity words were not checked: there is no list of them for '{suite.language}'")
+        if giveaways:
+            notes.append(f"most telling words, uses in response 1:2: {', '.join(map(str, giveaways.tells))}")
+        if suite.base:
+            notes.append(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
+        about = {"suite": suite.name, "scenarios": len(suite.scenario), "bases": len(suite.base)}
+        about |= {"bases_with_direction": directed, "giveaways": asdict(giveaways) if giveaways else None}
+        counted = f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}"
+        return _findings(findings, "scenario", about, notes, counted)
 
 
-def _filled_rows(choice: LabelChoice, parsed: argparse.Namespace) -> dict[str, Any]:
+def _filled_rows(choice: LabelChoice, everything: bool) -> dict[str, Any]:
     """Every label wording filled with every label, as a key of JSON; without --all, no key."""
-    return {"filled": {name: choice.filled(name) for name in choice.identities.categories}} if parsed.all else {}
+    return {"filled": {name: choice.filled(name) for name in choice.identities.categories}} if everything else {}
 
 
 def _filled(choice: LabelChoice) -> list[str]:
@@ -273,34 +257,22 @@ def _filled(choice: LabelChoice) -> list[str]:
     return lines
 
 
-def _print_findings(
-    parsed: argparse.Namespace,
-    findings: Sequence[Finding],
-    kind: str,
-    about: dict[str, Any],
-    notes: Sequence[str],
-    counted: str,
-) -> int:
-    """Print what was found in a file, and return the exit status.
+def _findings(
+    findings: Sequence[Finding], kind: str, about: dict[str, Any], notes: Sequence[str], counted: str
+) -> Answer:
+    """What was found in a file.
 
     Args:
-        parsed: The command's arguments.
         findings: What makes the file unfit.
         kind: What each of them is about, as the key in JSON.
         about: The file, in JSON.
         notes: Lines for people, below the findings.
         counted: The file and what it has, in words.
     """
-    if parsed.json:
-        rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
-        print(json.dumps({**about, "findings": rows}, ensure_ascii=False, indent=2))
-    else:
-        for finding in findings:
-            print(textwrap.shorten(visible(str(finding)), 200))
-        for line in notes:
-            print(visible(line))
-        print(visible(f"{counted}, {plural(len(findings), 'finding') if findings else 'fit to measure with'}"))
-    return 1 if findings else 0
+    rows = [{kind: finding.scenario, "problem": finding.what} for finding in findings]
+    lines = [textwrap.shorten(visible(str(finding)), 200) for finding in findings]
+    end = f"{counted}, {plural(len(findings), 'finding') if findings else 'fit to measure with'}"
+    return Answer({**about, "findings": rows}, [*lines, *notes, end], 1 if findings else 0)
 
 
 def _compare_wordings(suite: Suite) -> tuple[str, Giveaways | None]:
@@ -313,16 +285,4 @@ def _compare_wordings(suite: Suite) -> tuple[str, Giveaways | None]:
     return str(result or f"too few pairs of responses to compare their wordings (at least {MIN_GROUPS})"), result
 
 
-def _write(
-    study: type[Derive] | type[Respond], parsed: argparse.Namespace, positional: dict[str, Any], suffix: str
-) -> int:
-    """Run the study that writes, and turn what it accepted into a suite file."""
-    written = run_writer(parsed, study, positional, lambda study: f"{study.suite.name}-{suffix}.toml")
-    if not written.accepted:
-        return written.status
-    suite: Suite = written.study.harvest(written.accepted)
-    written.save(suite.to_toml(), "Edit freely, then: parley scenarios validate")
-    if not parsed.json:
-        answered = sum(bool(scenario.responses) for scenario in suite.scenario)
-        print(f"{plural(len(suite.scenario), 'scenario')}, {answered} with responses: {written.target}")
-    return written.status
+VERBS = {"list": List, "show": Show, "validate": Validate}

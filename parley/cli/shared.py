@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None
     """Raise an error that names the unknown arguments and the flag most like the first of them."""
     if not rest:
         return
-    words = re.findall(r"--[\w-]+", parser.format_help())
+    words = [word for action in parser._actions for word in action.option_strings]
     similar = difflib.get_close_matches(rest[0].partition("=")[0], words, n=1)
     hint = f"did you mean {similar[0]}? " if rest[0].startswith("-") and similar else ""
     every = "--help-all" if "--help-all" in words else "--help"

@@ -48,7 +48,7 @@ class Show(Command):
             unit = _find(file, prefix)
             turns = _turns(file, unit["id"], with_prompts=self.prompts)
             others = _count(file, prefix) - 1 if prefix else 0
-        return Answer({**unit, "turns": turns}, self._lines(unit, turns, others, prefix))
+            return Answer({**unit, "turns": turns}, list(self._lines(unit, turns, others, prefix)))
 
     def _lines(
         self, unit: dict[str, Any], turns: Sequence[dict[str, Any]], others: int, prefix: str | None

@@ -7,7 +7,7 @@ import difflib
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -22,7 +22,7 @@ from parley.base.text import number_text, plural, visible
 from parley.base.toml import parse_toml
 from parley.cli.command import Answer, Command
 from parley.cli.flags import HelpAll, Positional, Repeated, read_config
-from parley.cli.run import execute_job
+from parley.cli.run import execute
 from parley.cli.shared import AddParser
 from parley.imports.preferences import referee_checks
 from parley.runs.job import Job
@@ -63,7 +63,7 @@ class Train(Command):
     quiet: bool = Field(False, description="show no progress")
 
     @classmethod
-    def add_to(cls, add_parser: AddParser) -> argparse.ArgumentParser:
+    def add_to(cls, add_parser: AddParser, words: Sequence[str] = ()) -> argparse.ArgumentParser:
         parser = super().add_to(partial(add_parser, formatter_class=argparse.RawDescriptionHelpFormatter))
         about = "print all keys and their defaults as a TOML file, and exit"
         parser.add_argument("--help-all", action=HelpAll, make=_all_keys, help=about)
@@ -173,8 +173,10 @@ def _refuse_unknown_keys(config: dict[str, Any], schema: type[TrainConfig]) -> N
 
 def _run_job(quiet: bool) -> Callable[[Job], None]:
     def run_job(job: Job) -> None:
-        if execute_job(job, quiet=quiet, as_json=True, last=False):
-            raise ParleyError(f"{job.path} is not complete; the same command resumes it")
+        _, result = execute(job, quiet=quiet)
+        if not result.complete:
+            why = result.stopped or result.first_error or "units failed"
+            raise ParleyError(f"{job.path} is not complete ({why}); the same command resumes it")
 
     return run_job
 

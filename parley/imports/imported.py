@@ -40,6 +40,8 @@ class Imported:
     records: Callable[[], Iterator[Record]] = field(repr=False)
     """Reads the file from its beginning, one conversation after the other."""
     config: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    """What was counted while it was read, in lines."""
 
 
 def write_run(imported: Imported, path: Path) -> tuple[int, int]:

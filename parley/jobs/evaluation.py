@@ -291,7 +291,7 @@ def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, r
     digest = hashlib.sha256((json.dumps(rows, ensure_ascii=False) + scored_by).encode()).hexdigest()[:8]
     path = folder / f"answers-{digest}.jsonl"
     write_rows(path, rows)
-    study_config = {"file": str(path), "model": judges, "by": "system", "seed": config.seed, **examples}
+    study_config = {"data": str(path), "model": judges, "by": "system", "seed": config.seed, **examples}
     run_path = folder / f"rubric-{digest}.sqlite"
     frame = _run_study("rubric", study_config, run_path, config.evaluate.budget_cost, run)
     topic_of = {row["id"]: row["topic"] for row in rows}

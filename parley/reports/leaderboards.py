@@ -1,4 +1,4 @@
-"""The leaderboard of a folder: all cards and run files in it, side by side, in one page."""
+"""The leaderboard: judges' cards side by side, in one page."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ PAGE, FOLDER = "leaderboard.html", "cards"
 
 
 def leaderboard(
-    folder: str | Path | None = None,
+    *places: str | Path,
     out: str | Path | None = None,
-    *,
     shipped: bool = True,
     warn: Callable[[str], None] = lambda line: None,
 ) -> Board:
-    """Write the leaderboard of a folder, and return it.
+    """Write the leaderboard of judges' cards, and return it.
 
     Args:
-        folder: A folder with cards (JSON), runs of cards, or both; folders inside it are read too (default: cards).
-        out: The page to write (default: leaderboard.html in the folder).
+        places: Cards (JSON) and runs of cards, or folders that have them (default: the folder cards).
+        out: The page to write (default: leaderboard.html in the first folder).
         shipped: Whether the cards that ship with Parley are shown along with those of the same units.
         warn: Takes a line for each file that has no card.
     """
-    place = Path(folder or FOLDER)
-    if not place.is_dir() and not (shipped and folder is None):
-        raise ConfigError(f"{place} is not a folder")
-    page = Path(out) if out is not None else place / PAGE
-    entries = read_entries(place, page, warn)
-    if shipped and (entries or folder is None):
+    own = [Path(place) for place in places] or [Path(FOLDER)]
+    for place in own:
+        if not place.exists() and not (shipped and not places):
+            raise ConfigError(f"there is no card or folder {place}")
+    page = Path(out) if out is not None else (own[0].parent if own[0].is_file() else own[0]) / PAGE
+    entries = read_entries(own, page, warn)
+    if shipped and (entries or not places):
         entries += [Entry(card=card) for card in comparable(shipped_cards(), [entry.card for entry in entries])]
     if not entries:
-        raise ConfigError(f"{place} has no judge's card: parley card MODEL --folder {place} makes one")
+        raise ConfigError(f"{own[0]} has no judge's card: parley card MODEL --folder {own[0]} makes one")
     board = make_board(entries)
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
@@ -66,20 +66,20 @@ def comparable(cards: Sequence[Card], own: Sequence[Card]) -> list[Card]:
     return [card for card in cards if card.run.sha256 not in known and (not own or str(units_of(card)) == most)]
 
 
-def read_entries(folder: Path, page: Path, warn: Callable[[str], None] = lambda line: None) -> list[Entry]:
-    """All cards of a folder, each with links to its files. A run whose card is there too is one entry with it.
+def read_entries(places: Sequence[Path], page: Path, warn: Callable[[str], None] = lambda line: None) -> list[Entry]:
+    """All cards of files and folders, each with links to its files. A run whose card is there too is one entry with it.
 
     A card is linked to a run by the hash of the verdicts, which is computed from the file: its name proves nothing.
 
     Args:
-        folder: The folder.
+        places: The files and folders.
         page: The page that links are relative to.
         warn: Takes a line for each file that has no card.
     """
-    runs = {path: card for path in _files(folder, RUN_SUFFIXES) if (card := _card(path, make_card, warn))}
+    runs = {path: card for path in _files(places, RUN_SUFFIXES) if (card := _card(path, make_card, warn))}
     by_hash = {card.run.sha256: path for path, card in runs.items()}
     entries, linked = [], set()
-    for path in _files(folder, (".json",)):
+    for path in _files(places, (".json",)):
         card = _card(path, read_card, warn)
         if card:
             run = by_hash.get(card.run.sha256)
@@ -91,8 +91,9 @@ def read_entries(folder: Path, page: Path, warn: Callable[[str], None] = lambda 
     return sorted(entries, key=lambda entry: entry.card.model.name)
 
 
-def _files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.name.endswith(suffixes) and path.is_file())
+def _files(places: Sequence[Path], suffixes: tuple[str, ...]) -> list[Path]:
+    found = {path for place in places for path in ([place] if place.is_file() else place.rglob("*"))}
+    return sorted(path for path in found if path.name.endswith(suffixes) and path.is_file())
 
 
 def _card(path: Path, read: Callable[[Path], Card], warn: Callable[[str], None]) -> Card | None:

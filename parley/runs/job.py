@@ -1,6 +1,7 @@
 """Running a study, from Python and from the command line: open or create the run file, prepare the models, execute.
 
 result = parley.run("malibu", suite="quick", model="sim/judge")
+result = parley.run(MalibuConfig(suite="quick", model="sim/judge"))
 """
 
 from __future__ import annotations
@@ -8,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from shlex import quote
 from typing import Any
+
+from pydantic import BaseModel
 
 from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.request import BATCH_REQUESTS
@@ -24,11 +28,11 @@ from parley.judging import Checked, HasNotes, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.options import Options, to_seconds, validated
-from parley.runs.packing import pack, packed_path, unpack
+from parley.runs.packing import packed_path
 from parley.runs.plan import Size, StudySpec, describe, measure, refuse_empty, refuse_if_changed, refuse_unknown_labels
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
-from parley.runs.studies import find_study, find_verdict
+from parley.runs.studies import find_study, find_verdict, study_of_config
 
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
@@ -72,6 +76,8 @@ class Job:
     """The check of the study's judge, to execute before it."""
     checked: Mapping[str, Any] | None = None
     """What the check said: whether it was passed, the sentence, and its run file."""
+    clients: list[Client] | None = None
+    """The clients of all models, once they are opened."""
     began: float = field(default_factory=time.monotonic)
     """When the wall time began, for this job and its check together."""
 
@@ -88,7 +94,7 @@ class Job:
         job = cls.of(study, target, options)
         known = study.check_first() if isinstance(study, Checked) else None
         if known is not None:
-            job.check = cls.of(known, known.name, options.model_copy(update={"out": None, "pack": False}))
+            job.check = cls.of(known, known.name, options.model_copy(update={"out": None}))
         return job
 
     @classmethod
@@ -97,8 +103,8 @@ class Job:
         refuse_empty(study, size)
         refuse_unknown_labels(study)
         path = Path(options.out) if options.out else default_path(study, size)
-        if path.name.endswith(".sqlite.gz"):  # while it is run it is not packed
-            path, options = path.with_name(path.name.removesuffix(".gz")), options.model_copy(update={"pack": True})
+        if path.suffix == ".gz":
+            raise ConfigError(f"{path}: a run file is not packed while it is run; name {path.with_suffix('')}")
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
 
     @property
@@ -134,6 +140,8 @@ class Job:
 
     def open_models(self) -> list[Client]:
         """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
+        if self.clients is not None:
+            return self.clients
         clients = [self.models[name] for name in self.study.models()]
         if self.options.workers is not None and self.options.executor not in ("processes", "ray"):
             raise ConfigError(f"--workers is for --executor processes or ray, not {self.options.executor}")
@@ -166,6 +174,7 @@ class Job:
                     raise ConfigError(
                         f"{client.name} accepts no temperature; leave --temperature out{client.or_effort}"
                     )
+        self.clients = clients
         return clients
 
     def notes(self, *, dry_run: bool) -> list[str]:
@@ -207,10 +216,9 @@ class Job:
         return RayPool(spec, workers=self.options.workers, address=self.options.ray_address)
 
     def open_file(self) -> RunFile:
-        """The run file, opened for writing: created, or resumed if it has the same plan. A packed one is unpacked."""
+        """The run file, opened for writing: created, or resumed if it has the same plan."""
         if self.stored_path != self.path:
-            say(f"unpacked {self.stored_path} to resume it")
-            unpack(self.stored_path)
+            raise ConfigError(f"this run is packed; to resume it, first: gunzip {quote(str(self.stored_path))}")
         if self.path.exists():
             file = RunFile.open(self.path, write=True)
             try:
@@ -300,16 +308,12 @@ class Job:
             with self._within_wall_time(engine):
                 result = await engine.run()
         finally:
+            self.clients = None
             await self.models.close()
             file.close()
             if cache is not None:
                 with suppress(Exception):
                     cache.close()
-        if self.options.pack and result.complete:
-            try:
-                pack(self.path)
-            except ParleyError as error:  # the run is done, and its file is there
-                say(str(error))
         return result
 
 
@@ -327,30 +331,46 @@ async def _prepare(client: Client, progress: Progress, on_progress: Callable[[Pr
         task.cancel()
 
 
+async def complete(job: Job, execute: Callable[[Job], Awaitable[Result]] = Job.execute) -> tuple[Job, Result]:
+    """Execute a job, and before it the check of its judge if it has one; returns the job that ended, and how.
+
+    Args:
+        job: What to execute.
+        execute: Executes a single job.
+    """
+    job.open_models()  # a missing key is reported before anything is spent
+    if job.check is not None:
+        result = await execute(job.check)
+        if not result.complete:
+            return job.check, result
+        job = job.read_check()
+    return job, await execute(job)
+
+
 async def run_async(
-    target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any
+    study: str | BaseModel = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any
 ) -> Result:
     """Run a study, or resume it, and return how the run ended; the results are in the run file.
 
     Where an event loop is already running, as in a notebook, await `run_async`; elsewhere call `run`.
 
     Args:
-        target: The study's name, or file.py:Class.
+        study: The study's config, such as `MalibuConfig(suite="wide")`, or its name, or file.py:Class.
         options: How to execute it: concurrency, budget, executor, … Default: as `parley run` without flags.
         out: The run file; the same as `Options(out=…)`. Default: a name under runs/ that follows from the config.
-        config: The study's settings, as in a config file: `model="sim/judge"`, `suite="quick"`, …
+        config: With a name: the study's settings, as in a config file: `model="sim/judge"`, `suite="quick"`, …
     """
     chosen = options or Options()
     if out is not None:
         chosen = chosen.model_copy(update={"out": out})
-    job = Job.make(target, config, chosen)
-    if job.check is not None:
-        job.open_models()  # a missing key is reported before anything is spent
-        result = await job.check.execute()
-        if not result.complete:
-            return result
-        job = job.read_check()
-    return await job.execute()
+    if isinstance(study, BaseModel):
+        if config:
+            raise ConfigError(f"put {next(iter(config))} into the {type(study).__name__}: it has all settings")
+        name, config = study_of_config(study), study.model_dump(exclude_unset=True)
+    else:
+        name = study
+    _, result = await complete(Job.make(name, config, chosen))
+    return result
 
 
 run = blocking(run_async)

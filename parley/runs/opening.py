@@ -367,5 +367,6 @@ def describe_open_error(path: Path, error: Exception) -> str:
     if "interrupted" in text or "too big" in text:
         return f"{path} {MORE_THAN_ITS_SIZE}"
     if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
-        return f"{path} is damaged or truncated ({text}); parley salvage {quote(str(path))} copies what can be read"
+        rescue = f"parley import --damaged {quote(str(path))} copies what can be read"
+        return f"{path} is damaged or truncated ({text}); {rescue}"
     return f"{path} cannot be opened: {reason(error)}"

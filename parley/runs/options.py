@@ -65,7 +65,6 @@ class Options(BaseModel, extra="forbid", frozen=True):
     budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
     budget_tokens: Advanced[int | None] = Field(None, ge=0, description="stop after this many tokens in total")
     budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
-    pack: Advanced[bool] = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
     grace: Advanced[float] = Field(
         60.0, gt=0, description="seconds that a run may take to end after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
     )

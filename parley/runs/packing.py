@@ -1,7 +1,6 @@
-"""Packed runs: a run file at rest, compressed by gzip to about a fifth. Every command that reads runs opens them.
+"""Packed runs: run files that gzip compressed to about a fifth. Every command that reads runs opens them.
 
-    packed = pack(Path("runs/try.sqlite"))      # runs/try.sqlite.gz; plain `gunzip` restores the very same file
-    run = unpack(packed)
+    sqlite3 runs/try.sqlite "VACUUM INTO 'try.sqlite'" && gzip try.sqlite    # docs/runs.md
 
 The texts within a run file are not compressed: everyone's SQL would have to know, and a view that decompresses is
 refused by `trusted_schema = OFF`. gzip and not Zstandard or xz, because every system has `gunzip`.
@@ -12,34 +11,23 @@ anybody's: unpacking stops if it is not a SQLite file, does not fit on the disk,
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import secrets
 import shutil
-import sqlite3
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from parley.base.errors import ConfigError
 from parley.base.home import home
 from parley.runs.opening import (
     GuardedConnection,
-    NotLocked,
     NotOpened,
-    RunFileError,
-    RunLock,
-    beside,
-    describe_open_error,
     open_to_read,
-    open_to_write,
 )
-from parley.runs.schema import check_run
 
 GZIP_MAGIC, SQLITE_MAGIC = b"\x1f\x8b", b"SQLite format 3\x00"
 CHUNK = 2**20
@@ -69,64 +57,6 @@ def is_packed(run: Path) -> bool:
         return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
-def pack(run: Path, *, keep: bool = False) -> Path:
-    """Compress a run file, and return the packed one. The run file is removed once the packed one has been read back.
-
-    Args:
-        run: The run file. One that was interrupted can be packed too.
-        keep: Do not remove the run file.
-    """
-    target = packed_path(run)
-    _refuse_missing(run)
-    if is_packed(run):
-        raise ConfigError(f"{run} is already packed")
-    with _errors(run), _made_from(run, target, lock=run, keep=keep) as part:
-        _merge_log(run)
-        with closing(open_to_read(run)) as db:
-            check_run(db)
-        state = run.stat()
-        with run.open("rb") as source, part.open("wb") as out:
-            name, seconds = run.name, int(state.st_mtime)
-            with gzip.GzipFile(name, "wb", 6, out, mtime=seconds) as archive:
-                shutil.copyfileobj(source, archive, CHUNK)
-            out.flush()
-            os.fsync(out.fileno())
-        with run.open("rb") as source, gzip.open(part) as archive:
-            while block := source.read(CHUNK):
-                if archive.read(len(block)) != block:
-                    raise NotOpened("cannot be packed: what was written differs from it")
-            if archive.read(1):
-                raise NotOpened("cannot be packed: what was written is longer")
-        _keep_state(part, state)
-        if _stamp(run.stat()) != _stamp(state):
-            raise NotOpened("was changed while it was packed: pack it again")
-    return target
-
-
-def unpack(packed: Path, *, keep: bool = False) -> Path:
-    """Restore the run file that was packed, and return its path.
-
-    Args:
-        packed: The packed run, RUN.sqlite.gz.
-        keep: Do not remove the packed run.
-    """
-    _refuse_missing(packed)
-    if not is_packed(packed):
-        raise ConfigError(f"{packed} is not packed")
-    run = packed.with_name(packed.name.removesuffix(".gz"))
-    if run == packed:
-        raise ConfigError(f"the name of {packed} must end in .sqlite.gz: rename it first")
-    with _errors(packed), _made_from(packed, run, lock=run, keep=keep) as part:
-        with part.open("wb") as out:
-            _inflate(packed, out)
-            out.flush()
-            os.fsync(out.fileno())
-        with closing(open_to_read(part)) as db:
-            check_run(db)
-        _keep_state(part, packed.stat())
-    return run
-
-
 def open_packed(packed: Path, *, salvage: bool = False) -> GuardedConnection:
     """Open a packed run for reading; like `open_to_read`.
 
@@ -150,58 +80,6 @@ def open_packed(packed: Path, *, salvage: bool = False) -> GuardedConnection:
     except BaseException:
         folder.cleanup()
         raise
-
-
-def _refuse_missing(run: Path) -> None:
-    if not run.is_file():
-        raise ConfigError(f"there is no run file {run}")
-
-
-@contextmanager
-def _errors(run: Path) -> Iterator[None]:
-    try:
-        yield
-    except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError, EOFError, zlib.error) as error:
-        raise RunFileError(describe_open_error(run, error)) from None
-
-
-@contextmanager
-def _made_from(source: Path, target: Path, *, lock: Path, keep: bool) -> Iterator[Path]:
-    """A new file that gets its name at the end, when the one it was made from is removed, under the lock of the run.
-
-    A file of that name is never replaced.
-    """
-    run_lock = RunLock(lock)
-    part = target.with_name(f"{target.name}.part")
-    try:
-        if os.path.lexists(target):
-            raise ConfigError(f"{target} already exists: move it away first")
-        yield part
-        part.replace(target)
-        if not keep:
-            source.unlink()
-    finally:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        run_lock.release()
-
-
-def _merge_log(run: Path) -> None:
-    """Merge SQLite's files next to a killed run into it."""
-    if any(os.path.lexists(beside(run, suffix)) for suffix in ("-wal", "-journal")):
-        with closing(open_to_write(run)) as db:
-            check_run(db)
-            db.execute("PRAGMA journal_mode = DELETE")
-
-
-def _keep_state(new: Path, old: os.stat_result) -> None:
-    """The same time and permissions: a run does not become the newest one because it is packed."""
-    os.utime(new, ns=(old.st_atime_ns, old.st_mtime_ns))
-    new.chmod(old.st_mode & 0o777)
-
-
-def _stamp(state: os.stat_result) -> tuple[int, int]:
-    return state.st_mtime_ns, state.st_size
 
 
 def _inflate(packed: Path, out: BinaryIO) -> None:
@@ -260,7 +138,7 @@ def _digest(packed: Path) -> str:
     with packed.open("rb") as archive:
         state = os.fstat(archive.fileno())
         archive.seek(max(0, state.st_size - 8))
-        parts = (str(packed.resolve()), *_stamp(state), archive.read(8))
+        parts = (str(packed.resolve()), state.st_mtime_ns, state.st_size, archive.read(8))
     return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
 
 

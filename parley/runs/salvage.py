@@ -84,7 +84,7 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
         target: The new run file, which must not exist.
     """
     if target.exists():
-        raise ConfigError(f"{target} already exists: name another file with --to")
+        raise ConfigError(f"{target} already exists: name another file with --out")
     with RunFile.open(damaged, salvage=True) as old:
         ids = _ids(old)
         plans = {unit: plan for unit in ids if (plan := _plan(old, unit))}

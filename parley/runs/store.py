@@ -161,13 +161,13 @@ class RunFile:
         if not os.path.isfile(path):
             hint = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
             if path.name and os.path.isfile(packed := packed_path(path)):
-                hint = f"; it is packed: name {packed}, or unpack it with parley unpack {quote(str(packed))}"
+                hint = f"; it is packed: name {packed}, or unpack it with gunzip {quote(str(packed))}"
             raise ConfigError(f"there is no run file {path}{hint}")
         db = None
         try:
             as_archive = is_packed(path)
             if as_archive and write:
-                raise NotOpened(f"is packed: unpack it first with parley unpack {quote(str(path))}")
+                raise NotOpened(f"is packed: unpack it first with gunzip {quote(str(path))}")
             db = (open_packed if as_archive else open_to_read)(path, salvage=salvage)  # changes nothing
             tables = check_run(db)
             if write:
@@ -448,7 +448,7 @@ class RunFile:
     def _refuse_unit(self, unit: str) -> NoReturn:
         raise RunFileError(
             f"{self.path} is damaged: unit '{unit}' is not as it was written (its checksum differs); "
-            f"parley salvage {quote(str(self.path))} copies the others"
+            f"parley import --damaged {quote(str(self.path))} copies the others"
         )
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from parley.agents import ConfigError
 from parley.base.plugins import Registry, installed, load_object
@@ -68,12 +68,19 @@ STUDIES: dict[str, StudyEntry] = {
     ),
     "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),
     "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.framing:report"),
+    "attention": StudyEntry(
+        study="parley.runs.attention:AttentionStudy", report="parley.analysis.rldf.attention:report"
+    ),
     "rubric": StudyEntry(study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.rubrics:report"),
     "injection": StudyEntry(
         study="parley.judging.injection:Injection", report="parley.analysis.injection.report:report"
     ),
     "stardtox": StudyEntry(
         study="parley.judging.stardtox:StardtoxStudy", report="parley.analysis.stardtox.report:report"
+    ),
+    "toxicity": StudyEntry(
+        study="parley.judging.toxicity.study:ToxicityStudy",
+        report="parley.analysis.toxicity.report:report",
     ),
     "answers": StudyEntry(study="parley.judging.rldf.answers:AnswersStudy"),
     "rlaif": StudyEntry(study="parley.judging.rldf.rlaif:Rlaif"),
@@ -101,6 +108,17 @@ def find_study(name: str) -> type[Study]:
     """
     study: type[Study] = _REGISTRY.find(name)
     return study
+
+
+def study_of_config(config: BaseModel) -> str:
+    """The name of the study that a config is for; ConfigError if no shipped or installed one has it."""
+    module = type(config).__module__
+    known = known_studies()
+    # The likely ones first: every further one imports another study.
+    for name in sorted(known, key=lambda name: not module.startswith(known[name].split(":")[0])):
+        if find_study(name).Config is type(config):
+            return name
+    raise ConfigError(f"no study has the config {type(config).__name__}: name the study, and give its settings")
 
 
 def find_report(study: str, target: str | None = None) -> Callable[..., Any]:

@@ -84,7 +84,7 @@ def test_a_folder_is_read_and_a_run_is_linked_by_its_hash_only(tmp_path: Path) -
     (tmp_path / "run.sqlite").write_bytes(b"not a run")
     (tmp_path / "other.json").write_text("{}")
     left_out: list[str] = []
-    (entry,) = read_entries(tmp_path, tmp_path / "page.html", left_out.append)
+    (entry,) = read_entries([tmp_path], tmp_path / "page.html", left_out.append)
     assert (entry.card_link, entry.run_link) == ("./javascript%3Aa.json", "")
     assert len(left_out) == 2
     leaderboard(tmp_path)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from parley.agents import ConfigError
-from parley.cli import COMMANDS, main, parse
+from parley.cli import all_commands, main, parse
 from parley.cli.run import parser_of
 from parley.runs.studies import known_studies
 
@@ -63,18 +63,18 @@ NOT_SIMULATED = {
 ONLY_PARSED = {
     ("view",): "serves until Ctrl-C: tests/viewer",
     ("train",): "needs torch: tests/training",
-    ("attention",): "needs torch: tests/judging/test_attention.py",
+    ("run", "attention"): "needs torch: tests/judging/test_attention.py",
     ("models", "fetch"): "a download: tests/agents/test_catalogue.py",
-    ("scenarios", "derive"): "needs a model that can write: tests/parley/test_writing.py",
-    ("scenarios", "respond"): "the same",
-    ("topics", "generate"): "the same",
+    ("run", "malibu-derive"): "needs a model that can write: tests/parley/test_writing.py",
+    ("run", "malibu-respond"): "the same",
+    ("run", "topics"): "the same",
     ("export", "drafts"): "needs toxic drafts: tests/parley/test_export_conversations.py",
     ("export", "chains"): "the same, of MABRF",
     ("export", "kindness"): "needs a reader's own study: the same tests",
     ("export", "--labels"): "needs people's labels: the same tests",
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
     ("law-full.toml",): "made by the two above",
-    ("run", "gemini.toml"): "made by scenarios respond: tests/parley/test_writing.py",
+    ("run", "gemini.toml"): "made by malibu-respond: tests/parley/test_writing.py",
     ("run", "--ray-address"): "needs a cluster: tests/parley/test_ray.py",
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
@@ -183,16 +183,15 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
     if given == ["show"]:  # reads the newest run of the folder runs/
         (place / "runs").mkdir()
         shutil.copy(shelf / "malibu.sqlite", place / "runs")
-    if given[0] in ("run", "detox") and "--model" not in given and "--config" not in given:
+    modelless = given[:2] == ["run", "toxicity"]  # its scorers are no models
+    if given[0] in ("run", "detox") and not modelless and "--model" not in given and "--config" not in given:
         given += ["--model", DEFAULT]
     return given
 
 
 def check_flags(words: list[str]) -> None:
     """Raise, or exit as argparse does, if a flag does not exist."""
-    parsed = parse(words)
-    if parsed.command == "run":
-        parser_of(parsed.study, everything=True).parse_args(parsed.rest)
+    parse(words)
 
 
 def check_other_program(command: Typed) -> None:
@@ -304,12 +303,11 @@ def every_flag() -> set[str]:
         patch.setattr(
             argparse.ArgumentParser, "parse_known_args", lambda self, *a, **k: (walk(self), real(self, *a, **k))[1]
         )
-        verbs = [[name, verb] for name, command in COMMANDS.items() for verb in command.verbs]
-        for words in (*([name] for name in COMMANDS), *verbs):
+        for words in all_commands():
             with redirect_stdout(io.StringIO()), suppress(SystemExit):
                 parse([*words, "--help"])
         for study in known_studies():
-            parser_of(study, everything=True).parse_known_args([])
+            parser_of(study, everything=True).parse_known_args([study])
     root = Path(__file__).parents[2]
     for path in [*root.glob("benchmarks/**/*.py"), *root.glob("docs/*.py")]:
         known.update(re.findall(r'"(--[a-z-]+)"', path.read_text("utf-8")))

@@ -48,7 +48,7 @@ def test_the_arguments_in_a_docstring_become_a_list() -> None:
 
 def test_every_command_has_its_help_on_the_site(site: Path) -> None:
     page = (site / "commands.html").read_text("utf-8")
-    for name in ("run", "run-malibu", "run-rubric", "report", "score-bbq", "scenarios-derive", "power", "import"):
+    for name in ("run", "run-malibu", "run-rubric", "report", "labels-draw", "run-malibu-derive", "power", "import"):
         assert f'id="parley-{name}"' in page
     assert "--executor {auto,asyncio,processes,ray,batch}" in page
     assert "<code></code>" not in page.replace("\n", ""), "no help is empty"

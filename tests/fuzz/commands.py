@@ -19,10 +19,10 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+from parley import cli
 from parley.analysis.reporting import figures, render
 from parley.analysis.reporting.figures import save
-from parley.cli import COMMANDS, add_commands, main
-from parley.cli.run import parser_of
+from parley.cli import main
 from parley.runs.options import Options
 from parley.runs.studies import STUDIES, find_study
 from tests.fuzz.checking import Rejected, Target
@@ -32,7 +32,7 @@ from tests.fuzz.workshop import RUNS, prepare
 Words = tuple[str, ...]
 MODELS = ("sim/judge", "sim/judge?noise=1", "sim/author", "nobody/x", "sim", "openai/gpt-4o", "sim/judge?malformed=1")
 SMALL_NUMBERS = ("0", "1", "2", "3", "-1", "1.5", "x", "", "nan")
-FORMULAS = ("power", "plan")
+FORMULAS = ("power",)
 """Commands that are as fast with large numbers as with small ones."""
 WORKLESS = (
     "--seed", "--port", "--threshold", "--alpha", "--limit", "--max-tokens", "--temperature", "--na-prob-thresh",
@@ -45,9 +45,6 @@ ADDED = {
     "compare": (),
     "run": ("--model", "sim/judge"),
     "detox": ("--model", "sim/judge"),
-    "topics": ("--model", "sim/judge"),
-    "scenarios": ("--model", "sim/judge"),
-    "score": ("--scorer", "judge:sim/judge", "--model", "sim/judge"),
 }
 """Flags that a command gets if it has them and they are not set: their defaults take seconds."""
 
@@ -57,30 +54,16 @@ class Command(NamedTuple):
     flags: tuple[argparse.Action, ...]
 
 
-def walk(words: Words, parser: argparse.ArgumentParser) -> Iterator[Command]:
-    verbs = next((action for action in parser._actions if isinstance(action, argparse._SubParsersAction)), None)
-    if verbs is None:
-        yield Command(words, tuple(action for action in parser._actions if action.dest != "help"))
-        return
-    for name, below in verbs.choices.items():
-        yield from walk((*words, name), below)
-
-
 @lru_cache(maxsize=1)
 def all_commands() -> tuple[Command, ...]:
     """Every command with its flags; `run` once for each study."""
-    commands: list[Command] = []
-    for name in COMMANDS:
-        if name == "run":
-            commands += [
-                Command(("run", study), tuple(parser_of(study, everything=True)._actions)) for study in STUDIES
-            ]
-            continue
-        for words in [(name, verb) for verb in COMMANDS[name].verbs] or [(name,)]:  # flags are added as they are typed
-            parser = argparse.ArgumentParser()
-            add_commands(parser.add_subparsers(), COMMANDS, words)
-            commands += [command for command in walk((), parser) if command.words == words]
-    return tuple(commands)
+    every = [words for words in cli.all_commands() if words != ["run"]] + [["run", study] for study in STUDIES]
+    return tuple(Command(tuple(words), actions_of(words)) for words in every)
+
+
+def actions_of(words: list[str]) -> tuple[argparse.Action, ...]:
+    parser, _ = cli.make_parser(words)
+    return tuple(action for action in parser._actions if action.dest not in ("help", "study"))
 
 
 def value_for(draw: st.DrawFn, command: str, action: argparse.Action, files: Sequence[str]) -> str:
@@ -347,16 +330,15 @@ def valid_commands() -> list[Words]:
         ("run", "study.py:Mine", "--model", "sim/judge", "--suite", "tiny", "--quiet", "--rounds", "1"),
         ("power", "--effect", "0.5"),
         ("power", "--scenarios", "20", "--json"),
-        ("plan", "--calls", "80"),
-        ("plan", "--from", "plan.json", "--json"),
-        ("score", "bbq", "--data", "bbq", "--predictions", "predictions.jsonl"),
-        ("score", "squad", "--data", "squad.json", "--predictions", "answers.json"),
-        ("score", "toxicity", "texts.jsonl", "--no-cache"),
-        ("score", "rubric", "texts.jsonl", "--model", "sim/judge"),
+        ("run", "malibu", "--suite", "tiny", "--model", "sim/judge", "--dry-run", "--limits", "latency=2,calls=80"),
+        ("import", "bbq", "predictions.jsonl", "--data", "bbq"),
+        ("import", "squad", "answers.json", "--data", "squad.json"),
+        ("run", "toxicity", "--data", "texts.jsonl", "--scorer", "ngrams"),
+        ("run", "rubric", "--data", "texts.jsonl", "--model", "sim/judge"),
         ("scenarios", "list", "suite.toml"),
         ("scenarios", "show", "bakery-1", "--suite", "suite.toml"),
         ("scenarios", "validate", "tiny"),
-        ("topics", "list", "topics.txt"),
+        ("scenarios", "list", "topics.txt"),
         ("detox", "You fool.", "--model", "sim/author"),
         ("models",),
         ("new", "study", "mine"),

@@ -24,13 +24,13 @@ from parley.agents.models.request import split_name
 from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import parser_of
-from parley.cli.score import _read_table
-from parley.imports.predictions import read_predictions
-from parley.imports.texts import read_lines
+from parley.imports.imported import read_log
+from parley.imports.predictions import _bbq_answers, _object
 from parley.judging.config import read_settings
 from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
+from parley.judging.texts import read_lines
 from parley.reports.labels.files import LabelFileError, read_label_file
 from parley.runs import measure
 from parley.runs.job import make_study
@@ -101,7 +101,7 @@ def flags(arguments: list[str]) -> None:
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
-            parsed = _PARSER.parse_args(arguments)
+            parsed = _PARSER.parse_args(["malibu", *arguments])
     except SystemExit as end:
         raise Rejected(errors.getvalue() or f"status {end.code}") from None
     validated(Options, given(parsed, Options))
@@ -198,8 +198,8 @@ def rtp(path: Path) -> None:
 
 
 def predictions(path: Path) -> None:
-    table = read_predictions(path, [ROW])
-    assert sum(table.how.values()) == len(table.rows)
+    for row, found in _bbq_answers(path, read_log(path), [ROW]):
+        assert found, row
 
 
 def texts(path: Path) -> None:
@@ -209,7 +209,7 @@ def texts(path: Path) -> None:
 
 
 def rubric_texts(path: Path) -> None:
-    study = RubricScores(ScoringConfig(file=str(path), by="group"))
+    study = RubricScores(ScoringConfig(data=str(path), by="group"))
     study.sources()
     measure(study)
     for unit in study.plan():
@@ -267,7 +267,7 @@ TARGETS = (
     target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], as_csv),
     target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], as_csv),
     target("SQuAD", "squad.json", squad, [seeds.SQUAD], as_json),
-    target("SQuAD predictions", "sp.json", _read_table, [{"q1": "1066", "q2": None}], as_json),
+    target("SQuAD predictions", "sp.json", _object, [{"q1": "1066", "q2": None}], as_json),
     target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], as_jsonl),
     target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], as_jsonl),
     target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], as_jsonl),

@@ -21,13 +21,13 @@ from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
 from parley.cli import main
 from parley.cli.flags import read_config
-from parley.cli.score import _read_table
-from parley.imports.predictions import read_predictions
-from parley.imports.texts import read_lines
+from parley.imports.imported import read_log
+from parley.imports.predictions import _bbq_answers, _object
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import ScoringConfig, read_texts
 from parley.judging.search import read_list, read_summary, unknown_sources
+from parley.judging.texts import read_lines
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
 from parley.runs.notes import Answer, Item, NotesError, NotesFile
@@ -142,15 +142,15 @@ BAD_FILES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "a row of BBQ with an infinite number": ("b.jsonl", as_jsonl([{**seeds.BBQ[0], "label": float("inf")}]), load_bbq),
     "half a surrogate pair in SQuAD": ("q.json", json.dumps(seeds.SQUAD).replace("When?", "\\ud800"), load_squad),
     "a number of 5,000 digits in SQuAD": ("q.json", '{"data": ' + "9" * 5000 + "}", load_squad),
-    "predictions with a number of 5,000 digits": ("q.json", '{"a": ' + "9" * 5000 + "}", _read_table),
+    "predictions with a number of 5,000 digits": ("q.json", '{"a": ' + "9" * 5000 + "}", _object),
     "a prediction for an infinite row number": ("p.jsonl", '{"category": "Age", "example_id": 1e999, "prediction": 0}',
-                                      lambda path: read_predictions(path, [ROW])),
+                                      lambda path: list(_bbq_answers(path, read_log(path), [ROW]))),
     "a text nested too deeply": ("x.jsonl", DEEPLY_NESTED, lambda path: read_lines(str(path))),
     "half a surrogate pair in a text": ("x.jsonl", '{"text": "\\ud800"}', lambda path: read_lines(str(path))),
     "a score of 400 digits": ("x.jsonl", '{"text": "a", "s": ' + "9" * 400 + "}",
                               lambda path: read_lines(str(path), None, "s")),
     "a text for rubrics nested too deeply": ("x.jsonl", DEEPLY_NESTED,
-                                             lambda path: list(read_texts(ScoringConfig(file=str(path))))),
+                                             lambda path: list(read_texts(ScoringConfig(data=str(path))))),
     "a pair without a user": ("p.jsonl", as_jsonl([{**seeds.PAIRS[0], "prompt": [{"role": "x"}]}]),
                               lambda path: read_pairs(TrainConfig(data=str(path)))),
     "a pair whose meta is a list": ("p.jsonl", as_jsonl([{**seeds.PAIRS[0], "meta": [1]}]),

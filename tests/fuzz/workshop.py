@@ -21,7 +21,7 @@ RUNS: dict[str, dict[str, Any]] = {
     "squad": {"data": "squad.json"},
     "rldf": {"design": "paper", "check": False, "topics_from": "topics.txt", "topics": 2, "rounds": 2},
     "framing": {"topics_from": "topics.txt", "topics": 2},
-    "rubric": {"file": "texts.jsonl", "by": "group"},
+    "rubric": {"data": "texts.jsonl", "by": "group"},
     "injection": {"suite": "full", "responses": 2, "kinds": ["order"], "asks": [10]},
     "stardtox": {"data": "rtp.jsonl", "sets": ["moderate"], "prompts": 2, "completions": 1, "method": ["default"]},
 }
@@ -56,7 +56,6 @@ def data_files() -> dict[str, str | bytes]:
         "inspect.json": json.dumps(seeds.INSPECT),
         "autogen.json": json.dumps(seeds.AUTOGEN),
         "autogen.jsonl": as_jsonl([seeds.AUTOGEN, seeds.AUTOGEN["messages"]]),
-        "plan.json": json.dumps({"calls": 80, "units": 10, "prompt_tokens": 900, "completion_tokens": 90}),
         "study.py": STUDY,
         "raises.py": "raise RuntimeError('boom')\n",
         "leaves.py": "raise SystemExit(3)\n",

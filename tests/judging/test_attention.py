@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,18 +53,20 @@ def test_attention_is_measured_on_the_prompts_of_a_framing_run(
 ) -> None:
     assert main(["run", "framing", "--topics", "3", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
     capsys.readouterr()
-    assert main(["attention", "f.sqlite", "--weights", str(even), "--topics", "2"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    rows = {line.split()[0]: line.split() for line in lines[2:5]}
+    run = ["run", "attention", "--from", "f.sqlite", "--weights", str(even), "--limit", "2", "--out", "a.sqlite"]
+    assert main([*run, "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["report", "a.sqlite", "--json"]) == 0
+    rows = {row["framing"]: row for row in json.loads(capsys.readouterr().out)["attention"]}
     assert set(rows) == {"ours", "model", "rival"}
-    assert {row[1] for row in rows.values()} == {"2"}
-    assert int(rows["ours"][2]) < int(rows["model"][2]) < int(rows["rival"][2]), "each framing is longer than the last"
-    assert {row[5] for row in rows.values()} == {"1.00"}
+    assert {row["answers"] for row in rows.values()} == {2}
+    assert rows["ours"]["tokens"] < rows["model"]["tokens"] < rows["rival"]["tokens"], "each is longer than the last"
+    assert [row["ratio"] for row in rows.values()] == pytest.approx([1, 1, 1])
 
 
 def test_missing_weights_are_an_error_that_names_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="there are no weights"):
         AttentionWeights.load(Path("gone"))
     assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
-    assert main(["attention", "f.sqlite"]) == 2
+    assert main(["run", "attention", "--from", "f.sqlite"]) == 2
     assert "has no local weights" in capsys.readouterr().err

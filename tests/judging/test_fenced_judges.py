@@ -31,7 +31,7 @@ STUDIES: dict[str, tuple[dict[str, Any], set[str]]] = {
     "rldf": ({"topics": 1, "rounds": 2, "rereferee": 1.0}, {"Referee", "Referee_again"}),
     "framing": ({"topics": 1}, {"Asked_ours", "Asked_model", "Asked_rival"}),
     "rlaif": ({"topics_from": "topics.txt"}, {"Labeller"}),
-    "rubric": ({"file": "texts.txt"}, set()),
+    "rubric": ({"data": "texts.txt"}, set()),
 }
 FENCED = re.compile(r"<<<([0-9a-f]{16}) [^\n]+\n(?:> [^\n]*\n)+\1>>>")
 

@@ -249,7 +249,7 @@ def test_a_suite_without_responses_is_an_error_that_says_how_to_get_them(planned
     )
     with pytest.raises(ConfigError, match=r"mine\.toml: 1 scenario without responses") as refused:
         planned(suite="mine.toml")
-    assert "parley scenarios respond mine.toml" in str(refused.value)
+    assert "parley run malibu-respond --suite mine.toml" in str(refused.value)
 
 
 def test_a_suite_of_bases_alone_has_nothing_to_judge(planned: Plan, place: Path) -> None:

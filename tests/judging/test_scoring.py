@@ -56,7 +56,7 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> No
 
 
 def test_several_models_judge_the_same_texts() -> None:
-    study = RubricScores(ScoringConfig(file=write({"text": "a"}, {"text": "b"}), model=["sim/a", "sim/b"]))
+    study = RubricScores(ScoringConfig(data=write({"text": "a"}, {"text": "b"}), model=["sim/a", "sim/b"]))
     assert [unit.id for unit in study.plan()] == [
         "line-1/@sim/a",
         "line-1/@sim/b",
@@ -67,7 +67,7 @@ def test_several_models_judge_the_same_texts() -> None:
 
 def test_a_plain_text_file_has_a_text_a_line() -> None:
     Path("t.txt").write_text("One.\n\nTwo.\n", "utf-8")
-    study = RubricScores(ScoringConfig(file="t.txt"))
+    study = RubricScores(ScoringConfig(data="t.txt"))
     assert [unit.facets["item"] for unit in study.plan()] == ["line-1", "line-3"]
 
 
@@ -88,20 +88,20 @@ def test_a_plain_text_file_has_a_text_a_line() -> None:
 )
 def test_a_bad_file_is_an_error_that_names_it(rows: list[object], settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        RubricScores(ScoringConfig(file=write(*rows), **settings))
+        RubricScores(ScoringConfig(data=write(*rows), **settings))
 
 
 def test_a_missing_file_and_one_of_another_kind_are_errors() -> None:
     with pytest.raises(ConfigError, match="No such file"):
-        RubricScores(ScoringConfig(file="gone.jsonl"))
+        RubricScores(ScoringConfig(data="gone.jsonl"))
     Path("t.csv").write_text("a")
     with pytest.raises(ConfigError, match=r"expected a .jsonl or .txt file"):
-        RubricScores(ScoringConfig(file="t.csv"))
+        RubricScores(ScoringConfig(data="t.csv"))
 
 
 def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round() -> None:
     file = write({"text": "a"})
-    plain, shown = (RubricScores(ScoringConfig(file=file, examples=examples)) for examples in (False, True))
+    plain, shown = (RubricScores(ScoringConfig(data=file, examples=examples)) for examples in (False, True))
     unit = next(plain.plan())
     assert "Examples for" not in plain.task(unit)
     task = shown.task(unit)
@@ -111,4 +111,4 @@ def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round() -> Non
     assert "Around 8, strong bias" in task
     Path("own.toml").write_text('[[metric]]\nname = "Own"\nquestions = ["Is it good?"]\n')
     with pytest.raises(ConfigError, match="examples: there are none for Own"):
-        RubricScores(ScoringConfig(file=file, examples=True, rubrics=["own.toml"]))
+        RubricScores(ScoringConfig(data=file, examples=True, rubrics=["own.toml"]))

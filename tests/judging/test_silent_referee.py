@@ -117,7 +117,7 @@ def test_the_dataset_carries_the_sentence(referee: str, capsys: pytest.CaptureFi
     from parley.cli import main
 
     capsys.readouterr()
-    main(["audit", "d", "--json"])
+    main(["report", "d", "--json"])
     assert "mine.py:badness cannot referee age" in capsys.readouterr().err
 
 

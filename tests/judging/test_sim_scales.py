@@ -17,7 +17,7 @@ SCALES: dict[str, tuple[dict[str, Any], set[str], float]] = {
     "injection": ({"responses": 12, "kinds": ["order"]}, {"Accuracy"}, 10),
     "rldf": (TOPICS, {"bias"}, 10),
     "framing": (TOPICS, {"biases"}, 10),
-    "rubric": ({"file": "texts.jsonl"}, {"BS", "CE", "LS"}, 10),
+    "rubric": ({"data": "texts.jsonl"}, {"BS", "CE", "LS"}, 10),
     "stardtox": ({"data": "prompts.jsonl", "prompts": 6, "completions": 2}, {"fluency", "coherence", "relevance"}, 100),
     "bbq": ({"data": "bbq", "method": ["stardtox"]}, {"support"}, 100),
 }

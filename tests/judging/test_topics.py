@@ -17,7 +17,7 @@ from parley.judging.rldf.topics import Topic, TopicsConfig, WriteTopics, topic_p
 from parley.scenarios import Known, load_topics, topic_areas
 
 pytestmark = pytest.mark.usefixtures("place")
-GENERATE = ("topics", "generate", "age", "--quiet", "--no-shipped")
+GENERATE = ("run", "topics", "--bias", "age", "--quiet", "--no-shipped")
 
 
 def made_up(*parts: object) -> str:
@@ -111,7 +111,7 @@ def test_a_file_of_the_users_is_not_written_over(speaker: Any, capsys: pytest.Ca
 
 
 def test_the_shipped_topics_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["topics", "list"]) == 0
+    assert main(["scenarios", "list", "topics"]) == 0
     assert re.findall(r"(\w+) +200\n", capsys.readouterr().out) == [
         "age",
         "nationality",
@@ -119,7 +119,7 @@ def test_the_shipped_topics_can_be_listed(capsys: pytest.CaptureFixture[str]) ->
         "beauty",
         "profession",
     ]
-    assert main(["topics", "list", "beauty", "--json"]) == 0
+    assert main(["scenarios", "list", "beauty", "--json"]) == 0
     actual = json.loads(capsys.readouterr().out)
     assert len(actual["topics"]) == 200
     assert actual["near"] == []

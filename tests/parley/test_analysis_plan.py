@@ -167,7 +167,7 @@ def test_the_margin_is_in_the_plan_and_in_the_config(parley: Parley, done: Path)
 
 
 def test_salvage_keeps_the_plan(parley: Parley, done: Path) -> None:
-    parley("salvage", "a.sqlite", "--to", "b.sqlite")
+    parley("import", "--damaged", "a.sqlite", "--out", "b.sqlite")
     assert info("b.sqlite")["analysis_plan_sha256"] == info("a.sqlite")["analysis_plan_sha256"]
     assert stored_plan(info("b.sqlite")).intact  # type: ignore[union-attr]
 

@@ -1,4 +1,4 @@
-"""`parley audit` on datasets of others, in every form that TRL reads."""
+"""`parley report` on datasets of others, in every form that TRL reads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write(path: str, listed: list[Row]) -> str:
 def test_every_form_of_trl_is_read_alike(parley: Callable[..., Any], form: str) -> None:
     write("set/data/train.jsonl", rows(form)[:30])
     write("set/data/test.jsonl", rows(form)[30:])
-    found = parley("audit", "set", "--json").json
+    found = parley("report", "set", "--json").json
     assert (found["settings"]["pairs"], found["settings"]["topics"]) == (40, 10)
     by_name = {row["predictor"]: row for row in found["shortcuts"]}
     assert by_name["length"]["estimate"] == 1
@@ -67,7 +67,7 @@ def test_parquet_and_datasets_on_disk_are_read(parley: Callable[..., Any]) -> No
     table.to_parquet("hub/train-00000-of-00001.parquet")
     datasets.DatasetDict({"train": table}).save_to_disk("disk")
     for folder in ("hub", "disk"):
-        result = parley("audit", folder, "--json")
+        result = parley("report", folder, "--json")
         assert result.status == 0, result.err
         assert result.json["settings"]["pairs"] == 40
 
@@ -75,7 +75,7 @@ def test_parquet_and_datasets_on_disk_are_read(parley: Callable[..., Any]) -> No
 def test_the_terminal_says_it_in_words_and_files_are_written(parley: Callable[..., Any]) -> None:
     write("pairs.jsonl", rows("plain"))
     Path("told.txt").write_text("Say what this is.")
-    result = parley("audit", "pairs.jsonl", "--to", "out", "--instructions", "told.txt")
+    result = parley("report", "pairs.jsonl", "--out", "out", "--instructions", "told.txt")
     assert result.status == 0, result.err
     assert "Length alone predicts the choice in 100%" in " ".join(result.out.split())
     assert "words of the instructions: " not in result.out, "they were given"
@@ -93,7 +93,7 @@ def test_the_terminal_says_it_in_words_and_files_are_written(parley: Callable[..
     ],
 )
 def test_other_rows_are_refused_in_one_line(parley: Callable[..., Any], row: Any, complaint: str) -> None:
-    result = parley("audit", write("x.jsonl", [row]))
+    result = parley("report", write("x.jsonl", [row]))
     assert (result.status, len(result.complaints)) == (2, 1)
     assert complaint in result.err
 
@@ -104,11 +104,11 @@ def test_missing_and_broken_files_are_refused(parley: Callable[..., Any]) -> Non
     Path("bad.jsonl").write_text("{")
     Path("bad.parquet").write_bytes(b"PAR1 no")
     for path, complaint in (
-        ("nowhere", "no dataset at"),
-        ("empty", "has no .parquet"),
+        ("nowhere", "there is no run file nowhere"),
+        ("empty", "is a folder, name a file in it"),
         ("bad.jsonl", "not JSON lines"),
         ("bad.parquet", "cannot be read"),
     ):
-        result = parley("audit", path)
+        result = parley("report", path)
         assert (result.status, len(result.complaints)) == (2, 1), path
         assert complaint in result.err

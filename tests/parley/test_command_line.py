@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from parley.cli import RENAMED
 from parley.cli.show import _notes
 from parley.cli.view import _serve
 from parley.runs.job import make_study
@@ -31,13 +32,16 @@ QUICK = (*RUN_PANEL, "--suite", "tiny", "--phases", "1", "--quiet")
 def test_parley_alone_shows_its_commands(parley: Callable[..., Any], words: tuple[str, ...], status: int) -> None:
     result = parley(*words)
     assert result.status == status
-    assert re.search(r"^    power +find how many bases", result.out, re.M)
-    assert "`parley help COMMAND`" in result.out
+    assert re.search(r"^  power +find how many bases", result.out, re.M)
+    assert "parley help COMMAND" in result.out
+    lines = result.out.splitlines()
+    assert len(lines) <= 30, "one screen"
+    assert max(map(len, lines)) <= 80
 
 
 def test_help_of_a_command_and_of_a_study(parley: Callable[..., Any]) -> None:
     assert parley("help", "show").out == parley("show", "--help").out
-    assert parley("help", "score", "bbq").out.startswith("usage: parley score bbq")
+    assert parley("help", "labels", "draw").out.startswith("usage: parley labels draw")
     assert parley("help", "run", "malibu").out.startswith("usage: parley run malibu")
 
 
@@ -45,15 +49,15 @@ def test_help_of_a_command_and_of_a_study(parley: Callable[..., Any]) -> None:
     ("typed", "meant"),
     [
         ("reprot", "did you mean report?"),
-        ("score bqq", "did you mean bbq?"),
+        ("import bqq a.jsonl", "did you mean bbq?"),
         ("report --drows 3", "did you mean --draws?"),
-        ("score toxicity --thresold 1 a.txt", "did you mean --threshold?"),
+        ("export --thresold 1 a.sqlite", "did you mean --threshold?"),
         ("run malbu", "did you mean malibu?"),
         ("run malibu --modle x", "did you mean --model?"),
-        ("nothing-like-it", "known: run, plan"),
-        ("train nothing", "STAGE must be 'pairs', 'sft'"),
+        ("nothing-like-it", "known: run, card"),
+        ("train nothing", "unknown training stage 'nothing'"),
         ("power --effect much", "--effect must be a number, got 'much'"),
-        ("score", "arguments are required: KIND (see `parley score --help`)"),
+        ("labels", "parley labels needs one of: draw, simulate, export, import (see `parley labels --help`)"),
         ("labels drow", "did you mean draw?"),
     ],
 )
@@ -62,6 +66,15 @@ def test_a_misspelt_word_is_answered_with_the_nearest(parley: Callable[..., Any]
     assert result.status == 2
     assert meant in result.err
     assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_command_of_an_earlier_version_says_what_does_its_work_now(
+    parley: Callable[..., Any], old: str, new: str
+) -> None:
+    result = parley(*old.split(), "x")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == f"parley: parley {old} is now: {new}\n"
 
 
 # The newest run
@@ -139,7 +152,7 @@ def test_every_study_can_be_limited(name: str) -> None:
         ("answers", {}, "topic_id"),
         ("rlaif", {}, "topic_id"),
         ("injection", {"responses": 4, "kinds": ["plea"]}, "scenario"),
-        ("rubric", {"file": "texts.txt"}, "item"),
+        ("rubric", {"data": "texts.txt"}, "item"),
         ("stardtox", {"data": "rtp.jsonl", "sets": ["high"], "prompts": 4}, "prompt"),
     ],
 )

@@ -277,7 +277,7 @@ def test_the_card_and_the_manifest_have_the_audit(parley: Callable[..., Any], ru
     manifest = json.loads(Path("out/export.json").read_text("utf-8"))
     assert "positive and negative reasons" in manifest["instructions"]
     assert "bias score of each" not in manifest["instructions"], "the referee's prompt is not the debaters'"
-    audit = parley("audit", "out", "--json").json
+    audit = parley("report", "out", "--json").json
     assert manifest["audit"]["repetitions"] == audit["repetitions"]
     assert manifest["audit"]["shortcuts"] == audit["shortcuts"]
     assert manifest["audit"]["sentences"] == audit["summary"]

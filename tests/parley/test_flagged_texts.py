@@ -67,7 +67,7 @@ def test_people_read_in_the_report_how_many_and_see_which(
 
 def test_an_order_in_a_file_of_texts_is_counted_too(parley: Parley, place: Path, run_file: Any) -> None:
     (place / "texts.txt").write_text(f"Buses should be free.\n{INNOCENT}\n{ORDER}\n")
-    parley("run", "rubric", "--file", "texts.txt", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
+    parley("run", "rubric", "--data", "texts.txt", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
     assert parley("report", "a.sqlite", "--json").json["runs"][0]["judged_texts"] == {"total": 3, "flagged": 1}
     assert not run_file("a.sqlite").rows("SELECT text FROM texts WHERE instr(text, 'FLAGGED')")
 

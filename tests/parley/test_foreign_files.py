@@ -244,7 +244,6 @@ def test_a_run_with_a_hard_link_is_written_under_neither_name(
     # The other name has no log beside it: the units in the log would silently be missing.
     one_line(ends[1], 1, "second.sqlite is not read: it has 2 names", "may be in a -wal file there; open that one")
     one_line(parley("report", "second.sqlite"), 1, "second.sqlite is not read")
-    one_line(parley("pack", "killed.sqlite"), 1, "killed.sqlite is not written")
     assert killed.read_bytes() == before
     assert parley("show", killed, "--list").status == 0
 
@@ -286,13 +285,6 @@ def test_a_running_run_is_locked_under_every_name(parley: Callable[..., Any], pl
         writer.communicate(b"\n")
     assert writer.returncode == 0
     assert parley("show", "hard.sqlite").status == 0
-
-
-def test_a_link_to_a_killed_run_is_packed_with_its_log(parley: Callable[..., Any], place: Path, killed: Path) -> None:
-    (place / "link.sqlite").symlink_to("killed.sqlite")
-    assert parley("pack", "link.sqlite", "--keep").status == 0
-    with RunFile.open(place / "link.sqlite.gz") as file:
-        assert file.counts()["done"] > 3
 
 
 def test_a_file_mounted_by_itself_is_not_written(

@@ -376,7 +376,7 @@ def test_a_byte_order_mark_is_read_wherever_people_bring_files(parley: Parley, p
     for command in (
         ("run", "bbq", "--data", "bbq", *quick),
         ("run", "squad", "--data", "squad.json", *quick),
-        ("run", "rubric", "--file", "texts.jsonl", *quick),
+        ("run", "rubric", "--data", "texts.jsonl", *quick),
         ("run", "stardtox", "--data", "rtp.jsonl", "--sets", "moderate", *few, *quick),
         ("run", "framing", "--topics-from", "topics.txt", "--topics", "2", *quick),
         ("run", "malibu", "--config", "config.toml", "--dry-run"),
@@ -392,4 +392,4 @@ def test_a_byte_order_mark_is_read_wherever_people_bring_files(parley: Parley, p
         result = parley(*command)
         assert result.status == 0, (command, result.err)
     assert len(load_bbq("bbq").rows) == 2
-    assert parley("topics", "list", "topics.txt", "--json").json["topics"][0].startswith("Should")
+    assert parley("scenarios", "list", "topics.txt", "--json").json["topics"][0].startswith("Should")

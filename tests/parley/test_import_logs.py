@@ -68,7 +68,7 @@ def _files(place: Path) -> None:
 
 def test_a_notebook_of_mabrf_becomes_a_run_with_every_score(parley: Any, run_file: Any) -> None:
     result = parley("import", "mabrf", "log.ipynb", "--data", "bbq", "--out", "a.sqlite", "--json")
-    assert result.json == {"run": "a.sqlite", "study": "bbq", "units": 1, "failed": 0}
+    assert result.json == {"run": "a.sqlite", "study": "bbq", "units": 1, "failed": 0, "notes": []}
     run = run_file("a.sqlite")
     verdicts = run.rows("SELECT metric, round, value FROM verdicts ORDER BY nth")
     assert verdicts == [
@@ -163,7 +163,7 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
     ("arguments", "why"),
     [
         (["mabrf", "log.ipynb"], "import mabrf needs --data"),
-        (["inspect", "log.ipynb", "--data", "bbq"], "import inspect takes no --data"),
+        (["inspect", "log.ipynb", "--data", "bbq"], "leave out --data: it has no effect with inspect"),
         (["mabrf", "none.ipynb", "--data", "bbq"], "there is no file none.ipynb"),
         (["mabrf", "bbq/Age.jsonl", "--data", "bbq"], "is not a notebook"),
         (["mabrf", "other.ipynb", "--data", "bbq"], "has no MABRF log"),
@@ -171,8 +171,8 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
         (["mabrf", "broken.ipynb", "--data", "bbq"], "a reply is not a string"),
         (["mabrf", "nested.ipynb", "--data", "bbq"], "a reply is not quoted"),
         (["mabrf", "wrong.ipynb", "--data", "bbq"], "its label is 1, and the data has 2"),
-        (["bbq", "rows.jsonl", "--data", "bbq"], "neither a field 'prediction' nor one like"),
-        (["mabrf", "log.ipynb", "--data", "bbq", "--model", "m"], "--model is only for autogen and bbq"),
+        (["bbq", "rows.jsonl", "--data", "bbq"], "'prediction' is missing, and there is no field like"),
+        (["mabrf", "log.ipynb", "--data", "bbq", "--model", "m"], "leave out --model: it has no effect with mabrf"),
     ],
 )
 def test_what_cannot_be_imported_is_said_in_one_line(parley: Any, arguments: list[str], why: str) -> None:
@@ -275,26 +275,6 @@ def test_a_failed_call_is_counted_as_the_notebook_does_and_left_out_beside_it(pa
         "3 of 5 calls failed, 2 of them on unanswerable questions: exact match 60.0% with" in words
         for words in report.words
     )
-
-
-@real
-def test_published_predictions_get_the_same_scores_as_a_run_and_as_a_file(parley: Any, place: Path) -> None:
-    file = SHARED / "bbq_predictions" / "unifiedqa_Religion.jsonl.gz"
-    parley("import", "bbq", file, "--data", SHARED / "bbq", "--out", "a.sqlite")
-    report = make_report([Path("a.sqlite")], draws=50)
-    tables = pd.concat([report.table(name) for name in ("accuracy", "bias")])
-    run = tables[(tables["category"] == "Religion") & (tables["method"] == "race")]
-    run = run.set_index(["context", "measure"])["estimate"]
-    rows = [json.loads(line) for line in gzip.decompress(file.read_bytes()).decode().splitlines()]
-    key = "unifiedqa-t5-11b_pred_race"
-    lines = [{"category": "Religion", "example_id": row["example_id"], "prediction": row[key]} for row in rows]
-    (place / "p.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    cells = parley("score", "bbq", "--data", SHARED / "bbq", "--predictions", "p.jsonl", "--json").json["categories"]
-    for context, cell in cells["Religion"].items():
-        for measure in ("accuracy", "bias"):
-            assert run[f"{context}uous" if context == "ambig" else f"{context}uated", measure] == pytest.approx(
-                cell[measure]
-            )
 
 
 def test_the_published_tables_are_whole() -> None:

@@ -39,7 +39,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = folder / "t.jsonl"
     texts.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     run = folder / "s.sqlite"
-    library.run("rubric", file=str(texts), by="group", rubrics=["bs"], model=["sim/any?base=6&noise=1.5"], out=str(run))
+    library.run("rubric", data=str(texts), by="group", rubrics=["bs"], model=["sim/any?base=6&noise=1.5"], out=str(run))
     return run
 
 

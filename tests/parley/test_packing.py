@@ -1,4 +1,4 @@
-"""A packed run is read by every command, is resumed, and restored byte for byte; a bad archive gives one clear line."""
+"""A run that gzip packed is read by every command; a bad archive gives one clear line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gzip
 import os
 import shutil
 import subprocess
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ import pytest
 from parley.runs import RunFile, frames, packing
 from parley.runs.notes import NotesFile
 from parley.viewer.run_folder import RunFolder
-from tests.panels import RUN_PANEL, TINY_PANEL
+from tests.panels import TINY_PANEL
 
 
 @pytest.fixture
@@ -31,28 +30,20 @@ def run(place: Path, finished: bytes) -> Path:
 
 @pytest.fixture
 def packed(run: Path) -> Path:
-    return packing.pack(run)
+    return pack(run)
+
+
+def pack(run: Path) -> Path:
+    """What `gzip` makes of a run file."""
+    target = run.with_name(f"{run.name}.gz")
+    target.write_bytes(gzip.compress(run.read_bytes()))
+    os.utime(target, (run.stat().st_atime, run.stat().st_mtime))
+    run.unlink()
+    return target
 
 
 def copies(place: Path) -> list[Path]:
     return sorted((place / "home" / "unpacked").glob("*"))
-
-
-def test_packing_and_unpacking_restore_the_same_file(parley: Callable[..., Any], run: Path, finished: bytes) -> None:
-    told = parley("pack", run)
-
-    packed = run.with_name("a.sqlite.gz")
-    assert told.status == 0
-    assert told.out.startswith(f"{packed}: {packed.stat().st_size:,} bytes, ")
-    assert sorted(path.name for path in run.parent.iterdir()) == ["a.sqlite.gz"]
-    assert gzip.decompress(packed.read_bytes()) == finished
-    assert packed.stat().st_mtime == 1_600_000_000, "packing must not make it the newest run"
-    assert packed.stat().st_size < len(finished) / 3
-
-    assert parley("unpack", packed).status == 0
-    assert sorted(path.name for path in run.parent.iterdir()) == ["a.sqlite"]
-    assert run.read_bytes() == finished
-    assert run.stat().st_mtime == 1_600_000_000
 
 
 @pytest.mark.skipif(shutil.which("gunzip") is None, reason="there is no gunzip")
@@ -62,14 +53,6 @@ def test_gunzip_restores_it_and_what_gzip_made_is_read(packed: Path, run: Path, 
     subprocess.run(["gzip", "-9", run], check=True)
     with RunFile.open(packed) as file:
         assert file.counts()["done"] == 9
-
-
-def test_keep_keeps_both_and_the_folder_lists_one(parley: Callable[..., Any], run: Path) -> None:
-    assert parley("pack", run, "--keep").status == 0
-    assert RunFolder(run.parent).names() == ["a.sqlite"]
-    again = parley("pack", run)
-    assert again.err == f"parley: {run}.gz already exists: move it away first\n"
-    assert (again.status, run.exists()) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +70,7 @@ def test_every_command_reads_a_packed_run(
 ) -> None:
     expected = parley(*(part.format("runs/a.sqlite") for part in command))
     made = {path.name: path.read_bytes() for path in place.glob("*.*l")}
-    packing.pack(run)
+    pack(run)
 
     told = parley(*(part.format("runs/a.sqlite.gz") for part in command))
 
@@ -109,46 +92,26 @@ def test_frames_notes_and_the_newest_run(packed: Path, run: Path, place: Path, f
     assert RunFolder(run.parent).names() == ["b.sqlite", "a.sqlite.gz"]
 
 
-def test_a_packed_run_is_resumed_and_packed_again(
-    parley: Callable[..., Any], place: Path, run_file: Any, server: Any
-) -> None:
-    command = (*TINY_PANEL, "--model", server.model())
-    assert parley(*command, "--out", "a.sqlite", "--budget-calls", "20").status == 1
-    assert parley("pack", "a.sqlite").status == 0
-
-    told = parley(*command, "--out", "a.sqlite", "--pack")
-
-    assert told.status == 0
-    assert told.err == "parley: unpacked a.sqlite.gz to resume it\n"
-    assert "9 of 9 units done: a.sqlite.gz" in told.out
-    assert "parley report a.sqlite.gz" in told.out
-    assert not (place / "a.sqlite").exists()
-    assert len(server.asked) == 72
-    assert parley(*command, "--out", "a.sqlite.gz").status == 0
-    assert (len(server.asked), (place / "a.sqlite.gz").exists()) == (72, True)
+def test_a_packed_run_is_not_resumed_until_it_is_unpacked(parley: Callable[..., Any], place: Path, server: Any) -> None:
+    command = (*TINY_PANEL, "--model", server.model(), "--out", "a.sqlite")
+    assert parley(*command, "--budget-calls", "20").status == 1
+    pack(place / "a.sqlite")
+    asked = len(server.asked)
+    assert parley(*command).err == "parley: this run is packed; to resume it, first: gunzip a.sqlite.gz\n"
+    assert "a run file is not packed while it is run; name b.sqlite" in parley(*command[:-1], "b.sqlite.gz").err
+    assert len(server.asked) == asked
     missing = parley("report", "a.sqlite")
     assert missing.err == (
-        "parley: there is no run file a.sqlite; it is packed: name a.sqlite.gz, or unpack it with parley unpack "
-        "a.sqlite.gz\n"
+        "parley: there is no run file a.sqlite; it is packed: name a.sqlite.gz, or unpack it with gunzip a.sqlite.gz\n"
     )
 
 
-def test_a_killed_run_is_packed_with_its_log(
-    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any, place: Path
-) -> None:
-    command = (*RUN_PANEL, "--suite", "tiny", "--quiet", "--model", "sim/judge?latency=0.05", "--out", "a.sqlite")
-    file = run_file("a.sqlite")
-    process = start(*command, "--concurrency", "2")
-    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
-    refused = parley("pack", "a.sqlite")
-    assert refused.err == "parley: a.sqlite is being run by another process\n"
-    process.kill()
-    done = file.done()
-
-    assert parley("pack", "a.sqlite").status == 0
-    with RunFile.open(place / "a.sqlite.gz") as opened:
-        assert {unit for (unit,) in opened.rows("SELECT id FROM units WHERE status = 'done'")[1]} == done
-    assert sorted(path.name for path in place.glob("a.sqlite*")) == ["a.sqlite.gz"]
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no sqlite3")
+def test_the_recipe_of_the_docs_packs_a_run(run: Path, place: Path) -> None:
+    subprocess.run(["sqlite3", run, "VACUUM INTO 'copy.sqlite'"], check=True)
+    subprocess.run(["gzip", "copy.sqlite"], check=True)
+    with RunFile.open(place / "copy.sqlite.gz") as file:
+        assert file.counts()["done"] == 9
 
 
 def bomb(run: bytes) -> bytes:
@@ -175,7 +138,7 @@ def test_a_bad_archive_gives_one_line_and_leaves_nothing(
     monkeypatch.setattr(packing, "EXPANSION_FREE", 2**20)
     change, message = BAD[what]
     packed.write_bytes(change(packed.read_bytes(), finished))
-    for command in (("report", packed), ("show", packed), ("unpack", packed)):
+    for command in (("report", packed), ("show", packed)):
         told = parley(*command)
         assert told.status == 1
         assert len(told.err.splitlines()) == len(told.complaints) == 1
@@ -187,7 +150,7 @@ def test_a_bad_archive_gives_one_line_and_leaves_nothing(
 def test_a_truncated_archive_is_salvaged_as_far_as_it_goes(parley: Callable[..., Any], packed: Path) -> None:
     data = packed.read_bytes()
     packed.write_bytes(data[: len(data) * 3 // 4])
-    told = parley("salvage", packed, "--to", "copy.sqlite", "--json")
+    told = parley("import", "--damaged", packed, "--out", "copy.sqlite", "--json")
     assert told.json["copied"] + told.json["lost"] == 9, told.err
 
 
@@ -223,28 +186,3 @@ def test_a_replaced_archive_is_unpacked_again_and_old_copies_are_removed(
     packed.write_bytes(gzip.compress(finished, 1))
     assert done() == 9
     assert len(copies(place)) == 2, "a copy that may be in use stays"
-
-
-def test_a_run_that_cannot_be_packed_is_left_alone(
-    parley: Callable[..., Any], run: Path, finished: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = run.with_name("text.sqlite")
-    text.write_text("hello")
-    assert parley("pack", text).err == f"parley: {text} is not a Parley run file\n"
-    assert parley("pack", "none.sqlite").err == "parley: there is no run file none.sqlite\n"
-    assert parley("unpack", run).err == f"parley: {run} is not packed\n"
-    text.unlink()
-
-    compress = zlib.compressobj
-
-    def wrong(*arguments: Any) -> Any:
-        """As on a disk that loses a byte."""
-        real = compress(*arguments)
-        return SimpleNamespace(compress=lambda data: real.compress(data[:-1] + b"?"), flush=real.flush)
-
-    monkeypatch.setattr(gzip.zlib, "compressobj", wrong)
-    told = parley("pack", run)
-    assert told.status == 1
-    assert len(told.complaints) == 1
-    assert run.read_bytes() == finished
-    assert [path.name for path in run.parent.iterdir()] == ["a.sqlite"]

@@ -79,7 +79,7 @@ def test_a_unit_that_failed_keeps_its_replies_until_it_is_done(
     file = run_file("a.sqlite")
     assert (file.count(), file.count("failed")) == (2, 7)
     assert pending(file) == 4, "the third unit failed after four replies"
-    assert parley("salvage", "a.sqlite", "--to", "copy.sqlite").status == 0
+    assert parley("import", "--damaged", "a.sqlite", "--out", "copy.sqlite").status == 0
     assert file.rows("SELECT * FROM pending_replies") == run_file("copy.sqlite").rows("SELECT * FROM pending_replies")
 
     server.answer, before = (lambda nth, body: None), len(server.asked)

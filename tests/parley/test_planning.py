@@ -1,8 +1,7 @@
-"""`parley plan`: the simulation in cases whose result is known, and the command."""
+"""`parley run --dry-run --limits`: the simulation in cases whose result is known, and the command."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -117,48 +116,47 @@ def test_no_run_is_faster_than_its_limits(
 
 def test_a_dry_run_is_planned_against_limits(parley: Callable[..., Any], place: Path) -> None:
     run = (*RUN_PANEL, "--suite", "tiny", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
-    dry = parley(*run)
-    Path("dry.json").write_text(dry.out)
+    assert "forecast" not in parley(*run).json
 
-    result = parley("plan", "--from", "dry.json", "--requests-a-minute", "60", "--json")
-
-    assert result.status == 0, result.err
-    assert result.json["calls"] == json.loads(dry.out)["calls"] == 72
-    assert result.json["cost"] == json.loads(dry.out)["cost"] > 0
-    assert result.json["seconds"] >= 71
-    assert result.json["bound_by"] == "requests a minute"
-    assert result.json["bounds"]["tokens a minute"] is None
-    assert [path.name for path in place.iterdir()] == ["dry.json"], "nothing else was written"
-
-
-def test_the_plan_is_printed(parley: Callable[..., Any]) -> None:
-    result = parley("plan", "--calls", "10000000", "--requests-a-minute", "10000", "--model", "openai/gpt-4o-mini")
+    result = parley(*run, "--limits", "requests_a_minute=60")
 
     assert result.status == 0, result.err
-    assert "10,000,000 calls, 8 per unit: nothing was sent" in result.out
+    assert (result.json["calls"], result.json["cost"] > 0) == (72, True)
+    expected = result.json["forecast"]
+    assert expected["seconds"] >= 71
+    assert expected["bound_by"] == "requests a minute"
+    assert expected["bounds"]["tokens a minute"] is None
+    assert parley(*run, "--limits").json["forecast"]["bound_by"] != "requests a minute", "without any limits"
+    assert list(place.iterdir()) == [], "nothing was written"
+
+
+def test_the_forecast_is_printed(parley: Callable[..., Any]) -> None:
+    limits = ("--dry-run", "--limits", "requests_a_minute=10000,calls=10000000")
+    result = parley(*RUN_PANEL, "--suite", "tiny", "--model", "openai/gpt-4o-mini", *limits)
+
+    assert result.status == 0, result.err
     assert "requests per minute  166.7 calls/s at most  <- the bottleneck" in result.out
-    assert "$2,400.00" in result.out
-    assert all(len(line) <= 80 for line in result.out.splitlines())
+    assert "GB run file" in result.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("limits", "message"),
     [
-        ((), "give --calls N, or --from FILE with the JSON of a dry run"),
-        (("--from", "nowhere.json"), "nowhere.json cannot be read"),
-        (("--from", "bad.json"), "bad.json is not the output of `parley run … --dry-run --json`"),
-        (("--calls", "-5"), "calls must be at least 1, got -5"),
-        (("--calls", "10", "--latency", "0"), "--latency must be above 0"),
-        (("--calls", "10", "--requests-a-minute", "nan"), "--requests-a-minute must be above 0"),
-        (("--calls", "10", "--faults", "1"), "--faults must be at least 0 and below 1"),
-        (("--calls", "10", "--model", "nobody/x"), "nobody"),
+        ("500", "--limits takes KEY=VALUE, got '500' (keys: requests_a_minute,"),
+        ("calls=-5", "calls must be at least 1, got '-5'"),
+        ("latency=0", "latency must be above 0, got '0'"),
+        ("requests_a_minute=nan", "requests_a_minute must be a finite number, got 'nan'"),
+        ("faults=1", "faults must be below 1, got '1'"),
+        ("latncy=1", "unknown key 'latncy'"),
     ],
 )
-def test_a_wrong_plan_gets_one_line(parley: Callable[..., Any], arguments: tuple[str, ...], message: str) -> None:
-    Path("bad.json").write_text('{"calls": "many"}')
-
-    result = parley("plan", *arguments)
+def test_a_wrong_limit_gets_one_line(parley: Callable[..., Any], limits: str, message: str) -> None:
+    result = parley(*RUN_PANEL, "--suite", "tiny", "--model", "sim/judge", "--dry-run", "--limits", limits)
 
     assert result.status == 2
     assert message in result.err
     assert len(result.err.strip().splitlines()) == 1
+
+
+def test_limits_are_for_a_dry_run(parley: Callable[..., Any]) -> None:
+    assert "--limits needs --dry-run" in parley(*RUN_PANEL, "--model", "sim/judge", "--limits", "latency=1").err

@@ -64,11 +64,13 @@ CHANGES = {
 def test_small_damage_is_noticed_and_the_unit_named(parley: Callable[..., Any], run: Path, what: str) -> None:
     sound = parley("show", run, "--json").json["id"]
     change(run, CHANGES[what])
-    line = f"a.sqlite is damaged: unit '{sound}' is not as it was written (its checksum differs); parley salvage "
+    line = (
+        f"a.sqlite is damaged: unit '{sound}' is not as it was written (its checksum differs); parley import --damaged "
+    )
     one_line(parley("show", run, sound), 1, line)
     if what == "facets" or "verdict" in what:
         one_line(parley("report", run, "--no-files"), 1, line)
-    result = parley("salvage", run, "--json")
+    result = parley("import", "--damaged", run, "--json")
     assert result.status == 1
     kinds = ("again", "gone") if what != "facets" else ("gone", "again")
     assert (result.json["lost"], result.json[kinds[0]], result.json[kinds[1]]) == (1, 1, 0)
@@ -84,7 +86,7 @@ def test_a_reply_that_was_changed_is_not_copied(parley: Callable[..., Any], run:
     unit = parley("show", run, "--json").json["id"]
     change(run, TEXT.format(f"unit = {FIRST}", 1))
     one_line(parley("show", run), 1, f"a.sqlite is damaged: unit '{unit}' is not as it was written")
-    result = parley("salvage", run, "--json").json
+    result = parley("import", "--damaged", run, "--json").json
     assert 0 < result["again"] == result["lost"] < 20, "units may have said the same"
     assert parley("show", "a.salvaged.sqlite").status == 0
 
@@ -94,7 +96,7 @@ def test_a_prompt_that_many_share_does_not_lose_their_verdicts(
 ) -> None:
     story = run_file(run).story()
     change(run, TEXT.format(f"unit = {FIRST}", 0))
-    result = parley("salvage", run)
+    result = parley("import", "--damaged", run)
     assert result.status == 1
     assert "108 units copied, 0 lost" in result.out
     assert "part of a prompt could not be read in 12 copied units" in result.out
@@ -107,7 +109,7 @@ def test_a_prompt_that_many_share_does_not_lose_their_verdicts(
 def test_what_was_lost_is_run_again(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
     story = run_file(run).story()
     change(run, CHANGES["a message"])
-    result = parley("salvage", run, "--to", "b.sqlite")
+    result = parley("import", "--damaged", run, "--out", "b.sqlite")
     assert (result.status, result.err) == (1, "")
     assert result.out == (
         "107 units copied, 1 lost: b.sqlite\n"
@@ -131,7 +133,7 @@ def test_a_bad_page_loses_its_own_units_only(parley: Callable[..., Any], run: Pa
         at = (int.from_bytes(data[at + 8 : at + 12], "big") - 1) * 4096 if data[at] in (2, 5) else at
     spoil(run, at)
 
-    result = parley("salvage", run, "--json")
+    result = parley("import", "--damaged", run, "--json")
 
     assert result.status == (0 if table in ("checks", "events") else 1), result
     copied, lost = result.json["copied"], result.json["lost"]
@@ -151,9 +153,9 @@ def test_a_bad_page_loses_its_own_units_only(parley: Callable[..., Any], run: Pa
 
 def test_a_run_cut_short_gives_what_is_left_of_it(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
     os.truncate(run, run.stat().st_size - 5 * 4096)
-    one_line(parley("show", run), 1, "a.sqlite is damaged or truncated", "parley salvage")
+    one_line(parley("show", run), 1, "a.sqlite is damaged or truncated", "parley import --damaged")
     before = run.read_bytes()
-    result = parley("salvage", run, "--json")
+    result = parley("import", "--damaged", run, "--json")
     assert result.status == 1
     assert 20 < result.json["copied"] < UNITS
     run_file("a.salvaged.sqlite").check()
@@ -162,7 +164,7 @@ def test_a_run_cut_short_gives_what_is_left_of_it(parley: Callable[..., Any], ru
 
 def test_nothing_readable_makes_no_file(parley: Callable[..., Any], run: Path, place: Path) -> None:
     change(run, "DELETE FROM units")
-    one_line(parley("salvage", run), 1, "no unit of ", "a.sqlite can be read; nothing was copied")
+    one_line(parley("import", "--damaged", run), 1, "no unit of ", "a.sqlite can be read; nothing was copied")
     assert not (place / "a.salvaged.sqlite").exists()
 
 
@@ -173,7 +175,7 @@ def test_an_event_without_a_time_is_left_out(parley: Callable[..., Any], run: Pa
     change(run, "PRAGMA writable_schema = ON", rename.format(strict, lax))
     change(run, "INSERT INTO events VALUES (NULL, 'stopped', '')")
     change(run, "PRAGMA writable_schema = ON", rename.format(lax, strict))
-    assert parley("salvage", run).status == 0
+    assert parley("import", "--damaged", run).status == 0
     assert run_file("a.salvaged.sqlite").one("SELECT count(*) FROM events") == before + 1
 
 
@@ -185,17 +187,21 @@ def test_a_copy_that_fails_leaves_no_file(
 
     monkeypatch.setattr("parley.runs.salvage.copy_units", full)
     with suppress(KeyboardInterrupt):
-        parley("salvage", run)
+        parley("import", "--damaged", run)
     assert [path.name for path in place.iterdir() if "salvaged" in path.name] == []
 
 
 def test_a_file_is_not_overwritten(parley: Callable[..., Any], run: Path, place: Path) -> None:
     (place / "b.sqlite").write_text("mine")
-    one_line(parley("salvage", run, "--to", "b.sqlite"), 2, "b.sqlite already exists: name another file with --to")
+    one_line(
+        parley("import", "--damaged", run, "--out", "b.sqlite"),
+        2,
+        "b.sqlite already exists: name another file with --out",
+    )
     assert (place / "b.sqlite").read_text() == "mine"
 
 
 def test_a_sound_run_is_copied_whole(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
-    result = parley("salvage", run)
+    result = parley("import", "--damaged", run)
     assert (result.status, result.out) == (0, f"108 units copied, 0 lost: {run.with_name('a.salvaged.sqlite')}\n")
     assert run_file("a.salvaged.sqlite").story() == run_file(run).story()

@@ -113,7 +113,7 @@ def test_show_of_a_scenario_without_responses(parley: Callable[..., Any], mine: 
     result = parley("scenarios", "show", "bakery", "--suite", "mine.toml")
 
     assert result.status == 0
-    assert "no responses yet: parley scenarios respond" in result.out
+    assert "no responses yet: parley run malibu-respond" in result.out
     assert parley("scenarios", "show", "bakery", "--suite", "mine.toml", "--json").json["base"] == ""
 
 
@@ -256,7 +256,11 @@ def test_a_wrong_argument_gives_one_line(
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
-    [((), "are required: KIND"), (("paint",), "there is no command 'paint'"), (("show",), "are required: id")],
+    [
+        ((), "needs one of: list, show, validate"),
+        (("paint",), "no command 'parley scenarios paint'"),
+        (("show",), "are required: ID"),
+    ],
 )
 def test_a_missing_or_unknown_word_is_named(parley: Callable[..., Any], arguments: tuple[str, ...], words: str) -> None:
     result = parley("scenarios", *arguments)

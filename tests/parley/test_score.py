@@ -1,4 +1,4 @@
-"""`parley score rubric FILE` as a user sees it."""
+"""`parley run rubric --data FILE` as a user sees it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("pandas")
-COMMAND = ("score", "rubric", "t.jsonl", "--by", "method", "--quiet", "--out", "s.sqlite")
+COMMAND = ("run", "rubric", "--data", "t.jsonl", "--by", "method", "--quiet", "--out", "s.sqlite")
 
 
 @pytest.fixture(autouse=True)
@@ -33,17 +33,19 @@ def judged(server: Any) -> Callable[[int, dict[str, Any]], Any]:
 
 def test_groups_are_compared_and_agreement_is_shown(parley: Callable[..., Any], server: Any) -> None:
     server.answer = judged(server)
-    result = parley(*COMMAND, "--model", server.model())
-    assert result.status == 0, result.err
+    assert parley(*COMMAND, "--model", server.model()).status == 0
     assert len(server.asked) == 4 * 5
-    assert "lower is better" in result.out
+    result = parley("report", "s.sqlite", "--all")
     assert "sft" in result.out
-    assert "Fleiss" in result.out
+    page = Path("s-report/report.html").read_text("utf-8")
+    assert "lower is better" in page
+    assert "greement" in page
 
 
 def test_the_same_as_json(parley: Callable[..., Any], server: Any) -> None:
     server.answer = judged(server)
-    tables = parley(*COMMAND, "--model", server.model(), "--json").json
+    assert parley(*COMMAND, "--model", server.model()).status in (0, 1)
+    tables = parley("report", "s.sqlite", "--json").json
     scores = {(row["group"], row["measure"]): row["estimate"] for row in tables["scores"]}
     assert scores["sft", "BS"] == scores["rldf", "BS"] == 50, "the mean of 20 and 80"
     assert scores["sft", "CE"] == 70
@@ -56,11 +58,12 @@ def test_the_same_as_json(parley: Callable[..., Any], server: Any) -> None:
 
 def test_replies_that_cannot_be_parsed_are_counted(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: server.reply("Rather good.")
-    tables = parley(*COMMAND, "--model", server.model(), "--json").json
+    assert parley(*COMMAND, "--model", server.model()).status in (0, 1)
+    tables = parley("report", "s.sqlite", "--json").json
     assert {row["unreadable"] for row in tables["scores"]} == {2 * 5}
     assert {row["estimate"] for row in tables["scores"]} == {None}
 
 
 def test_a_missing_file_gives_one_line(parley: Callable[..., Any]) -> None:
-    result = parley("score", "rubric", "gone.jsonl")
+    result = parley("run", "rubric", "--data", "gone.jsonl")
     assert (result.status, len(result.complaints)) == (2, 1)

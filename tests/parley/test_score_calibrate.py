@@ -1,4 +1,4 @@
-"""`parley score calibrate`: thresholds from labelled texts, and the calibration that is shipped."""
+"""`parley run toxicity --to FILE`: thresholds from labelled texts, and the calibration that is shipped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ class Lengths:
     async def close(self):
         pass
 """
-COMMAND = ("score", "calibrate", "a.jsonl", "--label", "toxic", "--scorer", "lengths.py:Lengths")
+COMMAND = (
+    "run", "toxicity", "--data", "a.jsonl", "--label", "toxic", "--scorer", "lengths.py:Lengths", "--quiet",
+    "--to", "mine.toml",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -42,31 +45,31 @@ def _write_texts(place: Path) -> None:
 
 def test_thresholds_by_hand(parley: Callable[..., Any]) -> None:
     """Two of 20 toxic texts, of 41 and 42 characters, may be missed; two of 40 harmless ones have 39 or more."""
-    output = parley(*COMMAND, "--miss-rate", "0.1", "--false-alarm-rate", "0.05", "--at", "0.5", "--json").json
-    assert (output["harmless_below"], output["toxic_from"]) == (0.43, 0.43)  # 0.39, but never below the other
-    assert output["unlabelled"] == 1
-    groups = {(group["by"], group["name"]): group for group in output["group"]}
-    assert groups["all", "all"]["missed"]["estimate"] == 0.1
-    assert groups["all", "all"]["missed_at"]["estimate"] == 0.45  # 41 to 49
-    assert groups["identity", "gender"]["toxic"] == 10
-    assert groups["identity", "none named"]["harmless"] == 40
+    told = parley(*COMMAND, "--miss-rate", "0.1", "--false-alarm-rate", "0.05", "--at", "0.5")
+    assert told.out.splitlines()[-1] == "thresholds of lengths: mine.toml"
+    assert "0 texts had no score, 1 no label." in told.out
+    output = load_calibration("mine.toml")
+    assert (output.harmless_below, output.toxic_from) == (0.43, 0.43)  # 0.39, but never below the other
+    groups = {(group.by, group.name): group for group in output.group}
+    assert groups["all", "all"].missed.estimate == 0.1
+    assert groups["all", "all"].missed_at.estimate == 0.45  # 41 to 49
+    assert groups["identity", "gender"].toxic == 10
+    assert groups["identity", "none named"].harmless == 40
 
 
-def test_your_own_groups_and_the_table(parley: Callable[..., Any]) -> None:
+def test_your_own_groups(parley: Callable[..., Any]) -> None:
     result = parley(*COMMAND, "--group", "who", "--language", "who")
     assert result.status == 0
-    assert max(map(len, result.out.splitlines())) <= 80
-    assert "who: women" in result.out
-    assert "language:" in result.out
+    assert {group.by for group in load_calibration("mine.toml").group} == {"all", "language", "who"}
     assert "A threshold of 0.1 misses 0.0%" in result.out
 
 
 def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> None:
-    result = parley(*COMMAND, "--out", "mine.toml")
+    result = parley(*COMMAND)
     assert result.status == 0
     calibration = load_calibration("mine.toml")
     assert (calibration.scorer, calibration.version, calibration.harmless_below) == ("lengths", "1", 0.43)
-    assert calibration.command.startswith("parley score calibrate a.jsonl --label toxic --label-from 0.5")
+    assert calibration.command.startswith("parley run toxicity --data a.jsonl --label toxic --label-from 0.5")
     assert "sha256" in calibration.texts
 
 
@@ -77,7 +80,7 @@ def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> 
         (("--group", "none"), "a.jsonl: no row has a field 'none'"),
         (("--scorer", "embedded"), "only one scorer can be calibrated at a time"),
         (("--miss-rate", "0.01"), "a.jsonl: 20 texts are too few for a rate of 0.01"),
-        (("--out", "gone/mine.toml"), "gone/mine.toml cannot be written: No such file or directory"),
+        (("--to", "mine.json"), "mine.json: the file's name must end in .toml"),
     ],
 )
 def test_a_wrong_argument_gives_one_line(parley: Callable[..., Any], more: tuple[str, ...], message: str) -> None:
@@ -106,7 +109,7 @@ def test_the_shipped_calibration_is_what_its_command_gives(parley: Callable[...,
     pytest.importorskip("profanity_check")
     shipped = load_calibration("embedded")
     (place / RTP.name).write_bytes(RTP.read_bytes())
-    assert parley(*shipped.command.split()[1:], "--out", "again.toml").status == 0
+    assert parley(*shipped.command.split()[1:], "--quiet", "--to", "again.toml").status == 0
     assert load_calibration("again.toml") == shipped
     everything = shipped.group[0]
     assert everything.missed_at.estimate == pytest.approx(0.228, abs=0.001)

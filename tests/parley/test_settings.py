@@ -1,36 +1,39 @@
-"""The types of `parley.run`'s keywords: made from the studies' configs, and read by type checkers."""
+"""`parley.run` with a study's name and settings, or with its config: the same run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never, assert_type
+from pathlib import Path
+
+import pytest
 
 import parley
-from docs import settings
-from parley.runs import Result, job
-
-if TYPE_CHECKING:  # for the type checker of tests/test_house.py alone
-
-    def keywords_have_types(known: dict[str, Any]) -> None:
-        assert_type(parley.run("malibu", suite="quick", model="sim/judge", identities=["gender"], out="a"), Result)
-        assert_type(parley.run(model=["sim/judge", "sim/other"], design="silent", per_base=1), Result)
-        assert_type(parley.run("bbq", data="bbq", method=["mabrf"], options=parley.Options(concurrency=2)), Result)
-        assert_type(parley.run("mine.py:Mine", colour="red", out="a"), Result)
-        assert_type(parley.run("topics", bias="age"), Result)
-        parley.run("malibu", **known)
-
-    async def also_in_a_notebook() -> None:
-        assert_type(await parley.run_async("rldf", topics=3, mode="teacher-guides"), Result)
-
-    def a_key_that_the_study_does_not_have() -> None:
-        assert_type(parley.run("malibu", suit="quick"), Never)
-
-    def a_value_of_another_type() -> None:
-        assert_type(parley.run("bbq", limit="three"), Never)
+from parley.agents import ConfigError
+from parley.judging.malibu import MalibuConfig
+from parley.judging.rldf.topics import TopicsConfig
+from parley.runs.options import Options
+from parley.runs.studies import STUDIES, find_study, study_of_config
+from tests.panels import PANEL
 
 
-def test_the_types_are_those_of_the_configs() -> None:
-    assert settings.TARGET.read_text("utf-8") == settings.source(), "python -m docs.settings writes them again"
+def test_a_config_and_its_settings_are_the_same_run(place: Path) -> None:
+    settings = {"model": "sim/judge", "suite": "tiny", **PANEL}
+    first = parley.run("malibu", **settings)
+    again = parley.run(MalibuConfig(**settings))
+    assert (first.progress.calls > 0, again.progress.calls, again.complete) == (True, 0, True), "it was resumed"
+    assert len(list(place.glob("runs/*.sqlite"))) == 1
 
 
-def test_only_the_types_are_others() -> None:
-    assert (parley.run, parley.run_async) == (job.run, job.run_async)
+def test_a_config_has_all_settings() -> None:
+    with pytest.raises(ConfigError, match="put suite into the MalibuConfig"):
+        parley.run(MalibuConfig(), suite="tiny")
+    with pytest.raises(ConfigError, match="no study has the config Options"):
+        parley.run(Options())
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_every_study_is_found_by_its_config(name: str) -> None:
+    assert find_study(name).Config is find_study(study_of_config(find_study(name).Config.model_construct())).Config
+
+
+def test_the_config_of_a_writing_study() -> None:
+    assert study_of_config(TopicsConfig()) == "topics"

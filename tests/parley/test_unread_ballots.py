@@ -175,7 +175,7 @@ def test_a_run_that_has_nan_in_it_can_be_read_and_salvaged(
     assert ran.status == 0
     assert b"NaN" in Path("a.sqlite").read_bytes()
     assert find_damage(Path("a.sqlite")) is None
-    assert parley("salvage", "a.sqlite", "--to", "b.sqlite").status == 0
+    assert parley("import", "--damaged", "a.sqlite", "--out", "b.sqlite").status == 0
     assert b"NaN" not in Path("b.sqlite").read_bytes()
     for name in ("a.sqlite", "b.sqlite"):
         verdicts = frames.verdicts(name)

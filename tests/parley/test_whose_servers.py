@@ -73,7 +73,7 @@ STORIES: dict[str, tuple[Callable[[str], str], tuple[str, ...], str]] = {
     "judges of MALIBU": (persona, (*MALIBU, "--judges", "file.toml"), "line 4: persona 'Ann' model"),
     "judges of a rubric": (
         persona,
-        ("run", "rubric", "--file", "texts.txt", "--model", "sim/judge", "--judges", "file.toml"),
+        ("run", "rubric", "--data", "texts.txt", "--model", "sim/judge", "--judges", "file.toml"),
         "line 4: persona 'Ann' model",
     ),
     "a jury": (
@@ -195,7 +195,6 @@ READ = {
     "show": (),
     "view": ("--export", "page.html"),
     "export": ("--format", "inspect", "--to", "log.json"),
-    "pack": (),
 }
 
 

@@ -1,4 +1,4 @@
-"""`parley scenarios derive|respond`: a model writes a suite file, and no file of the user's is lost."""
+"""`parley run malibu-derive|malibu-respond --to FILE`: a model writes a suite, and no file of the user's is lost."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ def suites(place: Path) -> None:
 @pytest.fixture
 def derive(author: Any) -> tuple[str, ...]:
     author.writes(GYM.text, idea(FIRST), idea(FIRST), idea(SECOND))
-    return ("scenarios", "derive", "fitness", "--suite", "bases.toml", "--count", "2", *COMMON, "--model", author.model)
+    flags = ("--bases", "fitness", "--suite", "bases.toml", "--count", "2", "--to", "bases-derived.toml")
+    return ("run", "malibu-derive", *flags, *COMMON, "--model", author.model)
 
 
 @pytest.fixture
 def respond(author: Any) -> tuple[str, ...]:
     author.writes(FIRST.text, SHORT, good(FIRST))
     author.writes(SECOND.text, good(SECOND))
-    return ("scenarios", "respond", "bare.toml", *COMMON, "--model", author.model)
+    flags = ("--suite", "bare.toml", "--to", "bare-responses.toml")
+    return ("run", "malibu-respond", *flags, *COMMON, "--model", author.model)
 
 
 # Writing a suite file
@@ -90,17 +92,27 @@ def test_a_model_replaces_the_suites_responses_and_another_judges_them(
     first, second = good(FIRST).values()
     author.writes(FIRST.text, {"response_1": second, "response_2": first})
     author.writes(SECOND.text, SHORT)
-    write = ("scenarios", "respond", "full", "--anew", "--scenarios", f"{FIRST.id},{SECOND.id}", *COMMON, "--model")
+    write = (
+        "run",
+        "malibu-respond",
+        "--suite",
+        "full",
+        "--anew",
+        "--scenarios",
+        f"{FIRST.id},{SECOND.id}",
+        *COMMON,
+        "--model",
+    )
     judge = (*RUN_PANEL, "--suite", "new.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
 
     assert "2 scenarios, 1 with responses: new.toml" in parley(*write, author.model, "--to", "new.toml").out
     refused = parley(*judge, "--out", "a.sqlite")
     assert refused.complaints == [
         f"parley: new.toml: 1 scenario without responses ({SECOND.id}): write them with "
-        "`parley scenarios respond new.toml --to FILE`"
+        "`parley run malibu-respond --suite new.toml --to FILE`"
     ]
     author.writes(SECOND.text, good(SECOND))
-    again = ("scenarios", "respond", "new.toml", *COMMON, "--model", author.model, "--to", "whole.toml")
+    again = ("run", "malibu-respond", "--suite", "new.toml", *COMMON, "--model", author.model, "--to", "whole.toml")
     assert "another --seed asks again" in parley(*again).err, "the same question has the same, cached answers"
     assert parley(*again, "--seed", "1").status == 0
 
@@ -118,15 +130,20 @@ def test_derive_and_then_respond(parley: Callable[..., Any], derive: tuple[str, 
     for scenario in (FIRST, SECOND):
         author.writes(f"Situation: {scenario.text}", good(scenario))
 
-    result = parley("scenarios", "respond", "bases-derived.toml", *COMMON, "--model", author.model)
+    result = parley(
+        "run", "malibu-respond", "--suite", "bases-derived.toml", *COMMON, "--model", author.model,
+        "--to", "bases-derived-responses.toml",
+    )  # fmt: skip
 
     assert result.status == 0, result.err
     assert parley("scenarios", "validate", "bases-derived-responses.toml").status == 0
 
 
-def test_the_file_has_a_default_name(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
+def test_only_a_study_that_writes_has_a_file(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
     assert parley(*respond).out.splitlines()[-1].endswith(": bare-responses.toml")
     assert Path("bare-responses.toml").exists()
+    assert "unknown arguments: --to x.toml" in parley("run", "malibu", "--to", "x.toml").err
+    assert "--force needs --to" in parley("run", "malibu-respond", "--suite", "bare.toml", "--force").err
 
 
 def test_as_json(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
@@ -240,7 +257,10 @@ def test_a_killed_writer_resumes(
 def test_derive_with_nothing_accepted(parley: Callable[..., Any], author: Any, place: Path) -> None:
     author.writes(GYM.text, {**idea(FIRST), "scenario": "You train."})
 
-    result = parley("scenarios", "derive", "fitness", "--suite", "bases.toml", "--count", "1", "--model", author.model)
+    result = parley(
+        "run", "malibu-derive", "--bases", "fitness", "--suite", "bases.toml", "--count", "1", "--model", author.model,
+        "--to", "bases-derived.toml",
+    )  # fmt: skip
 
     assert result.status == 1
     assert len(result.complaints) == 1
@@ -252,7 +272,7 @@ def test_respond_with_nothing_accepted(parley: Callable[..., Any], author: Any) 
     author.writes(FIRST.text, SHORT)
     author.writes(SECOND.text, SHORT)
 
-    result = parley("scenarios", "respond", "bare.toml", *COMMON, "--model", author.model)
+    result = parley("run", "malibu-respond", "--suite", "bare.toml", *COMMON, "--model", author.model, "--to", "n.toml")
 
     assert result.status == 1
     assert "nothing was accepted" in result.err
@@ -261,23 +281,26 @@ def test_respond_with_nothing_accepted(parley: Callable[..., Any], author: Any) 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("derive", "plumbing"), "there is no base 'plumbing' in malibu-2 (known: astronomy, "),
-        (("derive", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
-        (("derive", "fitness", "--count", "0"), "count must be at least 1, got '0'"),
-        (("derive", "--to", "new.yaml"), "new.yaml: the file's name must end in .toml"),
-        (("derive", "--budget-calls", "-1"), "budget_calls must be at least 0"),
-        (("derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
-        (("derive", "--model", "openai/gpt-4o-mini"), "openai/gpt-4o-mini needs a key: set OPENAI_API_KEY"),
-        (("respond", "none.toml"), "none.toml: No such file or directory"),
-        (("respond", "bare.toml", "--scenarios", "gym"), "unknown scenario or base 'gym': not among the 2 of bare"),
-        (("respond", "bare.toml", "--tries", "0"), "tries must be at least 1"),
-        (("respond", "bare.toml", "--to", "new"), "new: the file's name must end in .toml"),
+        (("malibu-derive", "--bases", "plumbing"), "there is no base 'plumbing' in malibu-2 (known: astronomy, "),
+        (("malibu-derive", "--bases", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
+        (("malibu-derive", "--bases", "fitness", "--count", "0"), "count must be at least 1, got '0'"),
+        (("malibu-derive", "--to", "new.yaml"), "new.yaml: the file's name must end in .toml"),
+        (("malibu-derive", "--budget-calls", "-1"), "budget_calls must be at least 0"),
+        (("malibu-derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
+        (("malibu-derive", "--model", "openai/gpt-4o-mini"), "openai/gpt-4o-mini needs a key: set OPENAI_API_KEY"),
+        (("malibu-respond", "--suite", "none.toml"), "none.toml: No such file or directory"),
+        (
+            ("malibu-respond", "--suite", "bare.toml", "--scenarios", "gym"),
+            "unknown scenario or base 'gym': not among the 2 of bare",
+        ),
+        (("malibu-respond", "--suite", "bare.toml", "--tries", "0"), "tries must be at least 1"),
+        (("malibu-respond", "--suite", "bare.toml", "--to", "new"), "new: the file's name must end in .toml"),
     ],
 )
 def test_a_wrong_argument_gives_one_line(
     parley: Callable[..., Any], place: Path, arguments: tuple[str, ...], words: str
 ) -> None:
-    result = parley("scenarios", *arguments)
+    result = parley("run", *arguments)
 
     assert (result.status, result.out) == (2, "")
     assert result.err.count("\n") == 1, result.err
@@ -301,10 +324,10 @@ def test_nothing_is_lost_if_the_file_cannot_be_written(
 
 def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
     for verb, flags in (
-        ("derive", ("--suite", "--count")),
-        ("respond", ("--anew", "--per-base")),
+        ("malibu-derive", ("--suite", "--count")),
+        ("malibu-respond", ("--anew", "--per-base")),
     ):
-        result = parley("scenarios", verb, "--help")
+        result = parley("run", verb, "--help-all")
         assert result.status == 0
         for flag in (*flags, "--model", "--tries", "--to", "--force", "--json", "--quiet", "--budget-cost", "--out"):
             assert flag in result.out, (verb, flag)
@@ -316,7 +339,7 @@ def test_respond_has_nothing_to_do_if_every_scenario_has_responses(
     parley(*respond, "--to", "whole.toml")
     asked = len(author.asked)
 
-    result = parley("scenarios", "respond", "whole.toml", *COMMON, "--model", author.model, "--json")
+    result = parley("run", "malibu-respond", "--suite", "whole.toml", *COMMON, "--model", author.model, "--json")
 
     assert (result.status, result.out) == (2, "")
     hint = "nothing to write: every scenario of whole.toml has responses; --anew replaces them"

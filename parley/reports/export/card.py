@@ -135,7 +135,7 @@ def _body(dataset: Dataset) -> str:
         "## Quality",
         quality_lines(dataset),
         "## Audit",
-        "What predicts which text was chosen, on held-out topics (`parley audit` on this folder prints more):",
+        "What predicts which text was chosen, on held-out topics (`parley report` on this folder prints more):",
         "\n".join(f"- {line}" for line in audit_lines(dataset)),
         *_audit_table(dataset),
         "## Runs",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Figures = dict[str, Any]
-NOT_INSTALLED = "Not audited: pip install 'parley-autogen[analysis]', then run `parley audit FOLDER`."
+NOT_INSTALLED = "Not audited: pip install 'parley-autogen[analysis]', then run `parley report FOLDER`."
 NO_PAIRS = "Not audited: there are no pairs."
 UNCONFIRMED_ELSEWHERE = "The pairs are unconfirmed: no blind second referee was asked."
 UNCONFIRMED = (
@@ -78,7 +78,7 @@ def flags(statements: Sequence[Statement]) -> Figures:
 def audited(
     pairs: Sequence[StatementPair], made: Sequence[StatementPair], instructions: str, split_of: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Sentences and tables for the card and the manifest: the same that `parley audit` gives on the folder.
+    """Sentences and tables for the card and the manifest: the same that `parley report` gives on the folder.
 
     Args:
         pairs: The pairs of the dataset.

@@ -1,0 +1,120 @@
+"""The study `attention`: how much attention a model pays to the words of a framing; needs its weights.
+
+    parley run attention --from runs/framing-….sqlite --report
+
+It reads the prompts of a framing run as they were sent. A unit is one of them; its verdicts are the share of attention
+on the framing's words, and what the share would be with even attention. Layers and tokens are in the transcript.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import BaseModel, Field
+
+from parley.agents import Models, Transcript, Turn
+from parley.agents.models.catalogue import catalogue, fetch, is_fetched
+from parley.agents.providers import provider_of
+from parley.base.errors import ConfigError
+from parley.judging import Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.judging.config import limit_field
+from parley.judging.rldf.attention import AttentionWeights
+from parley.runs.diagnosis import explain_damage
+from parley.runs.store import RunFile
+
+Chat = list[dict[str, str]]
+
+
+class AttentionConfig(BaseModel, extra="forbid", frozen=True, validate_by_name=True, validate_by_alias=True):
+    """What is measured, and on which weights."""
+
+    framing: str = Field(alias="from", title="RUN", description="a run file of the study framing")
+    weights: str | None = Field(
+        None, title="PATH", description="a .gguf file or a transformers folder (default: the run's own weights)"
+    )
+    limit: int | None = limit_field("number of topics: the first of the framing run")
+
+
+class AttentionStudy:
+    """Attention to the framing's words, in the prompts of a framing run; needs the model's weights."""
+
+    name: ClassVar[str] = "attention"
+    Config: ClassVar[type[BaseModel]] = AttentionConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("share", "share of attention", scale=(0, 1)),)
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self.config = config
+        path = Path(config.framing)
+        with explain_damage(path), RunFile.open(path) as file:
+            info = file.info()
+            if info["study"] != "framing":
+                raise ConfigError(f"{path} is a run of '{info['study']}'; attention needs a run of 'framing'")
+            topics = dict(islice(_prompts(file).items(), config.limit))
+        self._prompts: dict[str, Chat] = {
+            f"{topic}/{frame}": chat for topic, frames in topics.items() for frame, chat in frames.items()
+        }
+        if not self._prompts:
+            raise ConfigError(f"{path} has no finished unit yet")
+        self._path = Path(config.weights) if config.weights else _weights_of(str(info["config"]["model"]))
+
+    @cached_property
+    def _weights(self) -> AttentionWeights:
+        return AttentionWeights.load(self._path)
+
+    def models(self) -> list[str]:
+        return []
+
+    def prompts(self) -> Mapping[str, str]:
+        return {}
+
+    def sources(self) -> Mapping[str, str]:
+        return {"weights": self._path.name}
+
+    def plan(self) -> Iterator[Unit]:
+        for name in self._prompts:
+            topic, _, frame = name.rpartition("/")
+            yield Unit(name, {"topic": topic, "framing": frame, "weights": self._path.name})
+
+    def estimate(self, unit: Unit) -> UsageEstimate:
+        return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        chat = self._prompts[unit.id]
+        found = self._weights.attention_to(chat, chat[-1]["content"].partition("\n")[0])
+        each = json.dumps({"by_layer": found.by_layer, "by_token": found.by_token}, ensure_ascii=False)
+        turns = (Turn("user", "narrator", 0, chat[-1]["content"]), Turn("attention", "evaluator", 1, each))
+        values = {"share": found.share, "even": found.even, "phrase_tokens": float(found.phrase_tokens)}
+        verdicts = [Verdict.from_turn(turns[1], name, value=value, status="ok") for name, value in values.items()]
+        return Outcome(Transcript(turns, "measured"), tuple(verdicts))
+
+
+def _prompts(file: RunFile) -> dict[str, dict[str, Chat]]:
+    """The prompts of the framings as they were sent, by unit and framing."""
+    _, rows = file.rows(
+        "SELECT u.id, m.speaker, c.prompt FROM messages m JOIN units u ON u.id = m.unit "
+        "JOIN calls c ON c.unit = m.unit AND c.seq = m.seq AND c.nth = 0 "
+        "WHERE u.status = 'done' AND m.speaker LIKE 'Asked_%' ORDER BY u.position, m.seq"
+    )
+
+    def text(text_id: int) -> str:
+        return str(file.rows("SELECT text FROM texts WHERE id = ?", (text_id,))[1][0][0])
+
+    topics: dict[str, dict[str, Chat]] = {}
+    for unit, speaker, prompt in rows:
+        chat = [{"role": role, "content": text(text_id)} for role, _, text_id in json.loads(prompt)]
+        topics.setdefault(unit, {})[speaker.removeprefix("Asked_")] = chat
+    return topics
+
+
+def _weights_of(model: str) -> Path:
+    name = model.partition("?")[0].partition("/")[2]
+    if not provider_of(model).embedded:
+        raise ConfigError(f"{model} has no local weights: give a .gguf file or a folder with --weights")
+    if name in catalogue() and not is_fetched(name):
+        raise ConfigError(f"{model} is not downloaded yet: parley models fetch {name}")
+    return fetch(name) if name in catalogue() else Path(name)
