@@ -24,7 +24,7 @@ from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
 from parley.analysis.malibu.panel import LOG_ODDS, PanelData, ScenarioGaps
 from parley.analysis.malibu.primary import CONTRASTS
 from parley.analysis.malibu.rounds import Bools, before_and_after
-from parley.analysis.malibu.stages import HEARING, REASONS, steps
+from parley.analysis.malibu.talking import HEARING, REASONS, steps
 from parley.analysis.reporting.report import Directions
 from parley.analysis.reporting.verdicts import uncategorised
 

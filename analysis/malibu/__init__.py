@@ -6,11 +6,10 @@ The functions reduce the frame as they need it. Where several are called, `Panel
 shares the reductions between them.
 """
 
-from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
+from parley.analysis.malibu.agreement import agreement, changed_minds
 from parley.analysis.malibu.aligned import aligned_contrast
 from parley.analysis.malibu.bases import effects_by_base
 from parley.analysis.malibu.diagnostics import no_label_differences, order_effects
-from parley.analysis.malibu.missing import missing, missing_by_judge, missing_differences
 from parley.analysis.malibu.pairs import flips, position, preferences, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences
 from parley.analysis.malibu.report import report
@@ -28,13 +27,9 @@ __all__ = [
     "effects_by_base",
     "flips",
     "mean_scores",
-    "missing",
-    "missing_by_judge",
-    "missing_differences",
     "no_label_differences",
     "order_effects",
     "panel_preferences",
-    "parsing",
     "position",
     "preferences",
     "report",

@@ -19,7 +19,6 @@ from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import factorize
 from parley.base.text import plural
 
-STATUSES = ("ok", "repaired", "unparsed", "refused", "cut")
 AGREEMENT = [
     "model",
     "phase",
@@ -122,20 +121,6 @@ def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows, columns=CHANGES)
-
-
-def parsing(verdicts: Verdicts) -> pd.DataFrame:
-    """Parse statuses of the judges' replies, by model and phase. A reply is one judge in one round.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-    """
-    replies = panel_data(verdicts).all_verdicts.drop_duplicates(["unit", "judge", "round"])
-    rows = []
-    for (model, phase), group in replies.groupby(["model", "phase"], sort=True, observed=True):
-        counts = group["status"].value_counts()
-        rows.append({"model": str(model), "phase": int(phase)} | {name: int(counts.get(name, 0)) for name in STATUSES})
-    return pd.DataFrame(rows, columns=["model", "phase", *STATUSES])
 
 
 def agreement_section(data: PanelData, context: ReportContext) -> Section:

@@ -7,6 +7,8 @@ import pandas as pd
 
 from parley.analysis.malibu.clusters import with_clusters
 from parley.analysis.reporting.verdicts import MissingColumns, require
+from parley.analysis.stats.tables import row_codes
+from parley.base.text import plural
 
 YARDSTICK, YARDSTICK_PAIRS = 3, 4
 """The phases in which graded responses are read, without labels; 1 is single responses, 2 pairs."""
@@ -105,3 +107,42 @@ def split(verdicts: pd.DataFrame, column: str, value: object) -> tuple[pd.DataFr
     """The verdicts without this value in a column, and those with it."""
     those = verdicts[column] == value
     return (verdicts[~those], verdicts[those]) if those.any() else (verdicts, verdicts[:0])
+
+
+def check_scores(verdicts: pd.DataFrame) -> list[str]:
+    """Cautions about scores that a report can still use; `MissingColumns` for those that it cannot.
+
+    Args:
+        verdicts: One row per verdict.
+    """
+    values = pd.to_numeric(verdicts["value"], errors="coerce").to_numpy(dtype=float)
+    is_score = ~verdicts["metric"].isin(NOT_SCORES).to_numpy() if "scale" in verdicts else True
+    wrong = np.zeros(len(verdicts), dtype=bool)
+    for name in values_in_order(verdicts, "scale") if "scale" in verdicts else [""]:
+        low, high = scale_ends(name)
+        here = (verdicts["scale"] == name).to_numpy() if name else True
+        wrong |= here & is_score & verdicts["value"].notna().to_numpy() & ~((values >= low) & (values <= high))
+        if wrong.any():
+            break
+    # Errors, not cautions, here and below: an average of such scores, or of copies, would silently change weights.
+    if wrong.any():
+        row = verdicts.iloc[int(np.argmax(wrong))]
+        score = f"{row['value']:g}" if isinstance(row["value"], float | int) else repr(row["value"])
+        raise MissingColumns(
+            f"{plural(int(wrong.sum()), 'score is', 'scores are')} not between {low:g} and {high:g}, such as "
+            f"{score} for {row['metric']} by judge {row['judge']} in unit {row['unit']}"
+        )
+    keys = ["model", "unit", "judge", "role", "round", "subject", "metric"]
+    repeated = pd.Series(row_codes([verdicts[key] for key in keys if key in verdicts])).duplicated().to_numpy()
+    if repeated.any():
+        row = verdicts.iloc[int(np.argmax(repeated))]
+        raise MissingColumns(
+            f"{plural(int(repeated.sum()), 'verdict occurs', 'verdicts occur')} more than once, such as "
+            f"{row['metric']} by judge {row['judge']} in round {row['round']} of unit {row['unit']}: "
+            "drop the copies, or give the units of each run their own names"
+        )
+    readable = verdicts["status"].isin(["ok", "repaired"]) & (verdicts["metric"] != "preferred")
+    empty = int((readable.to_numpy() & np.isnan(values)).sum())
+    if not empty:
+        return []
+    return [f"{plural(empty, 'verdict has', 'verdicts have')} the status of a reply that was read, but no score."]

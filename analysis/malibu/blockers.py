@@ -29,7 +29,7 @@ NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 NOT_QUALITY = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""
-CONTRASTS = {"stages": 1, "preferences": 2, "leans": 2}
+CONTRASTS = {"preferences": 2, "leans": 2}
 """The tables about contrasts between identities that are not made from lines, with their phase."""
 
 

@@ -18,47 +18,81 @@ It needs a blind first round, and the control. Without them the table has only t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import row_codes, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import Bools, before_and_after, heard_own, same_labels, same_text
-from parley.analysis.reporting.report import ReportContext, Table
-from parley.analysis.stats.tables import Floats, Ints, factorize
+from parley.analysis.reporting.questions import ALL, Question, corrected, section, stated
+from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import Floats, Ints, factorize, row_codes
 from parley.analysis.stats.two_groups import permuted_difference
+from parley.base.text import signed
 
-ANYONE = "(any)"
-"""Stands for all judges together, in place of a name."""
-CONTAGION = [
-    *("model", "phase", "towards", "weight", "low", "high", "p", "p_adjusted"),
-    *("heard_slope", "control_slope", "units", "control_units", "note"),
-]
 NO_CONTROL = (
     "not tested: no unit heard ballots on another label, so listening cannot be told from opinions that judges share"
 )
 NOT_BLIND = "not tested: round 1 was not blind"
+FOLLOWED = Question(
+    name="contagion",
+    ask="Do judges follow what they hear?",
+    measures={"weight": "points moved per point of another's ballot"},
+    cluster="unit",
+    null=0.0,
+    family=("model", "phase"),
+    note="Another judge's first ballot may be higher than that judge's usual score for the text and the label. The "
+    "slopes say how many points a judge moves for each point of this surplus. heard_slope: where the ballot was "
+    "heard. control_slope: where ballots on another label were heard instead. estimate: their difference, divided by "
+    "K / (K − 1) where a text has K labels. p: permutations, since a random draw decides which units heard which.",
+)
 
 
-def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> pd.DataFrame:
-    """By how many points others moved per point of a judge's first ballot, for each judge and all together.
+def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> list[Line]:
+    """By how many points others moved per point of a judge's first ballot, for all judges together and for each.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
     """
-    both = before_and_after(panel_data(verdicts), controls=True)
+    data = panel_data(verdicts)
+    both = before_and_after(data, controls=True)
     both = both[(both["phase"] == 1) == (both["metric"] != "preferred")]  # in pairs, the preference is the verdict
-    tables = [
-        with_holm(pd.DataFrame(_rows(group, blind=bool(blind))), ["family"]).assign(model=str(model), phase=int(phase))
-        for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True)
-        if group["judge"].nunique() > 1
-    ]
-    return pd.concat(tables, ignore_index=True)[CONTAGION] if tables else pd.DataFrame(columns=CONTAGION)
+    lines: list[Line] = []
+    for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True):
+        if group["judge"].nunique() > 1:
+            found = followed(group)
+            for place, towards in enumerate([ALL, *found.judges]):
+                about = {"model": str(model), "phase": int(phase), "towards": towards}
+                judges = slice(place - 1, place) if place else slice(None)
+                lines.append(about_units(_weight(found, judges, bool(blind)), about, data, secondary=place > 0))
+    return corrected(lines, FOLLOWED.family)
+
+
+def about_units(line: Line, about: Mapping[str, Any], data: PanelData, *, secondary: bool = False) -> Line:
+    """The line with what it is about: a model, a phase, and last what its label says.
+
+    Args:
+        line: The line.
+        about: What it is about, as columns.
+        data: The verdicts.
+        secondary: Whether it only accompanies the planned ones.
+    """
+    model, phase, label = about.values()
+    several = {"model": (model,)} if len(data.models) > 1 else {}
+    return replace(
+        line,
+        about=about,
+        label=label,
+        group=f"phase {phase} · {model}" if several else f"phase {phase}",
+        units={"phase": (str(phase),), **several},
+        secondary=secondary,
+        cluster="unit",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +153,6 @@ def followed(verdicts: pd.DataFrame) -> Followed:
     )
 
 
-def _rows(verdicts: pd.DataFrame, *, blind: bool) -> Iterator[dict[str, Any]]:
-    found = followed(verdicts)
-    yield {"towards": ANYONE, "family": 0} | _weight(found, slice(None), blind)
-    for target, name in enumerate(found.judges):
-        yield {"towards": name, "family": 1} | _weight(found, slice(target, target + 1), blind)
-
-
 def weight_by_unit(found: Followed, judges: slice = slice(None)) -> Floats:
     """What each unit adds; the weight is the mean where a unit's own ballots were heard minus the mean elsewhere.
 
@@ -158,33 +185,30 @@ def _largest_contrast(texts: Ints, labels: Ints) -> float:
     return several / (several - 1) if several > 1 else 1.0
 
 
-def _weight(found: Followed, judges: slice, blind: bool) -> dict[str, Any]:
+def _weight(found: Followed, judges: slice, blind: bool) -> Line:
     """The difference of the two slopes, without what the control adds to it."""
     own, products, squares = found.own, found.products[judges].sum(axis=0), found.squares[judges].sum(axis=0)
     heard, control = own & (squares > 0), ~own & (squares > 0)
     slopes = [
         float(products[part].sum() / squares[part].sum()) if part.any() else math.nan for part in (heard, control)
     ]
-    row = {"heard_slope": slopes[0], "control_slope": slopes[1], "units": int(own.sum())}
-    row |= {"control_units": int((~own).sum())}
+    also = {"heard_slope": slopes[0], "control_slope": slopes[1], "units": int(own.sum())}
     values = weight_by_unit(found, judges)
-    return row | against_control("weight", values[heard], values[control], blind)
+    line = against_control(values[heard], values[control], blind)
+    return replace(line, measure="weight", also=also | {"control_units": int((~own).sum())})
 
 
-def against_control(name: str, heard: Floats, control: Floats, blind: bool) -> dict[str, Any]:
+def against_control(heard: Floats, control: Floats, blind: bool) -> Line:
     """How much larger values are where judges heard each other, or why that is not tested.
 
     Args:
-        name: What the difference is called.
         heard: The values of units whose judges heard each other.
         control: Those of units whose judges heard ballots on another label.
         blind: Whether nobody heard anybody in round 1.
     """
     if not blind or not len(control) or not len(heard):
-        none = dict.fromkeys((name, "low", "high", "p"), math.nan)
-        return none | {"note": NO_CONTROL if blind else NOT_BLIND}
-    test = permuted_difference(heard, control)
-    return {name: test.estimate, "low": test.low, "high": test.high, "p": test.p, "note": ""}
+        return Line(n=len(heard), clusters=len(heard), reference=0.0, note=NO_CONTROL if blind else NOT_BLIND)
+    return replace(permuted_difference(heard, control), reference=0.0)
 
 
 def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
@@ -202,14 +226,31 @@ def _group_means(values: Floats, groups: Ints) -> Floats:
     return means[member]
 
 
-def contagion_table(data: PanelData, context: ReportContext) -> Table:
-    """The weight of what was heard, as a table."""
-    return Table(
-        name="contagion",
-        title="Do judges follow what they hear?",
-        frame=contagion(data, blind=context.blind),
-        note="Another judge's first ballot may be higher than that judge's usual score for the text and the label. The "
-        "slopes say how many points a judge moves for each point of this surplus. heard_slope: where the ballot was "
-        "heard. control_slope: where ballots on another label were heard instead. weight: their difference, divided by "
-        "K / (K − 1) where a text has K labels. p: permutations, since a random draw decides which units heard which.",
-    )
+def contagion_section(data: PanelData, context: ReportContext) -> Section:
+    """Whether judges follow what they hear: a table, a plot, and a sentence where it is shown for all of them.
+
+    Args:
+        data: What was said aloud.
+        context: What the report was given.
+    """
+    lines = contagion(data, blind=context.blind)
+    found = section(FOLLOWED, lines)
+    (plot,) = found.forests
+    words = [
+        stated(
+            prefix_of(line, data),
+            f"judges {'follow' if line.estimate > 0 else 'move away from'} what they hear, compared with units that "
+            f"did not hear it: {signed(line.estimate)} points per point of another's ballot",
+            line,
+            plot,
+            "unit",
+        )
+        for line in lines
+        if line.shown and not line.secondary
+    ]
+    return replace(found, words=words)
+
+
+def prefix_of(line: Line, data: PanelData) -> str:
+    """The model of a line, where there are several."""
+    return str(line.about["model"]) if len(data.models) > 1 else ""

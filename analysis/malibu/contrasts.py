@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,9 @@ import pandas as pd
 
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, values_in_order
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
-from parley.analysis.stats.tables import Column, Floats, Ints, factorize
+from parley.analysis.stats.tables import Floats, factorize, row_codes
 from parley.base.text import plural
 
 NEEDED = clusters_to_reject(ALPHA)
@@ -33,19 +33,6 @@ def planned_pairs(data: PanelData) -> list[tuple[str, str, str]]:
         pairs = phase_2[["category", "identity", "other"]].drop_duplicates()
         return [(str(category), str(first), str(second)) for category, first, second in pairs.to_numpy()]
     return list(dict.fromkeys(pair for model in data.models for pair in data.pairs(model)))
-
-
-def row_codes(columns: Sequence[Column], *, sort: bool = False) -> Ints:
-    """One number for every distinct row; with `sort`, in the order of the first column, then of the second, …"""
-    key: Ints = np.zeros(len(columns[0]), dtype=np.int64)
-    size = 1
-    for column in columns:
-        code, labels = factorize(column, sort=sort)
-        if size * (len(labels) + 1) >= 2**62:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            size = int(key.max()) + 1
-        key, size = key * (len(labels) + 1) + code + 1, size * (len(labels) + 1)
-    return key
 
 
 def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.DataFrame:
@@ -154,19 +141,18 @@ class Cells:
         return np.concatenate(by_cluster) if by_cluster else np.zeros((0, 0))
 
 
-def tested(differences: Floats | ScenarioGaps) -> dict[str, Any]:
-    """A row's difference, interval, p-value, clusters, and a note where the clusters are too few for an interval."""
+def tested_line(differences: Floats | ScenarioGaps) -> Line:
+    """The mean difference with its interval and p-value, and a note where the clusters are too few for an interval."""
     test = differences.test() if isinstance(differences, ScenarioGaps) else sign_flip_test(differences)
     clusters = test.clusters or 0
     few = f"{plural(clusters, 'cluster')}: an interval needs {NEEDED}" if clusters else "nothing to compare"
-    return {
-        "difference": test.estimate,
-        "low": test.low if clusters else math.nan,
-        "high": test.high if clusters else math.nan,
-        "p": test.p,
-        "clusters": clusters,
-        "note": "" if clusters >= NEEDED else few,
-    }
+    test = test if clusters else replace(test, low=math.nan, high=math.nan)
+    return replace(test, note="" if clusters >= NEEDED else few)
+
+
+def tested(differences: Floats | ScenarioGaps) -> dict[str, Any]:
+    """A row's difference, interval, p-value, clusters and note."""
+    return columns(tested_line(differences), "difference", "p", "clusters", "note")
 
 
 def with_holm(frame: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:

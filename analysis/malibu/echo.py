@@ -18,26 +18,37 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contagion import against_control
-from parley.analysis.malibu.contrasts import row_codes, with_holm
+from parley.analysis.malibu.contagion import about_units, against_control, prefix_of
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after, heard_own, partners, same_text
-from parley.analysis.reporting.report import ReportContext, Table
-from parley.analysis.stats.tables import Floats, factorize, unique_rows
+from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.questions import Question, corrected, section, stated
+from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import Floats, factorize, row_codes, unique_rows
 
 NEARLY = 0.8
 SEQUENCE = 5
 """Number of consecutive words compared, for the share of a statement; pages that mark single passages use eight."""
 WORDS, SCORES = "words, nearly or fully", "all scores the same"
-ECHO = [
-    *("model", "phase", "what", "blind", "blind_chance", "later", "later_chance", "echo", "control_echo"),
-    *("difference", "low", "high", "p", "p_adjusted", "units", "control_units", "note"),
-]
+REPEATED = Question(
+    name="echo",
+    ask="Do judges repeat what they heard more often than where they did not hear it?",
+    measures={"echo": "difference in the share of repeated statements and scores"},
+    cluster="unit",
+    null=0.0,
+    scale="share",
+    note="Share of statements, and of pairs of judges' scores, that repeat what another judge said in round 1. blind: "
+    "in round 1; later: in the last round. chance: the same share, for what was said about another label. echo: the "
+    "excess over chance in the last round minus the excess in round 1. estimate: echo minus the echo of the control "
+    "units, whose judges heard ballots on another label.",
+)
 REMARKS = ["judge", "round", "near", "near_chance"]
 FIRST = 1
 """The round that is heard."""
@@ -118,23 +129,24 @@ def judge_statements(spoken: Iterable[tuple[str, int, Mapping[str, Any] | None]]
     ]
 
 
-def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool | None = None) -> pd.DataFrame:
+def echo(verdicts: Verdicts, remarks: pd.DataFrame | None = None, *, blind: bool | None = None) -> list[Line]:
     """By model and phase: how often judges repeat others' words or scores of round 1, in that round and in the last.
 
-    `echo` is the excess over chance in the last round minus that in the first; `difference` is how much larger it is
-    than in the control units, whose choice is permuted. Holm's correction is over the rows of a model.
+    The estimate is how much larger the echo is than in the control units, whose choice is permuted; the further number
+    `echo` is the excess over chance in the last round minus that in the first.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         remarks: What `parley.reports.remarks.repeated_remarks` returns; without it, only scores are compared.
         blind: Whether nobody heard anybody in round 1; unless it is known, nothing is tested.
     """
-    rows = []
-    for what, units in echo_units(verdicts, remarks).items():
-        for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True):
-            rows.append({"model": str(model), "phase": int(phase), "what": what} | _row(part, bool(blind)))
-    table = with_holm(pd.DataFrame(rows, columns=ECHO), ["model"])
-    return table.sort_values(["model", "phase"], kind="stable", ignore_index=True)
+    data = panel_data(verdicts)
+    lines = [
+        about_units(_compared(part, bool(blind)), {"model": str(model), "phase": int(phase), "what": what}, data)
+        for what, units in echo_units(data, remarks).items()
+        for (model, phase), part in units.groupby(["model", "phase"], sort=True, observed=True)
+    ]
+    return corrected(sorted(lines, key=lambda line: (line.about["model"], line.about["phase"])))
 
 
 RATES = ["blind", "blind_chance", "later", "later_chance"]
@@ -215,28 +227,62 @@ def _row_means(columns: Sequence[Floats], rows: int) -> Floats:
     return means
 
 
-def _row(units: pd.DataFrame, blind: bool) -> dict[str, Any]:
+def _compared(units: pd.DataFrame, blind: bool) -> Line:
     own, echoed = units["own"].to_numpy(dtype=bool), excess(units)
     known = np.isfinite(echoed)
     heard, control = echoed[own & known], echoed[~own & known]
-    shares = {name: float(units.loc[own, name].astype(float).mean()) for name in RATES}
-    row = shares | {
+    also = {name: float(units.loc[own, name].astype(float).mean()) for name in RATES}
+    also |= {
         "echo": float(heard.mean()) if len(heard) else math.nan,
         "control_echo": float(control.mean()) if len(control) else math.nan,
         "units": int(own.sum()),
         "control_units": int((~own).sum()),
     }
-    return row | against_control("difference", heard, control, blind)
+    return replace(against_control(heard, control, blind), measure="echo", also=also)
 
 
-def echo_table(data: PanelData, context: ReportContext) -> Table:
-    """Whether judges repeat each other, as a table."""
-    return Table(
+def echo_section(data: PanelData, context: ReportContext) -> Section:
+    """Whether judges repeat each other: a table, how often they do, how much more than in the control, and sentences.
+
+    Args:
+        data: What was said aloud.
+        context: What the report was given.
+    """
+    lines = echo(data, context.remarks() if context.remarks else None, blind=context.blind)
+    found = section(REPEATED, lines)
+    (plot,) = found.forests
+    rates = Forest(
         name="echo",
-        title="Do judges repeat what they heard?",
-        frame=echo(data, context.remarks() if context.remarks else None, blind=context.blind),
-        note="Share of statements, and of pairs of judges' scores, that repeat what another judge said in round 1. "
-        "blind: in round 1; later: in the last round. chance: the same share, for what was said about another label. "
-        "echo: the excess over chance in the last round minus the excess in round 1. difference: echo minus the echo "
-        "of the control units, whose judges heard ballots on another label.",
+        question="How often do judges repeat each other?",
+        axis="share of statements, and of pairs of judges with the same scores",
+        lines=tuple(
+            Line(
+                label=f"{line.label}, {when}",
+                estimate=rate,
+                group=line.group,
+                n=int(line.also["units"]),
+                units=line.units,
+            )
+            for line in lines
+            for when, rate in (("last round", line.also["later"]), ("last round, by chance", line.also["later_chance"]))
+            if not math.isnan(rate)
+        ),
+        reference=None,
+        scale="share",
+        table="echo",
+        note="What another judge had said or scored in round 1. By chance: the same with another label's units.",
     )
+    words = [
+        stated(
+            prefix_of(line, data),
+            f"judges repeat the {'scores' if line.label == SCORES else 'words'} that they heard "
+            f"{100 * line.estimate:.0f} percentage points more often than where they did not hear them: an echo is not "
+            "a further opinion",
+            line,
+            plot,
+            "unit",
+        )
+        for line in lines
+        if line.shown and line.estimate > 0
+    ]
+    return replace(found, forests=[rates, plot], words=words)

@@ -1,9 +1,7 @@
-"""MALIBU's forest plots that are made from tables: preferences, win rates, the first place, echoes, and
-the change by talking."""
+"""MALIBU's forest plots that are made from tables: preferences, win rates, and the first place."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -13,7 +11,6 @@ import pandas as pd
 from parley.analysis.malibu.pairs import TWO_IDENTITIES
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.stats.results import Line
 
 Units = dict[str, tuple[str, ...]]
 
@@ -25,8 +22,7 @@ def forests(tables: Mapping[str, pd.DataFrame], data: PanelData) -> Iterator[For
         tables: The report's tables by name.
         data: The verdicts.
     """
-    changes = tables["talking"]
-    several, unit, points = len(data.models) > 1, data.cluster_noun, data.difference
+    several, unit = len(data.models) > 1, data.cluster_noun
     both = (
         f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and Student's t,"
     )
@@ -42,27 +38,18 @@ def forests(tables: Mapping[str, pd.DataFrame], data: PanelData) -> Iterator[For
     def units(row: Any, phase: int, **facets: tuple[str, ...]) -> Units:
         return {"phase": (str(phase),), **facets, **({"model": (row.model,)} if several else {})}
 
-    def of_pair(row: Any, phase: int) -> Units:
-        if phase == 1:
-            return units(row, 1, identity=(*row.first.split(", "), *row.second.split(", ")))
-        return units(row, 2, identity=(row.first,), other=(row.second,))
-
-    def pairs(rows: pd.DataFrame, phase: int) -> tuple[Line, ...]:
-        return lines_of(
-            rows,
-            _pair,
-            p="p_adjusted",
-            n="n" if "n" in rows else "clusters",
-            group=category,
-            units=lambda row: of_pair(row, phase),
-            simultaneous=("low", "high") if "tests" in rows and (rows["tests"] > 1).any() else None,
-        )
-
     yield Forest(
         name="preferences",
         question="Which identity is preferred in pairs?",
         axis="wins minus losses per comparison",
-        lines=pairs(tables["preferences"], 2),
+        lines=lines_of(
+            tables["preferences"],
+            lambda row: f"{row.first} − {row.second}",
+            p="p_adjusted",
+            group=category,
+            units=lambda row: units(row, 2, identity=(row.first,), other=(row.second,)),
+            simultaneous=("low", "high") if (tables["preferences"]["tests"] > 1).any() else None,
+        ),
         table="preferences",
         note=by_pairs,
     )
@@ -96,44 +83,3 @@ def forests(tables: Mapping[str, pd.DataFrame], data: PanelData) -> Iterator[For
         table="position",
         note=f"95% intervals over {unit}s. 50%: the place makes no difference.",
     )
-    yield Forest(
-        name="echo",
-        question="How often do judges repeat each other?",
-        axis="share of statements, and of pairs of judges with the same scores",
-        lines=tuple(_repeated(tables["echo"], several=several)),
-        reference=None,
-        scale="share",
-        table="echo",
-        note="What another judge had said or scored in round 1. By chance: the same with another label's units.",
-    )
-    for phase, what, axis in (
-        (1, "the difference in scores", points),
-        (2, "the preference", "difference in preference (share of judges)"),
-    ):
-        yield Forest(
-            name=f"talking-{phase}",
-            question=f"Does talking change {what}?",
-            axis=f"change of the {axis}, last round minus first",
-            lines=pairs(changes[changes["phase"] == phase], phase),
-            table="talking",
-            note=f"95% intervals: sign flips over {unit}s; p-values Holm-corrected by model and phase.",
-        )
-
-
-def _repeated(table: pd.DataFrame, *, several: bool) -> Iterator[Line]:
-    """What judges repeat in the last round, and what they would by chance."""
-    for row in table.itertuples():
-        for when, value in (("last round", row.later), ("last round, by chance", row.later_chance)):
-            if not math.isnan(value):
-                group = f"phase {row.phase} · {row.model}" if several else f"phase {row.phase}"
-                yield Line(
-                    label=f"{row.what}, {when}",
-                    estimate=value,
-                    group=group,
-                    n=row.units,
-                    units={"phase": (str(row.phase),)},
-                )
-
-
-def _pair(row: Any) -> str:
-    return f"{row.first} − {row.second}"

@@ -8,18 +8,18 @@ from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.malibu.agreement import STATUSES, agreement_section, changed_minds, parsing
+from parley.analysis.malibu.agreement import agreement_section, changed_minds
 from parley.analysis.malibu.aligned import aligned_lines, aligned_section
+from parley.analysis.malibu.ballots import check_scores
 from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.blockers import blocked_table, blockers, with_blockers, without_unequal, without_unread
 from parley.analysis.malibu.by_judge import ALL_MODELS, judges_differ, unread_judges
 from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
-from parley.analysis.malibu.contagion import contagion_table
+from parley.analysis.malibu.contagion import contagion_section
 from parley.analysis.malibu.diagnostics import no_label_table, order_effects, second_readings
-from parley.analysis.malibu.echo import echo_table
+from parley.analysis.malibu.echo import echo_section
 from parley.analysis.malibu.forests import forests
-from parley.analysis.malibu.missing import check_scores, missing_section
 from parley.analysis.malibu.pairs import position, preferences_table, win_rates_section
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.paper import beside, paper_section
@@ -30,16 +30,12 @@ from parley.analysis.malibu.scores import differences_section, different_pairs, 
 from parley.analysis.malibu.sentences import Sentences
 from parley.analysis.malibu.significance import significance_lines, significance_section
 from parley.analysis.malibu.silent_pairs import silent_pairs_section
-from parley.analysis.malibu.stages import stages_section
 from parley.analysis.malibu.talking import talking_section
-from parley.analysis.malibu.unread import NO_VERDICT, Unequal, unequal_contrasts, unread_section
+from parley.analysis.malibu.unread import NO_VERDICT, Unequal, unread
 from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_lines, yardstick_section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
 from parley.analysis.stats.results import DIFFERENT, SMALL, Line
-from parley.base.text import plural
 
-MANY_UNREAD = 0.05
-"""From this share of replies without a verdict on, every reader must be told."""
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
@@ -55,8 +51,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     data = panel_data(verdicts)  # every section reads the same reductions
     context = replace(context, title=context.title or "MALIBU")
     margin = MARGIN if context.margin is None else context.margin
-    unread = unread_section(data)
-    unequal = [found for table in unread.tables for found in unequal_contrasts(table.frame, data.cluster_noun)]
+    lost, unequal = unread(data)
     planned, judged, aligned, tests = (
         without_unread(lines, unequal)
         for lines in (
@@ -69,7 +64,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     yardstick = yardstick_lines(data, different_pairs(planned))
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
-    missing = missing_section(data, blocked={contrast.model for contrast in unequal})
+    talk = [talking_section(data, context, unequal), contagion_section(debates, context), echo_section(debates, context)]
     again = [Table("second_readings", "Silent ballots that were read twice", second_readings(data))]
     others: list[Section | Table] = [
         yardstick_section(yardstick, data, context),
@@ -82,14 +77,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         Table(
             "changed_minds", "Did the discussion change minds? From the first round to the last", changed_minds(heard)
         ),
-        stages_section(data),
-        talking_section(debates, context),
-        contagion_table(debates, context),
-        echo_table(debates, context),
-        Table("parsing", "How replies were parsed", parsing(data)),
+        *talk,
         *(again if data.staged else []),
-        missing,
-        unread,
     ]
     parts = [
         replace(part, tables=[_unread_left_out(table, unequal) for table in part.tables])
@@ -120,24 +109,29 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         by_base,
         chi_square,
     ]
-    sections = [*scored, *parts]
-    tables = [table for section in sections for table in section.tables]
+    sections = [*scored, *parts, lost]
+    # A question without a line has a table without columns.
+    tables = [table for section in sections for table in section.tables if len(table.frame.columns)]
     filled = {table.name for table in tables if len(table.frame)}
     drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
-    said = _by_model(data, frames, blocked)
     words = [
         *([] if data.models else ["No labelled answer has a verdict yet."]),
         *_of_each(data, yardstick, can_judge),
         *gaps.words,
         *chi_square.words,
         *size.words,
-        *said["preferences"],
+        *_preferences(data, frames, blocked),
         *stereotypes.words,
         *by_base.words,
         *_judges_differ(data, judged, blocked),
-        *said["talking"],
+        *(text for section in talk for text in section.words),
         *_of_each(data, yardstick, lambda own: _worth(own, planned, blocked)),
         *_generalises(data, planned, blocked),
+    ]
+    plots = [
+        *(forest for section in scored for forest in section.forests),
+        *forests(frames, data),  # before others: where no scores were asked for, preferences are the main question
+        *(forest for part in parts for forest in part.forests),
     ]
     # What a shipped card says about a model stands only where this run did not measure whether it can judge; it is then
     # said instead of that.
@@ -155,17 +149,12 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *shipped.values(),
             *cannot_judge,
             *check_scores(data.verdicts),
-            *unread.cautions,
-            *missing.cautions,
-            *_unread(frames["parsing"]),
+            *lost.cautions,
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        forests=(
-            *(forest for section in scored for forest in section.forests),
-            *forests(frames, data),  # before others: where no scores were asked for, preferences are the main question
-            *(forest for part in parts for forest in part.forests),
-        ),
+        # Where nothing was read, what was not read is no answer to the study's question.
+        forests=(*plots, *(lost.forests if any(plot.lines for plot in plots) else ())),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned, frames["preferences"], unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
@@ -190,13 +179,6 @@ def _no_verdict(planned: Sequence[Line], preferences: pd.DataFrame, unequal: Seq
     notes = [line.note for line in planned if line.about["family"] == first] or list(preferences["note"])
     reasons = {contrast.why for contrast in unequal}
     return NO_VERDICT if notes and reasons.issuperset(notes) else ""
-
-
-def _unread(parsing: pd.DataFrame) -> Iterator[str]:
-    unread = int(parsing[["unparsed", "refused", "cut"]].to_numpy().sum())
-    total = int(parsing[list(STATUSES)].to_numpy().sum())
-    if total and unread > MANY_UNREAD * total:
-        yield f"{unread:,} of {plural(total, 'reply', 'replies')} gave no verdict: they are left out, not counted as 0."
 
 
 def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[str, ...]:
@@ -225,20 +207,13 @@ def _worth(yardstick: Lines, planned: Sequence[Line], blocked: Mapping[str, Bloc
     return worth(exchange, largest.about["first"], largest.about["second"]) if largest else ""
 
 
-def _by_model(
+def _preferences(
     data: PanelData, frames: Mapping[str, pd.DataFrame], blocked: Mapping[str, Blockers]
-) -> dict[str, list[str]]:
-    """The sentences that are made from tables, by question."""
-    said: dict[str, list[str]] = {name: [] for name in ("preferences", "talking")}
+) -> Iterator[str]:
     for model in data.models:
-        sentences = Sentences(
-            tables={name: frame[frame["model"] == model] for name, frame in frames.items() if "model" in frame},
-            blocked=blocked[model],
-            unit=data.cluster_noun,
-        )
-        for name, texts in said.items():
-            texts += [f"{data.prefix(model)}{text}"] if (text := getattr(sentences, name)()) else []
-    return said
+        own = {name: frame[frame["model"] == model] for name, frame in frames.items() if "model" in frame}
+        if text := Sentences(tables=own, blocked=blocked[model], unit=data.cluster_noun).preferences():
+            yield f"{data.prefix(model)}{text}"
 
 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:

@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.malibu.contrasts import row_codes
 from parley.analysis.malibu.panel import PanelData
-from parley.analysis.stats.tables import Floats, Ints
+from parley.analysis.stats.tables import Floats, Ints, row_codes
 
 Bools = NDArray[np.bool_]
 

@@ -1,79 +1,165 @@
-"""Does talking amplify bias? The effect of identity in the judges' first ballots and in their last round.
+"""Did talking change the gap between identities? What reasons alone add to it, and what hearing others adds.
 
-    table = talking(verdicts)
+Talking units begin with silent ballots of the same judges (round 0). Then each judge gives reasons and a score before
+it has heard anybody (round 1), and then they talk (round 2 and later). So within the same judge and unit, round 1 minus
+round 0 is what reasons alone add to a gap, and the last round minus round 1 is what hearing others adds. Runs without
+stages have only the first round and the last.
 
-Both effects come from the same judges on the same units, and the change is tested within them: last round minus
-first, within judge and scenario, averaged over scenarios and bases, with sign flips over bases. It is the change of the
-gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average even if nothing
-happened. Only the name of a shown change depends on the first ballots: it amplifies a bias that they showed if it
-has the same sign. Units whose judges heard ballots on another label, as a control, are left out.
+It is the change of the gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average
+even if nothing happened. Only the words for a shown change depend on the gap before: it amplifies a bias that was shown
+before if it has the same sign. Units whose judges heard ballots on another label, as a control, are left out of what
+hearing others adds.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.contrasts import nested_means, tested, with_holm
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data
-from parley.analysis.malibu.rounds import before_and_after
+from parley.analysis.malibu.by_judge import Contrast
+from parley.analysis.malibu.contrasts import nested_means, tested_line
+from parley.analysis.malibu.panel import BLIND, NOT_SCORES, PanelData, ScenarioGaps, ScoreTable
+from parley.analysis.malibu.primary import primary_contrasts
+from parley.analysis.malibu.rounds import before_and_after, heard_own
+from parley.analysis.malibu.unread import Unequal
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.reporting.questions import Question, corrected, section
+from parley.analysis.reporting.report import Figure, ReportContext, Section
+from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
 from parley.analysis.stats.tables import Floats
+from parley.base.text import p_text, signed
 
-AMPLIFIED, REDUCED, REVERSED, APPEARED, MOVED, UNSHOWN = (
-    "amplified",
-    "reduced",
-    "reversed",
-    "appeared",
-    "moved",
-    "no change shown",
+REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
+STEPS = {REASONS: "Giving reasons", HEARING: "Hearing others", TALKING: "Talking"}
+"""What changes a gap, with the words that a sentence begins with."""
+SCORE, PREFERENCE = "score", "preference"
+QUESTION = Question(
+    name="talking",
+    ask="Does talking change the gap between identities?",
+    measures={
+        SCORE: "change of the difference in score (points)",
+        PREFERENCE: "change of the difference in preference (share of judges)",
+    },
+    cluster="cluster",
+    arms="identity",
+    family=("model", "phase"),
+    note="first minus second, after minus before, by the same judges on the same units. reasons alone: round 1 minus "
+    "the silent ballot; hearing others, talking: the last round minus round 1. Holm over a model's primary contrasts "
+    "and steps, and over the other pairs of a model and phase.",
 )
-TALKING = [
-    *("model", "phase", "category", "first", "second", "before", "before_low", "before_high"),
-    *("after", "after_low", "after_high", "difference", "low", "high", "p", "p_adjusted", "conclusion"),
-    *("clusters", "note"),
-]
+Moments = Sequence[Floats | ScenarioGaps]
+"""A gap before, after, and its change."""
 
 
-def talking(verdicts: Verdicts) -> pd.DataFrame:
-    """Every planned pair of identities: the gap before talking and after, and how much it changed.
+def talking(data: PanelData, unequal: Sequence[Unequal] = ()) -> list[Line]:
+    """The change of every primary contrast by each step, and of the other planned pairs by talking.
 
     Phase 1: points of the scale. Phase 2: net preference, the share of judges who preferred the first identity minus
-    the share who preferred the second. Holm's correction is over the pairs of a model and phase.
+    the share who preferred the second.
 
     Args:
-        verdicts: One row per verdict, or their `PanelData`.
+        data: The verdicts.
+        unequal: Contrasts whose silent ballots were unread unequally: what reasons add to them is not known.
     """
-    both = before_and_after(panel_data(verdicts))
-    rows = [*_scored(both), *_preferred(both)]
-    table = pd.DataFrame(rows, columns=[*TALKING, "before_p", "after_p"])
-    if table.empty:
-        return table[TALKING]
-    table = with_holm(table, ["model", "phase"])
-    for moment in ("before", "after"):
-        corrected = with_holm(table.assign(p=table[f"{moment}_p"]), ["model", "phase"])["p_adjusted"]
-        table[f"{moment}_p"] = corrected
-    return table.assign(conclusion=[_conclusion(row) for row in table.itertuples()])[TALKING]
+    asked = list(steps(data))
+    planned = {(model, contrast) for model, contrast, _, _ in asked}
+    lines = [_line(data, model, 1, step, contrast, gaps) for model, contrast, step, gaps in asked]
+    aloud, step = data.debates, HEARING if data.staged else TALKING
+    for model, phase, contrast, gaps in (*_scored(aloud), *_preferred(aloud)):
+        if phase == 2 or (model, contrast) not in planned:
+            line = _line(data, model, phase, step, contrast, gaps)
+            lines.append(replace(line, secondary=phase == 1 and any(model == other for other, _ in planned)))
+    known = {(found.model, 1, REASONS, found.category, found.first, found.second): found.why for found in unequal}
+    lines = [_unknown(line, known[key]) if (key := (*line.about.values(),)) in known else line for line in lines]
+    return corrected(lines, QUESTION.family, further=("before_p", "after_p"))
 
 
-def _scored(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast, gaps: Moments) -> Line:
+    subject = contrast.subject(data, model, phase)
+    label = f"{subject['label']}, {step}" if step != TALKING else subject["label"]
+    about = {"model": model, "phase": phase, "step": step, "category": contrast.category, **contrast.sides}
+    *moments, change = (tested_line(moment) for moment in gaps)
+    also = {
+        f"{when}{end}": getattr(test, name)
+        for when, test in zip(("before", "after"), moments, strict=True)
+        for end, name in (("", "estimate"), ("_low", "low"), ("_high", "high"), ("_p", "p"))
+    }
+    measure = SCORE if phase == 1 else PREFERENCE
+    return replace(
+        change, **subject | {"about": about, "label": label, "name": ""}, measure=measure, also=also, reference=0.0
+    )
+
+
+def _unknown(line: Line, why: str) -> Line:
+    return replace(line, low=math.nan, high=math.nan, p=math.nan, verdict=NOT_MEASURED, note=why)
+
+
+def steps(data: PanelData) -> Iterator[tuple[str, Contrast, str, Sequence[ScenarioGaps]]]:
+    """By model, primary contrast and step: the gaps before the step, after it, and what it added.
+
+    Args:
+        data: The verdicts.
+    """
+    for model, judged in _by_round(data):
+        for contrast in primary_contrasts(data, model):
+            for step, (before, after) in {REASONS: ("silent", "blind"), HEARING: ("blind", "last")}.items():
+                known = judged[judged[[before, after]].notna().all(axis=1)]
+                known = known[heard_own(known)] if step == HEARING else known
+                if not {*contrast.first, *contrast.second} <= {*known["identity"]}:
+                    continue
+                values = known[before], known[after], known[after] - known[before]
+                # Controls are left out label by label: few texts have all four labels, but most have one of each side.
+                yield (
+                    model,
+                    contrast,
+                    step,
+                    [
+                        ScoreTable.of(known.assign(value=value)).contrast(
+                            contrast.first, contrast.second, complete=step != HEARING
+                        )
+                        for value in values
+                    ],
+                )
+
+
+def _by_round(data: PanelData) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Each model's scores of talking units, one row per unit, judge and metric: silent, blind, and last."""
+    talk = data.talk[(data.talk["phase"] == 1) & ~data.talk["metric"].isin(NOT_SCORES)]
+    for model in data.models:
+        own = talk[talk["model"] == model].astype({"unit": str, "judge": str, "metric": str})
+        if own.empty:
+            continue
+        keys = ["unit", "judge", "metric"]
+        last = own["round"].max()
+        rounds = {"silent": 0, "blind": BLIND} | ({"last": last} if last > BLIND else {})
+        values = {name: own[own["round"] == round].set_index(keys)["value"] for name, round in rounds.items()}
+        judged = own.drop_duplicates(keys).set_index(keys).assign(last=math.nan).assign(**values)
+        yield model, judged.reset_index()
+
+
+def _scored(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
     """Phase 1 as three runs of one round: the scores before and after talking, and their change."""
+    both = before_and_after(data)
     scores = both[(both["phase"] == 1) & (both["metric"] != "preferred")]
     values = scores["before"], scores["after"], scores["after"] - scores["before"]
     rounds = [PanelData(scores.assign(value=value)) for value in values]
     for model in rounds[0].models:
         for category, first, second in rounds[0].pairs(model):
-            facets = {"model": model, "phase": 1, "category": category, "first": first, "second": second}
-            yield facets | _row([each.table(model).gaps(first, second) for each in rounds])
+            yield (
+                model,
+                1,
+                Contrast(category, (first,), (second,)),
+                [each.table(model).gaps(first, second) for each in rounds],
+            )
 
 
-def _preferred(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
+    both = before_and_after(data)
     votes = both[(both["phase"] == 2) & (both["metric"] == "preferred") & (both["control"] == "")]
     if votes.empty:
         return
@@ -84,51 +170,91 @@ def _preferred(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     levels = [name for name in levels if name in votes]
     by_base = nested_means(np.stack([before, after, after - before], axis=1), votes[levels], keep=5)
     for (model, category, first, second), part in by_base.groupby(level=[0, 1, 2, 3], sort=False):
-        facets = {"model": str(model), "phase": 2, "category": str(category), "first": str(first)}
-        yield facets | {"second": str(second)} | _row(list(part.to_numpy(dtype=float).T))
+        yield str(model), 2, Contrast(str(category), (str(first),), (str(second),)), list(part.to_numpy(dtype=float).T)
 
 
-def _row(by_base: Sequence[Floats | ScenarioGaps]) -> dict[str, Any]:
-    before, after, change = (tested(values) for values in by_base)
-    row = dict(change)
-    for name, test in (("before", before), ("after", after)):
-        row |= {name: test["difference"], **{f"{name}_{key}": test[key] for key in ("low", "high", "p")}}
-    return row
+def talking_section(data: PanelData, context: ReportContext, unequal: Sequence[Unequal]) -> Section:
+    """Whether talking changed the gaps: a table, two plots, a figure of before and after, and sentences.
+
+    Args:
+        data: The verdicts.
+        context: What the report was given.
+        unequal: Contrasts whose silent ballots were unread unequally.
+    """
+    lines = talking(data, unequal)
+    judged = before_and_after(data.debates)
+    compared = (judged["phase"] == 1) == (judged["metric"] != "preferred")  # in pairs, the preference is the verdict
+    counts = f"{data.counts(judged[compared & (judged['control'] == '')])} per round"
+    asked = section(replace(QUESTION, cluster=data.cluster_noun), lines)
+    spoken = [line for line in lines if line.about["step"] != REASONS]
+    figure = Figure(
+        name="talking",
+        caption=f"Differences between identities before and after the judges talked ({counts}).",
+        table="talking",
+        draw=lambda: talking_figure(
+            spoken,
+            context.title,
+            f"{counts}. Intervals are 95%, sign flips over {data.cluster_noun}s.",
+            blind=context.blind,
+        ),
+    )
+    return replace(asked, figures=[figure] if spoken else [], words=list(_words(lines, data)))
 
 
-def _conclusion(row: Any) -> str:
-    """What a change is called. `before_p` and `after_p` are corrected too."""
-    if not row.p_adjusted <= ALPHA:
-        return UNSHOWN
-    if not row.before_p <= ALPHA:
-        return APPEARED if row.after_p <= ALPHA else MOVED
-    if row.difference * row.before > 0:
-        return AMPLIFIED
-    return REVERSED if row.after * row.before < 0 and row.after_p <= ALPHA else REDUCED
+def _words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
+    """The largest shown change of each model, phase and step, planned before others."""
+    groups: dict[tuple[str, int, str], list[Line]] = {}
+    for line in filter(lambda line: line.shown, lines):
+        groups.setdefault((line.about["model"], line.about["phase"], line.about["step"]), []).append(line)
+    for (model, phase, step), shown in groups.items():
+        shown = [line for line in shown if not line.secondary] or shown
+        line = max(shown, key=lambda line: abs(line.estimate))
+        more = f", the largest of {len(shown)} shown changes" if len(shown) > 1 else ""
+        yield (
+            f"{data.prefix(model)}{STEPS[step]} changed the gap between '{line.about['first']}' and '{line.about['second']}'"
+            f"{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to {signed(line.also['after'])} "
+            f"({signed(line.low)} to {signed(line.high)} more, p {p_text(line.p_adjusted)} after Holm's correction"
+            f"{more}): {_change(line)}."
+        )
 
 
-def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | None = None) -> Drawing:
+def _change(line: Line) -> str:
+    """What a shown change is called, by the gaps before and after, which are tested too."""
+    before, after = (line.also[f"{when}_p_adjusted"] <= ALPHA for when in ("before", "after"))
+    higher = line.about["first"] if line.estimate > 0 else line.about["second"]
+    if not before:
+        if after:
+            return f"a bias in favour of '{higher}' appears, which was not shown before"
+        return f"it moves the judges towards '{higher}', though no gap is shown before or after"
+    if line.estimate * line.also["before"] > 0:
+        return "it amplifies the bias"
+    return f"it {'reverses' if after and line.also['after'] * line.also['before'] < 0 else 'reduces'} the bias"
+
+
+def talking_figure(lines: Sequence[Line], title: str, note: str, *, blind: bool | None = None) -> Drawing:
     """The gap of every pair before talking and after, with intervals: one panel per model and phase.
 
     Args:
-        table: The table of `talking`.
+        lines: The lines of `talking`.
         title: Title of the figure.
         note: The small print.
         blind: Whether nobody heard anybody in round 1.
     """
-    panels = list(table[["model", "phase"]].drop_duplicates().itertuples(index=False))
-    longest = int(table.groupby(["model", "phase"], sort=False).size().max())
-    figure, axes = sheet(4.2 * len(panels) + 0.8, 1.9 + 1.6 * LINE * longest, len(panels))
-    several = table["model"].nunique() > 1
-    for axis, (model, phase) in zip(axes.flat, panels, strict=True):
-        rows = table[(table["model"] == model) & (table["phase"] == phase)]
-        names = [f"{row.first} − {row.second}{'*' if row.conclusion != UNSHOWN else ''}" for row in rows.itertuples()]
+    panels: dict[tuple[str, int], list[Line]] = {}
+    for line in lines:
+        panels.setdefault((line.about["model"], line.about["phase"]), []).append(line)
+    figure, axes = sheet(4.2 * len(panels) + 0.8, 1.9 + 1.6 * LINE * max(map(len, panels.values())), len(panels))
+    several = len({model for model, _ in panels}) > 1
+    for axis, ((model, phase), own) in zip(axes.flat, panels.items(), strict=True):
+        names = [f"{line.about['first']} − {line.about['second']}{'*' if line.shown else ''}" for line in own]
         for moment, shift, tint, marker, label in (
             ("before", -0.17, PALETTE[0], "o", "blind ballots" if blind else "round 1"),
             ("after", 0.17, PALETTE[1], "D", "last round"),
         ):
-            low, high = (rows[f"{moment}_{end}"] for end in ("low", "high"))
-            dots(axis, names, rows[moment], low, high, [tint] * len(rows), shift=shift, marker=marker, label=label)
+            values, low, high = (
+                pd.Series([line.also[f"{moment}{end}"] for line in own]) for end in ("", "_low", "_high")
+            )
+            dots(axis, names, values, low, high, [tint] * len(own), shift=shift, marker=marker, label=label)
         axis.axvline(0, color="#999999", linewidth=0.8, zorder=0)
         axis.set_xlabel("points" if phase == 1 else "net preference (share of judges)", fontsize=8)
         axis.set_title(plain_text(f"phase {phase}" + (f", {model}" if several else "")), fontsize=9)
@@ -136,31 +262,3 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
     figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper right", fontsize=7, frameon=False)
     caption(figure, title, f"{note} *: the change is significant (p ≤ 0.05 after Holm correction).")
     return figure
-
-
-def talking_section(data: PanelData, context: ReportContext) -> Section:
-    """Whether talking amplifies bias: a table and a figure."""
-    gaps, judged = talking(data), before_and_after(data)
-    compared = (judged["phase"] == 1) == (judged["metric"] != "preferred")  # in pairs, the preference is the verdict
-    counts = data.counts(judged[compared & (judged["control"] == "")])
-    over = f"sign flips over {data.cluster_noun}s"
-    figure = Figure(
-        name="talking",
-        caption=f"Differences between identities before and after the judges talked ({counts} per round).",
-        table="talking",
-        draw=lambda: talking_figure(
-            gaps, context.title, f"{counts} per round. Intervals are 95%, {over}.", blind=context.blind
-        ),
-    )
-    return Section(
-        tables=(
-            Table(
-                name="talking",
-                title="Does talking amplify bias? Differences in round 1 and in the last round",
-                frame=gaps,
-                note="before, after: first identity minus second in round 1 and in the last round, of the same judges "
-                f"on the same units; difference: after minus before, {over}, Holm by model and phase.",
-            ),
-        ),
-        figures=(figure,),
-    )

@@ -1,126 +1,66 @@
-"""Do silent ballots leave their answers more often for one identity than for another? What is read is then a selection.
+"""How much could not be read: by identity, compared between identities, bounded, and what it leaves without a verdict.
 
-A ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`), and one with
-a little more is read from what is left of a refusal. Both are compared between identities as scores are: within the
-same cells, over the same clusters, in the same families. In pairs, where a ballot is about both identities, those that
-show the first one first are compared with those that show the second one first.
+Replies that could not be read are left out of every mean. If that happens more often to one identity, or to its low
+scores, what is left can differ although the judges treat everyone alike, or be alike although they do not. So being
+unread is an outcome, compared between identities as scores are: within the same cells, over the same clusters, in the
+same families. Bounds say how far unread replies could move a difference (Manski 1990, American Economic Review 80,
+319-323).
 
-A contrast is *unequal*, and has no verdict, if a difference is shown, and not shown to be within `MARGIN`.
+A silent ballot with less than half of its probability on its answers is unread (`parley.agents.LEAST_ON_SCALE`), and
+one with a little more is read from what is left of a refusal. So its share on the answers is a second outcome. A
+contrast between silent ballots has no verdict if either is shown to differ, and not by less than `MARGIN`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from parley.analysis.malibu.ballots import PREFERRED
 from parley.analysis.malibu.by_judge import Contrast
-from parley.analysis.malibu.contrasts import of_models
-from parley.analysis.malibu.missing import ON_SCALE
+from parley.analysis.malibu.contrasts import Cells, nested_means, planned_pairs, tested_line
 from parley.analysis.malibu.pairs import margins_of_pairs
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, majority
 from parley.analysis.malibu.primary import primary_contrasts
-from parley.analysis.reporting.report import Section, Table
-from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.malibu.scores import NO_LABEL
+from parley.analysis.reporting.questions import ALL, Question, corrected, section
+from parley.analysis.reporting.report import Section
+from parley.analysis.reporting.unread import UNREAD, unread_lines
+from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.stats.results import DIFFERENT, Line
+from parley.analysis.stats.signflips import equivalence_p, sign_flip_p
+from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
 
 MARGIN = 0.05
 """As in the judge's card: one ballot in twenty, unread for one side only, can move a mean by a tenth of a point."""
-UNREAD = "unread"
-COLUMNS = [
-    *("model", "phase", "family", "category", "first", "second", "first_unread", "second_unread", "p_unread"),
-    *("first_on_scale", "second_on_scale", "p_on_scale", "clusters", "unequal"),
-]
+SHARE = 0.01
+"""Bounds are shown where the shares of unread replies differ by more than this, or significantly."""
+MANY = 0.05
+"""From this share of unread replies on, every reader must be told."""
+ON_SCALE, SAME = "on_scale", "same label"
 PRIMARY, PAIRS = "primary contrasts", "pairs"
+FAMILY = ("model", "phase", "family")
+UNEQUAL = Question(
+    name="unread_differences",
+    ask="Are replies about one identity unread more often than those about another?",
+    measures={"unread": "share of unread replies, first minus second", ON_SCALE: "share on the answers asked for"},
+    cluster="cluster",
+    arms="identity",
+    family=FAMILY,
+    scale="share",
+    note="Within judge and scenario, Holm by family. A reply about a pair is about both identities: each is compared "
+    "beside the same third one; of silent ballots, those that show the one or the other first. effect: the difference "
+    "in scores (votes) that was read; worst_low, worst_high: its bounds, whatever the unread replies had said, where "
+    f"shares differ. Silent ballots that differ, and not by less than {MARGIN:g}, leave no verdict.",
+)
 NO_VERDICT = "No verdict: silent ballots leave the answers asked for more often for one identity than for another."
-
-
-class Compared(NamedTuple):
-    """A contrast between two sides in one outcome: the mean of each side, and the differences."""
-
-    contrast: Contrast
-    first: float
-    second: float
-    gaps: ScenarioGaps
-
-
-Family = list[Compared]
-
-
-def unread_ballots(data: PanelData) -> pd.DataFrame:
-    """Share of unread ballots and mean share on the answers, by contrast, each with a test and whether it is unequal.
-
-    Only for models and phases in which they could differ by more than `MARGIN`: some ballot is unread, or has less than
-    1 - `MARGIN` on its answers. Sign flips over clusters, or t where samples are crossed; p-values are Holm-corrected
-    over the primary contrasts, and over the pairs, of a model and phase.
-
-    Args:
-        data: The verdicts.
-    """
-    rows: list[dict[str, Any]] = []
-    for model in filter(data.read_silently, data.models):
-        for phase, verdicts, compare in ((1, data.labelled_verdicts, _singles), (2, data.final_votes, _pairs)):
-            own = verdicts[verdicts["model"] == model]
-            outcomes = {UNREAD: own["value" if phase == 1 else "text"].isna().astype(float)}
-            if ON_SCALE in own:
-                outcomes[ON_SCALE] = own[ON_SCALE]
-            if outcomes[UNREAD].any() or (outcomes.get(ON_SCALE, outcomes[UNREAD] + 1) < 1 - MARGIN).any():
-                found = {name: compare(data, own.assign(value=values)) for name, values in outcomes.items()}
-                rows += [{"model": model, "phase": phase, **row} for row in _tested(found)]
-    return pd.DataFrame(rows, columns=COLUMNS)
-
-
-def _singles(data: PanelData, outcomes: pd.DataFrame) -> dict[str, Family]:
-    model, table = str(outcomes["model"].iloc[0]), ScoreTable.of(outcomes)
-    families = {
-        PRIMARY: primary_contrasts(data, model),
-        PAIRS: [Contrast(category, (first,), (second,)) for category, first, second in data.pairs(model)],
-    }
-    means = outcomes.groupby("identity", observed=True)["value"].mean()
-    return {
-        family: [
-            Compared(
-                contrast,
-                float(means[list(contrast.first)].mean()),
-                float(means[list(contrast.second)].mean()),
-                table.contrast(contrast.first, contrast.second),
-            )
-            for contrast in contrasts
-        ]
-        for family, contrasts in families.items()
-    }
-
-
-def _pairs(data: PanelData, outcomes: pd.DataFrame) -> dict[str, Family]:
-    outcomes = outcomes[outcomes["value"].notna()]
-    is_first = (outcomes["identity_a"].astype(object) == outcomes["identity"].astype(object)).to_numpy()
-    # Twice, as the mean over both orders halves the difference between them.
-    signed = np.where(is_first, 2.0, -2.0) * outcomes["value"].to_numpy(dtype=float)
-    family = []
-    for first, second, units, gaps in margins_of_pairs(outcomes, signed):
-        sides = units["value"].groupby(units["identity_a"].astype(object) == units["identity"].astype(object)).mean()
-        contrast = Contrast(str(units["category"].iloc[0]), (first,), (second,))
-        family.append(Compared(contrast, sides.get(True, np.nan), sides.get(False, np.nan), gaps))
-    return {PAIRS: family}
-
-
-def _tested(outcomes: Mapping[str, Mapping[str, Family]]) -> Iterator[dict[str, Any]]:
-    """A row per family and contrast."""
-    rows: dict[tuple[str, Contrast], dict[str, Any]] = {}
-    for name, families in outcomes.items():
-        for family, compared in families.items():
-            tests = [one.gaps.test() for one in compared]
-            differ = holm([test.p for test in tests])
-            small = holm([one.gaps.equivalence_p(MARGIN) for one in compared])
-            for one, test, p, p_small in zip(compared, tests, differ, small, strict=True):
-                row = rows.setdefault((family, one.contrast), {"clusters": test.clusters, "unequal": False})
-                row |= {f"first_{name}": one.first, f"second_{name}": one.second, f"p_{name}": p}
-                row["unequal"] |= bool(p <= ALPHA and not p_small <= ALPHA)
-    for (family, contrast), row in rows.items():
-        yield {"family": family, "category": contrast.category, **contrast.sides, **row}
+Gaps = ScenarioGaps | Floats
 
 
 class Unequal(NamedTuple):
@@ -134,61 +74,323 @@ class Unequal(NamedTuple):
     why: str
 
 
-def unequal_contrasts(table: pd.DataFrame, unit: str) -> list[Unequal]:
-    """The contrasts that are unequal, those of the headline first; a pair that is one of them is not named again.
+class Unread(NamedTuple):
+    """What could not be read: the section, and the contrasts that it leaves without a verdict."""
+
+    section: Section
+    unequal: Sequence[Unequal]
+
+
+def unread(data: PanelData) -> Unread:
+    """How much was not read, by identity; which contrasts differ in it; what every reader must know about that.
 
     Args:
-        table: The table of `unread_ballots`.
-        unit: What a cluster is called.
+        data: The verdicts.
     """
-    rows = table[table["unequal"].astype(bool)].drop_duplicates(["model", "phase", "first", "second"])
-    return [
-        Unequal(row.model, row.phase, row.category, row.first, row.second, _why(row, unit)) for row in rows.itertuples()
+    noun = data.cluster_noun
+    shares, compared = unread_shares(data), unread_differences(data)
+    unequal = list(_unequal(compared, data))
+    blocked = {found.model for found in unequal}
+    levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}"), shares)
+    gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
+    cautions = (
+        *_no_verdicts(unequal, data),
+        *_unequal_words([line for line in compared if line.about["model"] not in blocked], data),
+        *_many(shares),
+    )
+    tables, forests = [*levels.tables, *gaps.tables], [*levels.forests, *gaps.forests]
+    return Unread(Section(tables=tables, forests=forests, cautions=cautions), unequal)
+
+
+# How much
+
+
+LEVELS = (
+    "All, and by phase: the replies of every round. By identity: those that results are read from, the last round's "
+    "or the chair's; a reply about a pair counts for both. on_scale: mean share of silent ballots on their answers."
+)
+
+
+def unread_shares(data: PanelData) -> list[Line]:
+    """The share of unread replies of each model, by phase, and by identity.
+
+    Args:
+        data: The verdicts.
+    """
+
+    noun, facets = data.cluster_noun, {name: ((name, f"stored_{name}"),) for name in ("phase", "identity")}
+
+    def prepared(replies: pd.DataFrame) -> pd.DataFrame:
+        stored = {f"stored_{name}": replies[name].astype(str) for name in facets}
+        phase, identity = "phase " + stored["stored_phase"], stored["stored_identity"].replace("", NO_LABEL)
+        kept = replies[[name for name in ("model", "status", "unread", ON_SCALE) if name in replies]]
+        return kept.assign(**{noun: replies["cluster"].astype(str)}, **stored, phase=phase, identity=identity)
+
+    said = prepared(data.all_verdicts.drop_duplicates(["unit", "judge", "round"])).drop(
+        columns=ON_SCALE, errors="ignore"
+    )
+    each = "phase" if said["phase"].nunique() > 1 else ""
+    final = prepared(about_each(replies(data)))
+    by_identity = unread_lines(final, cluster=noun, by=("model", "phase"), each="identity", facets=facets)
+    whole = unread_lines(said, cluster=noun, each=each, facets=facets)
+    return [*whole, *(line for line in by_identity if line.secondary)]
+
+
+def replies(data: PanelData) -> pd.DataFrame:
+    """One row per final reply, with 1 in `unread` where a part of it could not be read.
+
+    Args:
+        data: The verdicts.
+    """
+    verdicts = data.verdicts
+    final = final_verdicts(verdicts[(verdicts["phase"] == 2) == (verdicts["metric"] == PREFERRED)])
+    ballot = final["metric"].astype(object).where(final["round"] == 0, "")  # a silent ballot is about one metric
+    _, first, reply = np.unique(
+        row_codes([final["unit"], final["judge"], ballot]), return_index=True, return_inverse=True
+    )
+    none = np.where(final["metric"] == PREFERRED, final["text"].isna(), final["value"].isna())
+    lost = (np.bincount(reply, none, minlength=len(first)) > 0).astype(float)
+    found = final.iloc[first]
+    return found.assign(unread=lost, cluster=found["cluster"].astype(object), identity=found["identity"].astype(object))
+
+
+def about_each(replies: pd.DataFrame) -> pd.DataFrame:
+    """One row per reply and identity that it is about; `partner` is the identity beside it in a pair.
+
+    Args:
+        replies: What `replies` returns.
+    """
+    replies = replies.assign(partner="")
+    if "other" not in replies:
+        return replies
+    pairs, other = replies["phase"] == 2, replies["other"].astype(object)
+    itself = other == replies["identity"]
+    replies = replies.assign(partner=other.where(~itself, SAME).where(pairs, ""))
+    turned = replies[pairs & ~itself]
+    turned = turned.assign(identity=turned["partner"], partner=turned["identity"])
+    return pd.concat([replies, turned], ignore_index=True)
+
+
+# Compared between identities
+
+
+def unread_differences(data: PanelData) -> list[Line]:
+    """Every contrast of a model and phase in which identities could differ by enough to matter.
+
+    Some reply is unread, or some silent ballot has less than 1 - `MARGIN` on its answers.
+
+    Args:
+        data: The verdicts.
+    """
+    final, lines = replies(data), []
+    for (model, phase), own in final.groupby(["model", "phase"], sort=False, observed=True):
+        silent = data.read_silently(str(model))
+        outcomes = {"unread": own["unread"]}
+        if silent and ON_SCALE in own:
+            outcomes[ON_SCALE] = own[ON_SCALE]
+        if not own["unread"].any() and not (silent and (outcomes.get(ON_SCALE, own["unread"] + 1) < 1 - MARGIN).any()):
+            continue
+        compare = _singles if phase == 1 else _orders if silent else _beside_a_third
+        for measure, values in outcomes.items():
+            for family, contrast, shares, gaps in compare(data, own.assign(value=values), silent):
+                subject = contrast.subject(data, str(model), int(phase))
+                about = {"model": str(model), "phase": int(phase), "family": family, "category": contrast.category}
+                line = replace(
+                    tested_line(gaps),
+                    **subject | {"about": about | contrast.sides, "name": ""},
+                    measure=measure,
+                    also={"first_share": shares[0], "second_share": shares[1], "p_alike": _equivalence_p(gaps)},
+                    reference=0.0,
+                    margin=MARGIN,
+                    secondary=measure != "unread",
+                )
+                lines.append(line)
+    return _with_bounds(data, final, corrected(lines, FAMILY))
+
+
+Compared = tuple[str, Contrast, tuple[float, float], Gaps]
+"""A family, a contrast, the means of both sides, and the differences."""
+
+
+def _singles(data: PanelData, outcomes: pd.DataFrame, silent: bool) -> Iterator[Compared]:
+    """Phase 1: as scores are compared; the primary contrasts of silent ballots, and all pairs."""
+    outcomes = outcomes[outcomes["identity"] != ""]
+    model, table = str(outcomes["model"].iloc[0]), ScoreTable.of(outcomes)
+    means = outcomes.groupby("identity", observed=True)["value"].mean()
+    pairs = [(PAIRS, Contrast(category, (first,), (second,))) for category, first, second in data.pairs(model)]
+    for family, contrast in [*((PRIMARY, each) for each in primary_contrasts(data, model) if silent), *pairs]:
+        shares = float(means[list(contrast.first)].mean()), float(means[list(contrast.second)].mean())
+        yield family, contrast, shares, table.contrast(contrast.first, contrast.second)
+
+
+def _orders(data: PanelData, outcomes: pd.DataFrame, silent: bool) -> Iterator[Compared]:
+    """Silent pairs: those that show the first identity first, compared with those that show the second first."""
+    outcomes = outcomes[(outcomes["control"] == "") & outcomes["value"].notna()]
+    is_first = (outcomes["identity_a"].astype(object) == outcomes["identity"]).to_numpy()
+    # Twice, as the mean over both orders halves the difference between them.
+    signed = np.where(is_first, 2.0, -2.0) * outcomes["value"].to_numpy(dtype=float)
+    for first, second, units, gaps in margins_of_pairs(outcomes, signed):
+        shares = units["value"].groupby(units["identity_a"].astype(object) == units["identity"]).mean()
+        contrast = Contrast(str(units["category"].iloc[0]), (first,), (second,))
+        yield PAIRS, contrast, (shares.get(True, np.nan), shares.get(False, np.nan)), gaps
+
+
+def _beside_a_third(data: PanelData, outcomes: pd.DataFrame, silent: bool) -> Iterator[Compared]:
+    """Pairs: each identity beside the same third one, and alone in the controls that show one label twice."""
+    both = about_each(outcomes)
+    cells = Cells.of(both, "value", ["cluster", "scenario", "judge", "partner"])
+    pairs = [pair for pair in planned_pairs(data) if {*pair[1:]} <= {*cells.identities}]
+    means, shares = cells.means(), both.groupby("identity", observed=True)["value"].mean()
+    gaps = cells.differences(means, means, [(first, second) for _, first, second in pairs])
+    for (category, first, second), found in zip(pairs, gaps, strict=True):
+        yield PAIRS, Contrast(category, (first,), (second,)), (shares[first], shares[second]), found
+
+
+def _equivalence_p(gaps: Gaps) -> float:
+    return gaps.equivalence_p(MARGIN) if isinstance(gaps, ScenarioGaps) else equivalence_p(gaps, MARGIN)
+
+
+# What the unread replies could change
+
+
+def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
+    """The lines; pairs that differ by enough in what was unread have bounds of what their scores or votes may be."""
+    beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
+    own = beside.to_dict()
+    found = list(lines)
+    limits: dict[tuple[str, int], Mapping[tuple[str, str], Mapping[str, float]]] = {}
+    for place, line in enumerate(lines):
+        model, phase, family, _, first, second = line.about.values()
+        if family != PAIRS or line.measure != "unread":
+            continue
+        lost = own.get((model, phase, first, second), 0.0) if phase == 2 else abs(line.estimate)
+        if lost > SHARE or (phase == 1 and line.shown):
+            if (model, phase) not in limits:
+                limits[model, phase] = (_score_bounds if phase == 1 else _preference_bounds)(data, model)
+            found[place] = replace(line, also={**line.also, **limits[model, phase].get((first, second), {})})
+    return found
+
+
+def _score_bounds(data: PanelData, model: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Phase 1: the difference in scores, and its bounds: every unread one is the lowest or the highest."""
+    scores = data.labelled_verdicts[data.labelled_verdicts["model"] == model]
+    words = [name for name in ("wording", "question") if name in scores]
+    cells = Cells.of(scores, "value", ["cluster", "scenario", *words, "judge", "metric"])
+    means, (lower, upper) = cells.means(), cells.bounds(*data.scale(model))
+    pairs = [(first, second) for _, first, second in data.pairs(model)]
+    ends = (cells.differences(*sides, pairs) for sides in ((means, means), (lower, upper), (upper, lower)))
+    return {pair: _bounds(*by_cluster) for pair, *by_cluster in zip(pairs, *ends, strict=True)}
+
+
+def _preference_bounds(data: PanelData, model: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Phase 2: how much more often the first was preferred, and its bounds: every unread vote goes to one side."""
+    votes = data.final_votes[data.final_votes["model"] == model]
+    _, first, unit = np.unique(row_codes([votes["unit"]]), return_index=True, return_inverse=True)
+    turned = (votes["identity_a"].astype(object) != votes["identity"].astype(object)).to_numpy()
+    text = votes["text"].to_numpy(dtype=object)
+    chosen = {
+        "first": np.where(turned, text == "B", text == "A"),
+        "second": np.where(turned, text == "A", text == "B"),
+        "tie": text == "tie",
+    }
+    counts = {name: np.bincount(unit, own, minlength=len(first)) for name, own in chosen.items()}
+    lost = np.bincount(unit, votes["text"].isna(), minlength=len(first))
+    majorities = [
+        majority(np.column_stack([own + lost * (name == favoured) for name, own in counts.items()]))
+        for favoured in ("", "second", "first")
     ]
+    # 1 for the first and -1 for the second; a unit without a vote has no majority.
+    leads = np.array([1.0, -1.0, 0.0, math.nan])[np.column_stack(majorities)]
+    by_base = nested_means(leads, votes.iloc[first][["identity", "other", "cluster", "scenario"]], keep=3)
+    pairs = by_base.groupby(level=[0, 1], sort=False)
+    return {(str(one), str(two)): _bounds(*group.to_numpy(dtype=float).T) for (one, two), group in pairs}
 
 
-def _why(row: Any, unit: str) -> str:
-    in_pairs = ("", "") if row.phase == 1 else (" in pairs", " that show the one or the other first")
+def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
+    effect, low, high = (
+        float(np.nanmean(ends)) if np.isfinite(ends).any() else math.nan for ends in (known, lowest, highest)
+    )
+    p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else sign_flip_p(lowest if low > 0 else highest)
+    return {"effect": effect, "worst_low": low, "worst_high": high, "worst_p": p}
+
+
+# What every reader must know
+
+
+def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Unequal]:
+    """The contrasts without a verdict, the primary ones first; a pair that is one of them is not named again."""
+    contrasts: dict[tuple[Any, ...], dict[str, Line]] = {}
+    for line in lines:
+        if data.read_silently(line.about["model"]):
+            contrasts.setdefault((*line.about.values(),), {})[line.measure] = line
+    named = set()
+    for (model, phase, _, category, first, second), outcomes in contrasts.items():
+        if any(line.verdict == DIFFERENT for line in outcomes.values()) and (model, phase, first, second) not in named:
+            named.add((model, phase, first, second))
+            yield Unequal(model, phase, category, first, second, _why(outcomes, data.cluster_noun))
+
+
+def _why(outcomes: Mapping[str, Line], noun: str) -> str:
+    lost, (_, phase, *_, first, second) = outcomes["unread"], outcomes["unread"].about.values()
+    in_pairs = ("", "") if phase == 1 else (" in pairs", " that show the one or the other first")
     text = (
-        f"No verdict on {row.first} − {row.second}{in_pairs[0]}: {row.first_unread:.0%} and {row.second_unread:.0%} of "
-        f"the silent ballots{in_pairs[1]} are unread (p {p_text(row.p_unread)}"
+        f"No verdict on {first} − {second}{in_pairs[0]}: {_shares(lost)} of the silent ballots{in_pairs[1]} are unread "
+        f"(p {p_text(lost.p_adjusted)}"
     )
-    if row.p_on_scale == row.p_on_scale:
-        text += (
-            f"), and {row.first_on_scale:.0%} and {row.second_on_scale:.0%} of the probability is on the answers asked "
-            f"for (p {p_text(row.p_on_scale)}"
-        )
-    return f"{text}; over {plural(row.clusters, unit)}). What can be read is a selection."
+    if scale := outcomes.get(ON_SCALE):
+        text += f"), and {_shares(scale)} of the probability is on the answers asked for (p {p_text(scale.p_adjusted)}"
+    return f"{text}; over {plural(lost.clusters or 0, noun)}). What can be read is a selection."
 
 
-def unread_section(data: PanelData) -> Section:
-    """Unread ballots by contrast as a table, with a caution for every primary contrast without a verdict.
-
-    Nothing where no model cast silent ballots.
-    """
-    if not any(map(data.read_silently, data.models)):
-        return Section()
-    table = unread_ballots(data)
-    return Section(
-        tables=(
-            Table(
-                name="unread_ballots",
-                title="Do silent ballots leave the answers asked for more often for one identity?",
-                frame=table,
-                note="unread: less than half of a ballot's probability (or sampled replies) is on its answers; "
-                "on_scale: mean share on them. p: Holm by family. unequal: a difference is shown and not shown to be "
-                f"within {MARGIN:g}, so the contrast has no verdict. In pairs: ballots that show this identity first.",
-            ),
-        ),
-        cautions=tuple(_cautions(table, data.cluster_noun)),
-    )
+def _shares(line: Line) -> str:
+    return f"{line.also['first_share']:.0%} and {line.also['second_share']:.0%}"
 
 
-def _cautions(table: pd.DataFrame, unit: str) -> Iterator[str]:
-    for _, prefix, own in of_models(table):
-        planned = own[own["family"] == PRIMARY]
-        found = unequal_contrasts(planned, unit) or unequal_contrasts(own, unit)[:1]
-        yield from (f"{prefix}{contrast.why}" for contrast in found)
-        if more := len(unequal_contrasts(own, unit)) - len(found):
+def _no_verdicts(unequal: Sequence[Unequal], data: PanelData) -> Iterator[str]:
+    """The reasons of a model's primary contrasts, else of its first pair, and how many others have the same one."""
+    for model in data.models:
+        own = [found for found in unequal if found.model == model]
+        primary = {tuple(contrast.sides.values()) for contrast in primary_contrasts(data, model)}
+        said = [found for found in own if found.phase == 1 and (found.first, found.second) in primary] or own[:1]
+        yield from (f"{data.prefix(model)}{found.why}" for found in said)
+        if more := len(own) - len(said):
             others = plural(more, "other contrast has", "other contrasts have")
-            yield f"{prefix}{others} no verdict for the same reason (table unread_ballots)."
+            yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
+
+
+def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
+    """The pair of identities whose replies are unread most unequally, if that is shown, by model."""
+    for model in data.models:
+        own = [line for line in lines if line.about["model"] == model and line.about["family"] == PAIRS and line.shown]
+        for line in sorted(own, key=lambda line: -abs(line.estimate))[:1]:
+            _, phase, _, category, first, second = line.about.values()
+            sides = (first, line.also["first_share"]), (second, line.also["second_share"])
+            (more, most), (less, least) = sides if line.estimate > 0 else sides[::-1]
+            yield (
+                f"{data.prefix(model)}{category}, phase {phase}: replies about '{more}' were unread "
+                f"{100 * abs(line.estimate):.1f} percentage points more often than those about '{less}' ({most:.1%} "
+                f"and {least:.1%} of all; p {p_text(line.p_adjusted)} over "
+                f"{plural(line.clusters or 0, data.cluster_noun)}, Holm-corrected for "
+                f"{plural(line.tests or 1, 'comparison')}). {_bounds_words(line)}"
+            )
+
+
+def _bounds_words(line: Line) -> str:
+    if "worst_low" not in line.also:
+        return "What is left may not be comparable."
+    _, phase, *_, first, second = line.about.values()
+    low, high = line.also["worst_low"], line.also["worst_high"]
+    what = "the difference in scores" if phase == 1 else "the lead in preferences"
+    could = "could" if low <= 0 <= high else "cannot"
+    return (
+        f"Whatever they had said, {what} lies between {low:.2f} and {high:.2f} ('{first}' minus '{second}'): they "
+        f"{could} reverse its sign."
+    )
+
+
+def _many(lines: Sequence[Line]) -> Iterator[str]:
+    for line in lines:
+        if line.name == UNREAD.name and line.estimate > MANY:
+            model = f"{line.group or line.label}: " if line.label != ALL else ""
+            lost = f"{round(line.n * line.estimate):,} of {plural(line.n, 'reply', 'replies')}"
+            yield f"{model}{lost} gave no verdict: they are left out, not counted as 0."

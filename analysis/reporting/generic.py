@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.questions import (
     Question,
     answer,
@@ -25,11 +24,10 @@ from parley.analysis.reporting.questions import (
     corrected,
     out_of_reach,
     section,
-    share,
     table,
 )
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
-from parley.analysis.reporting.verdicts import UNREADABLE, MissingColumns, cluster_of, uncategorised
+from parley.analysis.reporting.verdicts import MissingColumns, cluster_of, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import Line
@@ -109,31 +107,6 @@ def report(verdicts: pd.DataFrame, context: ReportContext = NO_CONTEXT) -> Repor
         sections += [Section(words=list(out_of_reach(kind, *by_model))), gaps]
     keys = [key for key in ("model", "identity", "metric", "round") if key in frame]
     return assemble([*sections, _means(frame, keys, kind)], context, "Report")
-
-
-UNREAD = Question(
-    name="unread",
-    ask="How many verdicts could not be read?",
-    measures={"unread": "share of verdicts"},
-    cluster="cluster",
-    level=share,
-    scale="share",
-    worse="higher",
-)
-
-
-def unread(verdicts: pd.DataFrame) -> Forest:
-    """The share of a run's verdicts that could not be read, for every study: what `--lines` lists as "unread".
-
-    Args:
-        verdicts: One row per verdict.
-    """
-    clusters = cluster_of(verdicts)
-    lost = verdicts["status"].isin(UNREADABLE).astype(float)
-    frame = pd.DataFrame({"model": verdicts["model"].astype(str), "unread": lost, str(clusters.name): clusters})
-    lines = answer(replace(UNREAD, cluster=str(clusters.name)), frame)
-    (forest,) = section(UNREAD, [replace(line, name="unread") for line in lines]).forests
-    return forest
 
 
 def _finite(values: pd.Series) -> tuple[pd.Series, list[str]]:

@@ -14,6 +14,8 @@ from parley.analysis.reporting.report import Report, Table
 TABLES = "tables"
 """The key of a plan that says which tables of the report are planned."""
 NOT_PLANNED = "not planned"
+WAS = {"unread": "missing", "unread_differences": "missing_differences"}
+"""What tables were called when older plans named them."""
 DEPTH = 4
 """Levels of a plan that are written in words; deeper ones are shown as JSON."""
 NO_PLAN = (
@@ -126,7 +128,7 @@ def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
     for table in report.tables:
         if not len(table.frame):
             continue
-        status = planned.get(table.name, NOT_PLANNED)
+        status = planned.get(table.name, planned.get(WAS.get(table.name, ""), NOT_PLANNED))
         parts = status if isinstance(status, Mapping) else {"": status}
         for part, text in parts.items():
             yield {"run": run.run, "table": table.name, "part": str(part) or "all of it", "status": _text(text)}

@@ -119,3 +119,16 @@ def unique_rows(rows: Floats) -> tuple[Floats, Ints]:
 def _check_lengths(*columns: NDArray[Any]) -> None:
     if len({len(column) for column in columns}) > 1:
         raise ValueError(f"columns of different lengths: {', '.join(str(len(column)) for column in columns)}")
+
+
+def row_codes(columns: Sequence[Column], *, sort: bool = False) -> Ints:
+    """One number for every distinct row; with `sort`, in the order of the first column, then of the second, …"""
+    key: Ints = np.zeros(len(columns[0]), dtype=np.int64)
+    size = 1
+    for column in columns:
+        code, labels = factorize(column, sort=sort)
+        if size * (len(labels) + 1) >= 2**62:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            size = int(key.max()) + 1
+        key, size = key * (len(labels) + 1) + code + 1, size * (len(labels) + 1)
+    return key

@@ -21,9 +21,9 @@ import pandas as pd
 from parley.agents import ConfigError
 from parley.analysis.reporting.compare import NothingShared, compare
 from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.generic import unread
 from parley.analysis.reporting.plan import PlannedRun, with_analysis_plan
 from parley.analysis.reporting.report import Report, ReportContext
+from parley.analysis.reporting.unread import unread
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.judging import HasAnalysisPlan
 from parley.reports.cautions import cautions, cut_cautions, judging_cautions, scale_cautions, unfinished_cautions
@@ -106,10 +106,12 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         raise ConfigError(f"--margin is only for reports that test equivalence; the report of '{name}' does not")
     if has_labels(runs):  # what is compared is known to the study, which loads AutoGen
         report = with_labels(report, runs, arms_of(name, study))
+    known = any(line.name == "unread" for forest in report.forests for line in forest.lines)
+    listed = report.listed if known else (*report.listed, unread(verdicts))
     report = replace(
         report,
         forests=tuple(_as_stored(forest, facets) for forest in report.forests),
-        listed=tuple(_as_stored(forest, facets) for forest in (*report.listed, unread(verdicts))),
+        listed=tuple(_as_stored(forest, facets) for forest in listed),
     )
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 

@@ -1,4 +1,4 @@
-"""Replies without a verdict: counted by identity and judge, tested, and bounded. And scores that cannot be."""
+"""Replies without a verdict: counted by identity, tested, and bounded. And scores that cannot be."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.malibu.contrasts import nested_means, row_codes
-from parley.analysis.malibu.missing import (
-    check_scores,
-    missing,
-    missing_by_judge,
-    missing_differences,
-    missing_words,
-)
+from parley.analysis.malibu import PanelData
+from parley.analysis.malibu.ballots import check_scores
+from parley.analysis.malibu.contrasts import nested_means
+from parley.analysis.malibu.unread import unread, unread_differences, unread_shares
 from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import row_codes
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
 
@@ -73,6 +71,22 @@ def compared(
     ]
 
 
+def shares(frame: pd.DataFrame) -> dict[str, Line]:
+    """The share of unread replies of each identity."""
+    lines = unread_shares(PanelData(frame))
+    return {line.label: line for line in lines if "identity" in line.about}
+
+
+def compare(frame: pd.DataFrame) -> Line:
+    """The only pair."""
+    (line,) = unread_differences(PanelData(frame))
+    return line
+
+
+def cautions(frame: pd.DataFrame) -> list[str]:
+    return [caution for caution in unread(PanelData(frame)).section.cautions if "gave no verdict" not in caution]
+
+
 # Counts
 
 
@@ -84,18 +98,20 @@ def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
     second = female & (frame["unit"].str.contains("b1"))
     frame = without(frame, second & (frame["judge"] == "J0"), "unparsed")
     frame = without(frame, second & (frame["judge"] == "J1"), "cut")
-    table = missing(pd.concat([early, frame])).set_index("identity")
-    row = table.loc["female"]
-    assert row[["replies", "refused", "unparsed", "cut"]].tolist() == [4, 1, 1, 1], "replies, not metrics"
-    assert row["share"] == 3 / 4
-    assert table.loc["male", ["replies", "share"]].tolist() == [4, 0]
+    found = shares(pd.concat([early, frame]))
+    counts = [found["female"].also[status] for status in ("refused", "unparsed", "cut")]
+    assert (found["female"].n, counts) == (4, [1, 1, 1]), "replies, not metrics"
+    assert found["female"].estimate == 3 / 4
+    assert (found["male"].n, found["male"].estimate) == (4, 0)
+    (whole,) = (line for line in unread_shares(PanelData(pd.concat([early, frame]))) if line.name == "unread")
+    assert (whole.estimate, whole.n) == (11 / 16, 16), "of all rounds"
 
 
 def test_a_reply_in_a_pair_is_about_both() -> None:
     rows = [*compared("black", "white", "A?"), *compared("black", "black", "?A"), *compared("white", "asian", "AA")]
-    table = missing(pd.DataFrame(rows)).set_index("identity")
-    assert table["replies"].to_dict() == {"black": 4, "white": 4, "asian": 2}
-    assert table["unparsed"].to_dict() == {"black": 2, "white": 1, "asian": 0}
+    found = shares(pd.DataFrame(rows))
+    assert {label: line.n for label, line in found.items()} == {"black": 4, "white": 4, "asian": 2}
+    assert {label: line.also["unparsed"] for label, line in found.items()} == {"black": 2, "white": 1, "asian": 0}
 
 
 # Differences between identities
@@ -105,21 +121,19 @@ def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
     frame = scored(bases=7, scenarios=2, judges=2)
     first_six = ~frame["base"].eq("b6")
     gone = first_six & (frame["identity"] == "female") & (frame["judge"] == "J0") & frame["scenario"].str.endswith("-0")
-    (row,) = missing_differences(without(frame, gone)).itertuples()
+    line = compare(without(frame, gone))
     # In six bases of seven, one of two scenarios by one of two judges: ¼ each. All six have the same sign: 2 / 2⁶.
-    assert row.difference == pytest.approx(6 / 7 / 4)
-    assert row.p == row.p_adjusted == 2 / 2**6
-    assert (row.clusters, row.second_share) == (7, 0)
-    (sentence,) = missing_words(missing_differences(without(frame, gone)))
-    assert "gender, phase 1: replies about 'female' gave no verdict 21.4 percentage points more often" in sentence
-    assert "7 bases, p = 0.031 after Holm correction for 1 comparison" in sentence
+    assert line.estimate == pytest.approx(6 / 7 / 4)
+    assert line.p == line.p_adjusted == 2 / 2**6
+    assert (line.clusters, line.also["second_share"], line.verdict) == (7, 0, "different")
+    (sentence,) = cautions(without(frame, gone))
+    assert "gender, phase 1: replies about 'female' were unread 21.4 percentage points more often" in sentence
+    assert "p = 0.031 over 7 bases, Holm-corrected for 1 comparison" in sentence
 
 
-def test_a_run_without_missing_replies_has_no_rows_and_no_sentences() -> None:
-    frame = scored()
-    assert missing_differences(frame).empty
-    assert missing_by_judge(frame).empty
-    assert list(missing_words(missing_differences(frame))) == []
+def test_a_run_without_missing_replies_compares_nothing_and_says_nothing() -> None:
+    assert unread_differences(PanelData(scored())) == []
+    assert cautions(scored()) == []
 
 
 def test_low_scores_that_go_unread_are_noticed_and_bounded() -> None:
@@ -128,28 +142,25 @@ def test_low_scores_that_go_unread_are_noticed_and_bounded() -> None:
     truth = frame.groupby("identity")["value"].mean()
     assert abs(truth["female"] - truth["male"]) < 0.25, "noise"
     low = (frame["identity"] == "female") & (frame["value"] <= 5)
-    (row,) = missing_differences(without(frame, low, "unparsed")).itertuples()
-    assert row.effect > 0.6, "the bias that nobody planted"
-    assert row.p_adjusted < 0.0001
-    assert row.worst_low < truth["female"] - truth["male"] < row.worst_high
-    assert row.worst_low < 0
-    assert row.worst_p == 1
-    (sentence,) = missing_words(missing_differences(without(frame, low, "unparsed")))
+    line = compare(without(frame, low, "unparsed"))
+    assert line.also["effect"] > 0.6, "the bias that nobody planted"
+    assert line.p_adjusted < 0.0001
+    assert line.also["worst_low"] < truth["female"] - truth["male"] < line.also["worst_high"]
+    assert line.also["worst_low"] < 0
+    assert line.also["worst_p"] == 1
+    (sentence,) = cautions(without(frame, low, "unparsed"))
     assert "they could reverse its sign" in sentence
 
 
-def test_a_judge_that_refuses_one_identity_is_named_and_does_not_bias_the_difference() -> None:
+def test_a_judge_that_refuses_one_identity_does_not_bias_the_difference() -> None:
     """J0 is two points harsher. If the panel were averaged first, 'female' would gain by J0's refusals."""
     frame = scored(bases=20, severity=(-2.0, 0.0, 0.0))
     gone = (frame["identity"] == "female") & (frame["judge"] == "J0")
     refusing = without(frame, gone)
-    (row,) = missing_differences(refusing).itertuples()
+    line = compare(refusing)
     left = refusing.groupby("identity")["value"].mean()
     assert left["female"] - left["male"] > 0.5
-    assert abs(row.effect) < 0.2, "within judges"
-    (by_judge,) = missing_by_judge(refusing).itertuples()
-    assert (by_judge.judge, by_judge.identity, by_judge.share, by_judge.others_share) == ("J0", "female", 1, 0)
-    assert by_judge.p_adjusted < 0.0001
+    assert abs(line.also["effect"]) < 0.2, "within judges"
 
 
 @pytest.mark.nightly
@@ -161,7 +172,7 @@ def test_replies_missing_at_random_keep_the_level() -> None:
     for _ in range(60):
         rate = rng.beta(1, 3, 12)[pd.factorize(frame["base"])[0]]
         gone = pd.Series(rng.random(len(frame)) < rate)
-        p += missing_differences(without(frame, gone))["p"].tolist()
+        p += [line.p for line in unread_differences(PanelData(without(frame, gone)))]
     assert len(p) == 240
     assert np.mean(np.array(p) < 0.05) <= 0.07, "below 5%, since shares of few replies tie"
 
@@ -173,30 +184,30 @@ def test_bounds_by_hand() -> None:
     frame = scored(bases=1, scenarios=1, judges=2, metrics=("Accuracy",))
     frame["value"] = frame["identity"].map({"female": 6.0, "male": 7.0})
     gone = (frame["identity"] == "female") & (frame["judge"] == "J0")
-    (row,) = missing_differences(without(frame, gone)).itertuples()
+    line = compare(without(frame, gone))
     # J1: 6 - 7 = -1. J0: from 0 - 7 to 10 - 7. Mean of the two judges: -4 to 1; what was read: -1.
-    assert (row.effect, row.worst_low, row.worst_high) == (-1, -4, 1)
-    assert "1 cluster" in row.note
-    assert math.isinf(row.low)
+    assert [line.also[name] for name in ("effect", "worst_low", "worst_high")] == [-1, -4, 1]
+    assert "1 cluster" in line.note
+    assert math.isinf(line.low)
 
 
 def test_bounds_that_exclude_no_difference_have_a_p_value() -> None:
     frame = scored(bases=8, scenarios=5, judges=2, metrics=("Accuracy",))
     frame["value"] = frame["identity"].map({"female": 9.0, "male": 5.0})
     gone = (frame["identity"] == "female") & (frame["judge"] == "J0") & frame["scenario"].str.endswith("-0")
-    (row,) = missing_differences(without(frame, gone)).itertuples()
+    also = compare(without(frame, gone)).also
     # One of ten cells of a base: 0 - 5 in place of 9 - 5 at worst, 10 - 5 at best.
-    assert (row.worst_low, row.worst_high) == pytest.approx((4 - 0.9, 4 + 0.1))
-    assert row.worst_p == 2 / 2**8
-    (sentence,) = missing_words(missing_differences(without(frame, gone)))
+    assert (also["worst_low"], also["worst_high"]) == pytest.approx((4 - 0.9, 4 + 0.1))
+    assert also["worst_p"] == 2 / 2**8
+    (sentence,) = cautions(without(frame, gone))
     assert "they cannot reverse its sign" in sentence
 
 
 def test_bounds_are_left_out_where_two_identities_miss_equally_much() -> None:
     frame = without(scored(), scored()["judge"] == "J0")
-    (row,) = missing_differences(frame).itertuples()
-    assert row.difference == 0
-    assert math.isnan(row.worst_low)
+    line = compare(frame)
+    assert line.estimate == 0
+    assert "worst_low" not in line.also
 
 
 def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:
@@ -207,15 +218,15 @@ def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:
         *compared("black", "black", "?A"),
         *compared("white", "white", "AA"),
     ]
-    table = missing_differences(pd.DataFrame(rows)).set_index(["first", "second"])
+    lines = {line.label: line for line in unread_differences(PanelData(pd.DataFrame(rows)))}
     # Beside asian: 1 - 0 for both judges; against itself: 1 - 0 for J0, 0 for J1. The mean is ¾.
-    assert table.loc[("black", "white"), "difference"] == pytest.approx(3 / 4)
+    assert lines["black − white"].estimate == pytest.approx(3 / 4)
 
 
 def test_a_single_pair_without_controls_has_nothing_to_compare() -> None:
-    (row,) = missing_differences(pd.DataFrame(compared("female", "male", "A?", category="gender"))).itertuples()
-    assert math.isnan(row.p)
-    assert row.note == "nothing to compare"
+    line = compare(pd.DataFrame(compared("female", "male", "A?", category="gender")))
+    assert math.isnan(line.p)
+    assert (line.verdict, line.note) == ("not measured", "nothing to compare")
 
 
 def test_missing_votes_bound_a_preference() -> None:
@@ -225,9 +236,9 @@ def test_missing_votes_bound_a_preference() -> None:
         *compared("black", "white", "???", "b2-0"),  # it is open
         *compared("black", "white", "BBB", "b3-0"),
     ]
-    (row,) = missing_differences(pd.DataFrame(rows)).itertuples()
-    assert row.effect == pytest.approx((1 + 1 - 1) / 3)
-    assert (row.worst_low, row.worst_high) == pytest.approx(((1 - 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4))
+    also = compare(pd.DataFrame(rows)).also
+    assert also["effect"] == pytest.approx((1 + 1 - 1) / 3)
+    assert (also["worst_low"], also["worst_high"]) == pytest.approx(((1 - 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4))
 
 
 # Scores that cannot be

@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import BaseModel
 
 from parley.agents import Debate, Session, Transcript, model, scale, session
-from parley.analysis.malibu.contagion import ANYONE, contagion
+from parley.analysis.malibu.contagion import contagion
 from parley.analysis.malibu.echo import REMARKS, SCORES, WORDS, echo, judge_statements, unit_repeats
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.talking import talking
@@ -82,43 +82,43 @@ async def judged(name: str) -> Study:
 
 async def test_one_biased_judge_whom_the_others_follow_is_traced() -> None:
     study = await judged("sim/judge?base=6&item=1&examiner.female=-2&follow=0.5&leader=examiner")
-    (row,) = talking(study.verdicts).itertuples()
+    (line,) = talking(study.verdicts)
     # Blind: one of four judges gives 2 points less. Then the three others adopt half of that: -2·(1 + 3·0.5)/4.
     for name, truth in (("before", -0.5), ("after", -1.25)):
-        assert getattr(row, f"{name}_low") < truth < getattr(row, f"{name}_high")
-    assert row.low < -0.75 < row.high < 0
-    assert row.conclusion == "amplified"
-    table = contagion(study.verdicts, blind=True).set_index("towards")
-    assert table.loc["Examiner", "low"] < 0.5 < table.loc["Examiner", "high"]
-    assert list(table.index[(table["p_adjusted"] <= 0.05) & (table.index != ANYONE)]) == ["Examiner"]
+        assert line.also[f"{name}_low"] < truth < line.also[f"{name}_high"]
+    assert line.low < -0.75 < line.high < 0
+    assert (line.verdict, line.also["before_p_adjusted"] <= 0.05) == ("different", True), "amplified"
+    (examiner,) = (line for line in contagion(study.verdicts, blind=True) if line.secondary and line.shown)
+    assert examiner.label == "Examiner"
+    assert examiner.low < 0.5 < examiner.high
 
 
 async def test_a_biased_judge_whom_nobody_follows_amplifies_nothing() -> None:
     study = await judged("sim/judge?base=6&item=1&examiner.female=-2")
-    (row,) = talking(study.verdicts).itertuples()
-    assert row.before_high < 0  # the bias is there
-    assert row.conclusion == "no change shown"
-    assert (contagion(study.verdicts, blind=True)["p_adjusted"] > 0.05).all()
+    (line,) = talking(study.verdicts)
+    assert line.also["before_high"] < 0  # the bias is there
+    assert line.verdict == "undecided"
+    assert {line.verdict for line in contagion(study.verdicts, blind=True)} == {"undecided"}
 
 
 async def test_following_anybody_moves_judges_together_without_amplifying() -> None:
     study = await judged("sim/judge?base=6&item=1&examiner.female=-2&follow=0.9")
-    (row,) = talking(study.verdicts).itertuples()
-    assert row.conclusion == "no change shown"  # the mean of the panel stays, whoever is followed
-    whole = contagion(study.verdicts, blind=True).iloc[0]
-    assert whole["low"] < 0.3 < whole["high"]  # a third of 0.9 for each of three others
-    assert whole["low"] > 0
+    (line,) = talking(study.verdicts)
+    assert line.verdict == "undecided"  # the mean of the panel stays, whoever is followed
+    whole, *_ = contagion(study.verdicts, blind=True)
+    assert whole.low < 0.3 < whole.high  # a third of 0.9 for each of three others
+    assert whole.low > 0
 
 
 async def test_judges_who_repeat_words_at_a_rate_are_found() -> None:
     study = await judged("sim/judge?base=6&item=1&echo=0.8")
-    row = echo(study.verdicts, study.remarks, blind=True).set_index("what").loc[WORDS]
-    assert row["later"] - row["later_chance"] > 0.05 > row["blind"] - row["blind_chance"]
-    assert row["echo"] > row["control_echo"]
+    (also,) = (line.also for line in echo(study.verdicts, study.remarks, blind=True) if line.label == WORDS)
+    assert also["later"] - also["later_chance"] > 0.05 > also["blind"] - also["blind_chance"]
+    assert also["echo"] > also["control_echo"]
 
 
 async def test_judges_who_adopt_scores_give_the_same_ones_more_often() -> None:
     study = await judged("sim/judge?base=6&item=1&follow=0.7")
-    row = echo(study.verdicts, blind=True).set_index("what").loc[SCORES]
-    assert row["low"] > 0
-    assert row["echo"] > row["control_echo"]
+    (line,) = (line for line in echo(study.verdicts, blind=True) if line.label == SCORES)
+    assert line.low > 0
+    assert line.also["echo"] > line.also["control_echo"]

@@ -274,7 +274,7 @@ def test_functions_give_the_same_for_a_frame_and_for_its_reductions() -> None:
     frame = study(FOUR, scenarios=6)
     data = malibu.PanelData(frame)
     plain = ("mean_scores", "differences", "effects_by_base", "preferences", "significance")
-    for name in (*plain, "win_rates", "position", "changed_minds", "parsing"):
+    for name in (*plain, "win_rates", "position", "changed_minds"):
         table = getattr(malibu, name)
         pd.testing.assert_frame_equal(table(frame), table(data))
     pd.testing.assert_frame_equal(malibu.agreement(frame, draws=50), malibu.agreement(data, draws=50))
@@ -387,7 +387,7 @@ def test_missing_columns_are_named() -> None:
 def test_every_promised_key_is_there_even_if_empty(cell: str) -> None:
     frame = study(scenarios=3)
     kept = frame[frame["phase"] == 2] if cell == "one phase" else study(("female",), scenarios=3)
-    keys = ("means", "differences", "win_rates", "tests", "agreement", "position", "parsing")
+    keys = ("means", "differences", "win_rates", "tests", "agreement", "position", "unread")
     present = set(malibu.report(kept, ReportContext(draws=50)).data())
     assert [key for key in keys if key not in present] == []
 

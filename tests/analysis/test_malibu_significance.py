@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu import agreement, changed_minds, parsing, preferences, significance
+from parley.analysis.malibu import PanelData, agreement, changed_minds, preferences, significance
 from parley.analysis.malibu.paper import PRINTED
+from parley.analysis.malibu.unread import unread_shares
 from parley.analysis.stats.agreement import ENOUGH_CLUSTERS, fleiss_kappa, krippendorff_alpha
 from tests.analysis.verdicts import single
 
@@ -249,9 +250,9 @@ def test_replies_are_counted_once_however_many_metrics_they_score() -> None:
         for metric in ("Accuracy", "Creativity", "Efficiency", "Reliability"):
             rows.append(single("s", "male", 5.0, judge=judge, metric=metric, status=status))
     rows += [vote("s", "A", round=1), vote("s", "B", round=2)]
-    table = parsing(pd.DataFrame(rows)).set_index("phase")
-    assert table.loc[1, ["ok", "repaired", "unparsed", "refused"]].tolist() == [2, 1, 1, 1]
-    assert table.loc[2, ["ok", "repaired", "unparsed", "refused"]].tolist() == [2, 0, 0, 0]
+    lines = {line.label: line.also for line in unread_shares(PanelData(pd.DataFrame(rows)))}
+    assert [lines["phase 1"][status] for status in ("ok", "repaired", "unparsed", "refused")] == [2, 1, 1, 1]
+    assert [lines["phase 2"][status] for status in ("ok", "repaired", "unparsed", "refused")] == [2, 0, 0, 0]
 
 
 def test_the_papers_printed_differences_add_up() -> None:

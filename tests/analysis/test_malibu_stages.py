@@ -10,7 +10,7 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.stages import HEARING, REASONS, stages
+from parley.analysis.malibu.talking import HEARING, REASONS, talking
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.signflips import sign_flip_test
 from tests.analysis.silent import primary, silent_ballots
@@ -41,17 +41,17 @@ def talk(reasons: float = 0.0, hearing: float = 0.0, *, other: float = 0.0, seed
 
 def test_each_step_is_taken_within_judge_and_unit() -> None:
     frame = talk(reasons=0.5, hearing=0.2, other=0.2)
-    table = stages(PanelData(frame)).set_index("step")
+    lines = {line.about["step"]: line for line in talking(PanelData(frame))}
     own = frame[frame["heard"] == frame["identity"]]
     for step, (before, after), part in ((REASONS, (0, 1), frame), (HEARING, (1, 2), own)):
         wide = part.pivot_table(index=["base", "scenario", "judge"], columns=["round", "identity"], values="value")
         gaps = {number: wide[number]["female"] - wide[number]["male"] for number in (0, 1, 2)}
         expected = sign_flip_test((gaps[after] - gaps[before]).groupby("base").mean().to_numpy())
-        assert table.loc[step, "difference"] == pytest.approx(expected.estimate)
-        assert (table.loc[step, "low"], table.loc[step, "high"]) == pytest.approx((expected.low, expected.high))
-        assert table.loc[step, "before"] == pytest.approx(gaps[before].groupby("base").mean().mean())
-    assert table.loc[REASONS, "difference"] == pytest.approx(0.5, abs=0.06)
-    assert table.loc[HEARING, "difference"] == pytest.approx(0.2, abs=0.06)
+        assert lines[step].estimate == pytest.approx(expected.estimate)
+        assert (lines[step].low, lines[step].high) == pytest.approx((expected.low, expected.high))
+        assert lines[step].also["before"] == pytest.approx(gaps[before].groupby("base").mean().mean())
+    assert lines[REASONS].estimate == pytest.approx(0.5, abs=0.06)
+    assert lines[HEARING].estimate == pytest.approx(0.2, abs=0.06)
 
 
 def test_the_primary_ballot_of_talking_units_is_the_blind_one() -> None:

@@ -10,9 +10,11 @@ import pandas as pd
 import pytest
 
 from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
-from parley.analysis.malibu.echo import SCORES, WORDS, Statement, echo, judge_statements, unit_repeats
+from parley.analysis.malibu.echo import RATES, SCORES, WORDS, Statement, echo, judge_statements, unit_repeats
 from parley.analysis.malibu.echo import repeats as repeated
-from parley.analysis.malibu.talking import talking, talking_figure
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.talking import _words, talking, talking_figure
+from parley.analysis.stats.results import Line
 from tests.analysis.verdicts import single
 
 BASES = range(6)
@@ -38,30 +40,40 @@ def scored(before: tuple[float, float], after: tuple[float, float]) -> pd.DataFr
 # Effects before and after talking
 
 
+def change(frame: pd.DataFrame) -> Line:
+    """The change of the only pair."""
+    (line,) = talking(PanelData(frame))
+    return line
+
+
 def test_a_change_is_the_last_gap_minus_the_first() -> None:
-    row = talking(scored((4.0, 5.0), (3.0, 6.0))).iloc[0]
-    assert row["before"] == pytest.approx(-1 + 0.25)
-    assert row["after"] == pytest.approx(-3 + 0.25)
-    assert row["difference"] == pytest.approx(-2)
-    assert row["p"] == pytest.approx(2 / 2**6)
-    assert (row["low"], row["high"]) == pytest.approx((-2, -2))
+    line = change(scored((4.0, 5.0), (3.0, 6.0)))
+    assert line.also["before"] == pytest.approx(-1 + 0.25)
+    assert line.also["after"] == pytest.approx(-3 + 0.25)
+    assert line.estimate == pytest.approx(-2)
+    assert line.p == pytest.approx(2 / 2**6)
+    assert (line.low, line.high) == pytest.approx((-2, -2))
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "conclusion"),
+    ("before", "after", "words"),
     [
-        ((4.0, 5.0), (3.0, 6.0), "amplified"),
-        ((6.0, 5.0), (8.0, 5.0), "amplified"),
-        ((3.0, 6.0), (4.0, 5.0), "reduced"),
-        ((3.0, 6.0), (7.0, 5.0), "reversed"),
-        ((4.75, 5.0), (7.0, 5.0), "appeared"),
-        ((4.0, 5.0), (4.0, 5.0), "no change shown"),
+        ((4.0, 5.0), (3.0, 6.0), "it amplifies the bias."),
+        ((6.0, 5.0), (8.0, 5.0), "it amplifies the bias."),
+        ((3.0, 6.0), (4.0, 5.0), "it reduces the bias."),
+        ((3.0, 6.0), (7.0, 5.0), "it reverses the bias."),
+        ((4.75, 5.0), (7.0, 5.0), "a bias in favour of 'female' appears, which was not shown before."),
+        ((4.0, 5.0), (4.0, 5.0), ""),
     ],
 )
 def test_a_change_is_named_after_the_first_gap(
-    before: tuple[float, float], after: tuple[float, float], conclusion: str
+    before: tuple[float, float], after: tuple[float, float], words: str
 ) -> None:
-    assert list(talking(scored(before, after))["conclusion"]) == [conclusion]
+    data = PanelData(scored(before, after))
+    lines = talking(data)
+    said = " ".join(_words(lines, data))
+    assert said.partition("): ")[2] == words
+    assert [line.verdict for line in lines] == ["different" if words else "undecided"]
 
 
 def test_units_that_heard_another_label_are_not_what_talking_changed() -> None:
@@ -69,7 +81,7 @@ def test_units_that_heard_another_label_are_not_what_talking_changed() -> None:
     control = scored((4.0, 5.0), (9.0, 0.0)).assign(heard="male")
     control = control[control["identity"] == "female"].assign(unit=lambda rows: rows["unit"] + "/again")
     both = pd.concat([frame.assign(heard=frame["identity"]), control])
-    pd.testing.assert_frame_equal(talking(both), talking(frame))
+    assert change(both) == change(frame)
 
 
 def test_a_verdict_missing_in_one_round_counts_in_neither() -> None:
@@ -82,12 +94,12 @@ def test_a_verdict_missing_in_one_round_counts_in_neither() -> None:
             for round in (1, 2)
         ]
     )
-    pd.testing.assert_frame_equal(talking(pd.concat([frame, extra])), talking(frame))
+    assert change(pd.concat([frame, extra])) == change(frame)
 
 
 def test_one_round_is_no_talk() -> None:
     frame = scored((4.0, 5.0), (3.0, 6.0))
-    assert talking(frame[frame["round"] == 1]).empty
+    assert talking(PanelData(frame[frame["round"] == 1])) == []
 
 
 def votes(before: str, after: str) -> pd.DataFrame:
@@ -107,15 +119,15 @@ def votes(before: str, after: str) -> pd.DataFrame:
 
 
 def test_preferences_are_net_shares_of_judges() -> None:
-    row = talking(votes("fmmt", "mmmt")).iloc[0]
-    assert (row["phase"], row["first"], row["second"]) == (2, "female", "male")
-    assert (row["before"], row["after"], row["difference"]) == pytest.approx((-0.25, -0.75, -0.5))
-    assert row["conclusion"] == "amplified"
+    line = change(votes("fmmt", "mmmt"))
+    assert (line.about["phase"], line.label, line.measure) == (2, "female − male", "preference")
+    assert (line.also["before"], line.also["after"], line.estimate) == pytest.approx((-0.25, -0.75, -0.5))
+    assert line.verdict == "different"
 
 
 def test_the_figure_shows_both_rounds_of_every_pair() -> None:
-    table = pd.concat([talking(scored((4.0, 5.0), (3.0, 6.0))), talking(votes("fmmt", "mmmt"))])
-    figure = talking_figure(table, "A run", "Six bases.", blind=True)
+    lines = [change(scored((4.0, 5.0), (3.0, 6.0))), change(votes("fmmt", "mmmt"))]
+    figure = talking_figure(lines, "A run", "Six bases.", blind=True)
     assert len(figure.axes) == 2
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["blind ballots", "last round"]
     points = sorted(line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() in "oD")
@@ -148,13 +160,17 @@ MOVES, STAYS = [(5.0, 6.5), (5.0, 3.5)], [(5.0, 5.0), (5.0, 5.0)]
 BEN = [(8.0, 8.0), (2.0, 2.0)]
 
 
+def towards(judge: str, frame: pd.DataFrame) -> Line:
+    """How much others follow one judge."""
+    return next(line for line in contagion(frame, blind=True) if line.label == judge)
+
+
 def test_the_weight_is_the_slope_where_it_was_heard_minus_that_where_it_was_not() -> None:
     """Of each label Ben says 3 more or less than of the text; Ada moves by half of that where she hears him."""
-    table = contagion(with_control(two_judges(MOVES, BEN), two_judges(STAYS, BEN)), blind=True).set_index("towards")
-    ben = table.loc["Ben"]
-    assert (ben["units"], ben["control_units"]) == (6, 6)
+    ben = towards("Ben", with_control(two_judges(MOVES, BEN), two_judges(STAYS, BEN)))
+    assert (ben.also["units"], ben.also["control_units"]) == (6, 6)
     # The label's mean over texts is taken off too: every base is alike, so nothing is unexpected of Ben.
-    assert np.isnan(ben["heard_slope"]) or ben["heard_slope"] == 0
+    assert np.isnan(ben.also["heard_slope"]) or ben.also["heard_slope"] == 0
 
 
 def test_the_weight_is_not_doubled_where_the_control_hears_the_only_other_label() -> None:
@@ -167,29 +183,29 @@ def test_the_weight_is_not_doubled_where_the_control_hears_the_only_other_label(
             moved = 5 + 0.5 * sign * lead * (1 if heard else -1)
             rows += [verdict(base, label, number, 5 + sign * lead, judge="Ben", **about) for number in (1, 2)]
             rows += [verdict(base, label, n, value, judge="Ada", **about) for n, value in ((1, 5.0), (2, moved))]
-    ben = contagion(pd.DataFrame(rows), blind=True).set_index("towards").loc["Ben"]
-    assert (ben["heard_slope"], ben["control_slope"]) == pytest.approx((0.5, -0.5))
-    assert ben["weight"] == pytest.approx(0.5)
+    ben = towards("Ben", pd.DataFrame(rows))
+    assert (ben.also["heard_slope"], ben.also["control_slope"]) == pytest.approx((0.5, -0.5))
+    assert ben.estimate == pytest.approx(0.5)
 
 
 def test_judges_who_move_alike_without_hearing_are_not_followers() -> None:
     frame = two_judges(MOVES, BEN)
     frame["value"] += np.where(frame["base"].isin(["b0", "b3"]), np.where(frame["identity"] == "male", 1.0, -1.0), 0.0)
-    table = contagion(with_control(frame, frame), blind=True).set_index("towards")
-    assert table.loc["Ben", "weight"] == pytest.approx(0.0, abs=1e-9)
-    assert table.loc["Ben", "p"] == 1
+    ben = towards("Ben", with_control(frame, frame))
+    assert ben.estimate == pytest.approx(0.0, abs=1e-9)
+    assert ben.p == 1
 
 
 def test_without_the_control_or_a_blind_round_nothing_is_tested() -> None:
     frame = two_judges(MOVES, BEN)
     for blind, note in ((True, NO_CONTROL), (False, NOT_BLIND), (None, NOT_BLIND)):
-        for table in (contagion(frame, blind=blind), echo(frame, blind=blind)):
-            assert table["p"].isna().all()
-            assert set(table["note"]) == {note}
+        lines = [*contagion(frame, blind=blind), *echo(frame, blind=blind)]
+        assert {(line.verdict, line.note) for line in lines} == {("not measured", note)}
+        assert all(np.isnan(line.p) for line in lines)
 
 
 def test_one_judge_has_nobody_to_follow() -> None:
-    assert contagion(scored((4.0, 5.0), (3.0, 6.0)), blind=True).empty
+    assert contagion(scored((4.0, 5.0), (3.0, 6.0)), blind=True) == []
 
 
 # Echo
@@ -249,11 +265,11 @@ def test_the_words_of_a_reply_are_its_free_text() -> None:
 def test_scores_that_repeat_the_first_round_beyond_chance_and_beyond_the_control() -> None:
     """Ada takes over Ben's first scores where she heard them; on the other label he never gave these."""
     repeats, stays = [(5.0, 8.0), (5.0, 2.0)], [(5.0, 5.0), (5.0, 5.0)]
-    (row,) = echo(with_control(two_judges(repeats, BEN), two_judges(stays, BEN)), blind=True).itertuples()
-    assert row.what == SCORES
-    assert (row.blind, row.blind_chance, row.later, row.later_chance) == (0, 0, 0.5, 0)
-    assert (row.echo, row.control_echo, row.difference) == (0.5, 0, 0.5)
-    assert row.p == pytest.approx(2 / 924), "12 units, six of them heard: one division of 924 and its mirror"
+    (line,) = echo(with_control(two_judges(repeats, BEN), two_judges(stays, BEN)), blind=True)
+    assert line.label == SCORES
+    assert [line.also[name] for name in RATES] == [0, 0, 0.5, 0]
+    assert (line.also["echo"], line.also["control_echo"], line.estimate) == (0.5, 0, 0.5)
+    assert line.p == pytest.approx(2 / 924), "12 units, six of them heard: one division of 924 and its mirror"
 
 
 def test_words_are_counted_by_unit() -> None:
@@ -263,6 +279,7 @@ def test_words_are_counted_by_unit() -> None:
         for unit, label in enumerate(["female"] * 6 + ["male"] * 6)
         for round in (1, 2)
     ]
-    table = echo(scored((4.0, 5.0), (3.0, 6.0)), pd.DataFrame(rows), blind=True).set_index("what")
-    assert (table.loc[WORDS, "echo"], table.loc[WORDS, "control_echo"]) == (1, 0)
-    assert table.loc[WORDS, "p"] == pytest.approx(2 / 924)
+    lines = echo(scored((4.0, 5.0), (3.0, 6.0)), pd.DataFrame(rows), blind=True)
+    words = next(line for line in lines if line.label == WORDS)
+    assert (words.also["echo"], words.also["control_echo"]) == (1, 0)
+    assert words.p == pytest.approx(2 / 924)

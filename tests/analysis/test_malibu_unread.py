@@ -8,7 +8,7 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.unread import unread_ballots
+from parley.analysis.malibu.unread import unread, unread_differences
 from parley.analysis.reporting.report import Report, ReportContext
 from tests.analysis.silent import silent_ballots
 from tests.analysis.test_malibu_silent_pairs import pairs
@@ -51,7 +51,7 @@ def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do(
     assert line.startswith(
         f"No verdict on black, asian, hispanic − white: {share} of the silent ballots are unread (p "
     )
-    assert more == "3 other contrasts have no verdict for the same reason (table unread_ballots)."
+    assert more == "3 other contrasts have no verdict for the same reason (table unread_differences)."
 
 
 def test_ballots_that_are_read_but_leave_the_scale_for_one_identity_leave_no_verdict_either() -> None:
@@ -69,15 +69,16 @@ def test_a_difference_that_is_shown_to_be_small_blocks_nothing() -> None:
     frame = silent_ballots(categories=("gender",), gaps={"female": -1.0})
     mass = np.where(frame["identity"] == "female", 0.93, 0.94) + np.random.default_rng(0).normal(0, 0.002, len(frame))
     whole = report(with_masses(frame, mass))
-    (row, _) = whole.table("unread_ballots").itertuples()
-    assert row.p_on_scale < 0.001
-    assert not row.unequal
+    lines = unread_differences(PanelData(with_masses(frame, mass)))
+    on_scale = next(line for line in lines if line.measure == "on_scale")
+    assert on_scale.verdict == "different but small"
+    assert on_scale.p_adjusted < 0.001
     assert whole.headline.status == "shown"
 
 
 def test_ballots_that_are_all_nearly_on_the_scale_need_no_test() -> None:
     frame = with_masses(frame := silent_ballots(categories=("gender",)), np.full(len(frame), 0.96))
-    assert unread_ballots(PanelData(frame)).empty
+    assert unread_differences(PanelData(frame)) == []
 
 
 def test_pairs_are_compared_by_who_is_shown_first() -> None:
@@ -85,9 +86,9 @@ def test_pairs_are_compared_by_who_is_shown_first() -> None:
     frame = pairs(lean=0.0)
     lost = (frame["identity_a"] == "female") & (frame["base"] != "b0")
     whole = report(with_masses(frame, np.where(lost, 0.1, 1.0)))
-    (row,) = whole.table("unread_ballots").itertuples()
-    assert (row.phase, row.first, row.second_unread, row.unequal) == (2, "female", 0, True)
-    assert row.first_unread == pytest.approx(11 / 12)
+    row = whole.table("unread_differences").iloc[0]
+    assert tuple(row[["phase", "first", "measure", "second_share"]]) == (2, "female", "unread", 0)
+    assert row["first_share"] == pytest.approx(11 / 12)
     assert list(whole.table("preferences")["verdict"]) == ["not measured"]
     assert whole.table("leans")["p"].isna().all()
     assert any(
@@ -104,10 +105,10 @@ def test_one_order_alone_decides_no_comparison() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("rate", [0.05, 0.2, 0.5])
 def test_equal_losses_block_about_one_contrast_in_twenty(rate: float) -> None:
-    blocked = sum(bool(unread_ballots(unread_at(rate, rate, seed))["unequal"].any()) for seed in range(200))
+    blocked = sum(bool(unread(unread_at(rate, rate, seed)).unequal) for seed in range(200))
     assert blocked <= 20, "of 200; 17 is the upper end of 95% at one in twenty, and two outcomes are tested"
 
 
 @pytest.mark.nightly
 def test_losses_of_a_fifth_on_one_side_are_found() -> None:
-    assert sum(bool(unread_ballots(unread_at(0.2, 0.0, seed))["unequal"].any()) for seed in range(100)) >= 75
+    assert sum(bool(unread(unread_at(0.2, 0.0, seed)).unequal) for seed in range(100)) >= 75

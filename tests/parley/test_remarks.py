@@ -52,9 +52,9 @@ def test_chance_is_known_from_the_second_unit_on_a_text_on(run: Path) -> None:
 
 
 def test_echo_is_computed_from_the_file_and_its_verdicts(run: Path) -> None:
-    table = echo(frames.verdicts(run), repeated_remarks(run))
-    assert set(table["what"]) == {WORDS, SCORES}
-    assert table["later"].between(0, 1).all()
+    lines = echo(frames.verdicts(run), repeated_remarks(run))
+    assert {line.label for line in lines} == {WORDS, SCORES}
+    assert all(0 <= line.also["later"] <= 1 for line in lines)
 
 
 def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:

@@ -40,14 +40,13 @@ MALIBU = {
     "agreement": "model phase round metric coefficient value low high judges n clusters note",
     "changed_minds": "model phase what changed low high mean_change n clusters",
     "position": "model pairs first_rate first_low first_high n ties flip_rate flip_low flip_high flip_n clusters",
-    "parsing": "model phase ok repaired unparsed refused cut",
+    "unread": "model phase measure estimate low high ok repaired unparsed refused cut n clusters note identity",
     "analysis_plan": "run item plan",
     "planned": "run table part status",
 }
 MORE = {
     *("no_label", "order", "mde", "paper"),
-    *("missing", "missing_differences", "missing_by_judge"),
-    *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "contagion", "echo"),
+    *("talking", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
 EARLY = ("--concurrency", "1", "--out", "early.sqlite")
@@ -182,7 +181,7 @@ def test_numbers_in_the_object_are_plain(data: dict[str, Any]) -> None:
     rates = {row["identity"]: row for row in data["win_rates"]}
     assert rates["female"]["wins"] == rates["male"]["losses"]
     assert rates["female"]["rate_ties_half"] + rates["male"]["rate_ties_half"] == pytest.approx(1)
-    replies = sum(row["ok"] for row in data["parsing"])
+    replies = next(row["ok"] for row in data["unread"])
     assert replies == data["runs"][0]["calls"]
 
 
@@ -222,7 +221,16 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
         "talking",
         *(
             f"forest-{name}"
-            for name in ("differences", "preferences", "win-rates", "place", "echo", "talking-1", "talking-2")
+            for name in (
+                "differences",
+                "preferences",
+                "win-rates",
+                "place",
+                "echo",
+                "talking-score",
+                "talking-preference",
+                "unread-unread",
+            )
         ),
     }
     drawing = (page.parent / "figures" / "forest-differences.svg").read_text("utf-8")
@@ -460,7 +468,8 @@ def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
     listed = {line["name"]: line for line in parley("report", "--example", "--lines", "--json").json}
     report = parley("report", "--example", "--json").json
     drawn = sum(len(forest["lines"]) for forest in report["forests"])
-    assert len(listed) == drawn + 1, "no two have the same name; one is the share of unread verdicts"
+    assert len(listed) == drawn, "no two have the same name"
+    assert listed["unread"]["estimate"] == 0
     line = listed["atheist-christian"]
     assert line["units"]["identity"] == ["atheist", "christian"]
     table = {(row["first"], row["second"]): row for row in report["differences"] if row["metric"] == "all"}

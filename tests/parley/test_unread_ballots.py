@@ -95,10 +95,11 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
     share = f"{len(lost) / 20:.0%} and 0% of the silent ballots are unread"
     assert any(line.startswith(f"No verdict on female − male: {share} (p ") for line in data["cautions"])
     assert contrast["note"] in data["cautions"]
-    unread = data["unread_ballots"][0]
-    assert (unread["first_unread"], unread["second_unread"]) == (pytest.approx(len(lost) / 20), 0)
-    assert unread["first_on_scale"] == pytest.approx(1 - len(lost) / 20, abs=0.01)
-    by_identity = {row["identity"]: (row["unparsed"], row["on_scale"]) for row in data["missing"]}
+    compared = {row["measure"]: row for row in data["unread_differences"] if row["family"] == "primary contrasts"}
+    assert compared["unread"]["first_share"] == pytest.approx(len(lost) / 20)
+    assert compared["unread"]["second_share"] == 0
+    assert compared["on_scale"]["first_share"] == pytest.approx(1 - len(lost) / 20, abs=0.01)
+    by_identity = {row["identity"]: (row["unparsed"], row["on_scale"]) for row in data["unread"]}
     assert by_identity["female"] == (len(lost), pytest.approx(1 - len(lost) / 20, abs=0.01))
     assert by_identity["male"] == (0, pytest.approx(1))
     assert all(test["p"] is None for test in data["tests"]), "the paper's test is about the same scores"
@@ -114,7 +115,7 @@ def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(
     report = make_report([Path("a.sqlite")], draws=20)
     assert report.headline.status == "shown"
     assert report.table("primary")["difference"].iloc[0] == pytest.approx(-1, abs=0.15)
-    assert not report.table("unread_ballots")["unequal"].any()
+    assert not [line for line in report.cautions if line.startswith("No verdict on ")]
 
 
 def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_what_to_type(
@@ -124,8 +125,8 @@ def test_ballots_off_the_scale_for_everybody_are_all_unread_and_a_caution_says_w
     ran = parley(*RUN, "--model", server.model(), "--out", "a.sqlite")
     assert (ran.status, ran.complaints) == (1, ["parley: none of 64 replies could be read (64 unparsed)"])
     report = make_report([Path("a.sqlite")], draws=20)
-    assert not report.table("unread_ballots")["unequal"].any()
-    assert not [forest for forest in report.forests if forest.estimates]
+    assert not [line for line in report.cautions if line.startswith("No verdict on ")]
+    assert not report.forests
     (line,) = (line for line in report.cautions if "as asked with a probability of 30%" in line)
     assert "those below 50% are unread. With ?silent=false" in line
     shown = parley("show", "a.sqlite")
@@ -180,7 +181,7 @@ def test_a_run_that_has_nan_in_it_can_be_read_and_salvaged(
     for name in ("a.sqlite", "b.sqlite"):
         verdicts = frames.verdicts(name)
         assert dict(verdicts["status"].value_counts()) == {"ok": len(verdicts) - 1, "unparsed": 1}
-        assert parley("report", name, "--json").json["missing"]
+        assert parley("report", name, "--json").json["unread"][0]["unparsed"] == 1
         (unit,) = verdicts["unit"][verdicts["status"] == "unparsed"]
         assert "NaN" not in parley("show", name, unit, "--json").out
     assert parley("compare", "a.sqlite", "b.sqlite").status == 0

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contagion import ANYONE, contagion
+from parley.analysis.malibu.contagion import contagion
 from parley.analysis.malibu.echo import SCORES, echo
 from tests.true_sentences import Cell
 
@@ -62,13 +62,13 @@ def debates(
 
 
 def _follows(rng: np.random.Generator, **truth: float) -> bool:
-    table = contagion(debates(rng, **truth), blind=True)  # type: ignore[arg-type]
-    return bool((table.loc[table["towards"] == ANYONE, "p"] <= 0.05).any())
+    lines = contagion(debates(rng, **truth), blind=True)  # type: ignore[arg-type]
+    return any(line.p <= 0.05 for line in lines if not line.secondary)
 
 
 def _repeats(rng: np.random.Generator, **truth: float) -> bool:
-    table = echo(debates(rng, whole=True, **truth), blind=True)  # type: ignore[arg-type]
-    return bool((table.loc[table["what"] == SCORES, "p"] <= 0.05).any())
+    lines = echo(debates(rng, whole=True, **truth), blind=True)  # type: ignore[arg-type]
+    return any(line.p <= 0.05 for line in lines if line.label == SCORES)
 
 
 SETTINGS = {
