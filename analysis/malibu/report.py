@@ -64,7 +64,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
     yardstick = yardstick_lines(data, different_pairs(planned))
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
-    talk = [talking_section(data, context, unequal), contagion_section(debates, context), echo_section(debates, context)]
+    spread = [contagion_section(debates, context), echo_section(debates, context)]
+    talk = [talking_section(data, context, unequal), *spread]
     again = [Table("second_readings", "Silent ballots that were read twice", second_readings(data))]
     others: list[Section | Table] = [
         yardstick_section(yardstick, data, context),
@@ -207,9 +208,7 @@ def _worth(yardstick: Lines, planned: Sequence[Line], blocked: Mapping[str, Bloc
     return worth(exchange, largest.about["first"], largest.about["second"]) if largest else ""
 
 
-def _preferences(
-    data: PanelData, frames: Mapping[str, pd.DataFrame], blocked: Mapping[str, Blockers]
-) -> Iterator[str]:
+def _preferences(data: PanelData, frames: Mapping[str, pd.DataFrame], blocked: Mapping[str, Blockers]) -> Iterator[str]:
     for model in data.models:
         own = {name: frame[frame["model"] == model] for name, frame in frames.items() if "model" in frame}
         if text := Sentences(tables=own, blocked=blocked[model], unit=data.cluster_noun).preferences():

@@ -1,4 +1,4 @@
-"""The sentence about one model's preferences, which is made from tables. What was not tested never becomes a sentence."""
+"""The sentence about one model's preferences, made from tables. What was not tested never becomes a sentence."""
 
 from __future__ import annotations
 
@@ -59,8 +59,5 @@ class Sentences:
         return text + "."
 
 
-
 def _largest(rows: pd.DataFrame) -> Any:
     return next(rows.loc[[rows["difference"].abs().idxmax()]].itertuples())
-
-
