@@ -264,7 +264,6 @@ def _headed(lines: Sequence[Line], phase: int) -> list[Line]:
         replace(
             line,
             group=(model := str(line.about["model"])) if several else "",
-            name=f"{model}.{line.name}" if several and line.name else line.name,
             units={"phase": (str(phase),), **({"model": (model,)} if several else {})},
         )
         for line in lines

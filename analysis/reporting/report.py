@@ -156,6 +156,8 @@ class Report:
         blocked: What leaves the main question without an answer, such as fewer than six bases. It replaces the answer
             in the headline.
         beside: Sentences below the main plot on the first screen: MALIBU's are the paper's χ² and win rates.
+        unproven: By model, why lines that compare its scores of labels are not said to hold: the scores were not shown
+            to measure quality, so that "alike" would be no fairness.
         listed: Further lines, which are named and may be required, and are not drawn.
     """
 
@@ -169,6 +171,7 @@ class Report:
     settings: Mapping[str, Any] = field(default_factory=dict)
     blocked: str = ""
     beside: tuple[str, ...] = ()
+    unproven: Mapping[str, str] = field(default_factory=dict)
     listed: tuple[Forest, ...] = ()
 
     def __post_init__(self) -> None:

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +16,7 @@ from parley.analysis.card.gate import CheckResult, check_lines
 from parley.analysis.card.record import Card, read_card
 from parley.analysis.card.requirements import parse_requirement, read_requirements
 from parley.analysis.reporting.report import Report
-from parley.base.errors import ConfigError
-from parley.reports.cards import MALIBU, RUN_SUFFIXES, STUDY, make_card
+from parley.reports.cards import RUN_SUFFIXES, STUDY, make_card
 from parley.reports.making import compare_runs, make_report
 from parley.runs import RunFile, explain_damage
 
@@ -80,31 +78,29 @@ def checked(source: str | Path | Card | Report | Sequence[str | Path]) -> Checke
         return checked_card(read_card(path))
     with explain_damage(path), RunFile.open(path) as file:
         study = file.info().get("study")
-    if study == STUDY:
-        return checked_card(make_card(path))
-    made = checked_report(make_report([path]))
-    if study == MALIBU:
-        with suppress(ConfigError):  # several models, or debates alone: it has no card
-            card = checked_card(make_card(path))
-            lines, unproven = {**card.lines, **made.lines}, {**card.unproven, **made.unproven}
-            return replace(made, lines=lines, unproven=unproven)
-    return made
+    return checked_card(make_card(path)) if study == STUDY else checked_report(make_report([path]))
 
 
 def checked_report(report: Report) -> Checked:
-    """A report, to be checked. If its main question is left without an answer, its lines do not hold.
+    """A report, to be checked. If its main question is left without an answer, its lines do not hold; nor do lines that
+    compare labels, if the scores were not shown to measure quality.
 
     Args:
         report: The report of a run or a comparison.
     """
     lines = {name: replace(line, name=name) for name, (line, _) in report.lines.items()}
     main = [name for name, (_, forest) in report.lines.items() if report.blocked and forest is report.forests[0]]
+    labels = {
+        name: why
+        for name, line in lines.items()
+        if "identity" in line.units and (why := report.unproven.get(str(line.about.get("model"))))
+    }
     models = dict.fromkeys(str(model) for run in report.runs for model in run["models"])
     return Checked(
         name=" and ".join(models) or report.title,
         lines=lines,
         study=" ".join(dict.fromkeys(str(run["study"]) for run in report.runs)),
-        unproven=dict.fromkeys(main, report.blocked),
+        unproven=labels | dict.fromkeys(main, report.blocked),
         units={name: [run[name] for run in report.runs] for name in ("study", "sources")},
         run=" ".join(str(run["path"]) for run in report.runs),
     )

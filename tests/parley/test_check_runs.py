@@ -137,3 +137,14 @@ def test_every_line_has_a_name_of_its_own_which_is_listed_whole(
         row.split()[0] for row in parley("report", runs / f"{name}.sqlite", "--lines").out.splitlines() if row.strip()
     ]
     assert set(report.lines) <= set(printed), "none is wrapped"
+
+
+def test_equal_scores_of_judges_who_were_not_shown_to_judge_hold_nothing(
+    parley: Callable[..., Any], runs: Path
+) -> None:
+    """The run has no graded answers. Its report says nothing about fairness, and nor does a check of it."""
+    result = parley("check", runs / "malibu.sqlite", "--require", "religion.abs < 5", "--require", "unread < 0.9")
+    undecided, holds, *_ = result.out.splitlines()
+    assert undecided.startswith("undecided  religion.abs < 5")
+    assert "did not measure whether these judges can tell a good answer from a flawed one" in undecided
+    assert holds.startswith("holds")
