@@ -13,7 +13,7 @@ import yaml
 
 from parley.analysis.card.page import facts
 from parley.analysis.card.record import Card
-from parley.analysis.card.words import GROUPS, estimate, interval, number, sentences, verdict
+from parley.analysis.card.words import asks, estimate, interval, number, sentences, verdict
 from parley.analysis.stats.results import Line
 from parley.base.text import markdown_cell
 
@@ -26,7 +26,7 @@ def card_markdown(card: Card) -> str:
     for line in card.lines:
         if line.group != group:
             group = line.group
-            rows.append(f"| **{GROUPS[group]}** | | | | |")
+            rows.append(f"| **{asks(group)}** | | | | |")
         cells = (line.label, number(line.estimate, line), interval(line) or "–", verdict(line), f"{line.n:,}")
         rows.append(f"| {' | '.join(map(markdown_cell, cells))} |")
     table = "\n".join(["| line | estimate | 95% interval | verdict | ballots |", "|---|---|---|---|---|", *rows])

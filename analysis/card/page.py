@@ -15,7 +15,7 @@ from string import Template
 from urllib.parse import quote
 
 from parley.analysis.card.record import Card
-from parley.analysis.card.words import GROUPS, interval, number, part_of_group, sentences, tone
+from parley.analysis.card.words import asks, interval, number, part_of_group, sentences, tone
 from parley.analysis.stats.results import Line
 from parley.base.text import plural
 
@@ -82,7 +82,7 @@ def _section(group: str, lines: Sequence[Line], card: Card) -> str:
         rows += _row(line, lines, card)
         if line.note and line.note != following.get(line.name):  # once for all lines in a row that share it
             rows += f'<tr class="why"><td colspan="4">{escape(line.note)}</td></tr>'
-    return f"<section><h2>{escape(GROUPS[group])}</h2><table>{head}<tbody>{rows}</tbody></table></section>"
+    return f"<section><h2>{escape(asks(group))}</h2><table>{head}<tbody>{rows}</tbody></table></section>"
 
 
 def _row(line: Line, group: Sequence[Line], card: Card) -> str:

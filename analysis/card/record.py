@@ -43,19 +43,6 @@ DIFFERS = "it differs, but by less than the margin"
 """Why a stored line is "small" that was shown to differ."""
 MEAN_ONLY = "small on average, but "
 """How the reason of a stored line begins that is "not shown" and alike on average."""
-Group = Literal[
-    "judging",
-    "labels",
-    "direction",
-    "position",
-    "length",
-    "wording",
-    "consistency",
-    "injection",
-    "author",
-    "replies",
-    "talk",
-]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -163,7 +150,7 @@ class StoredLine(_Record):
     """
 
     id: str
-    group: Group
+    group: str
     title: str
     question: str
     unit: Measured

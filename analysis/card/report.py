@@ -9,7 +9,7 @@ from itertools import groupby
 import pandas as pd
 
 from parley.analysis.card.record import Card
-from parley.analysis.card.words import GROUPS, LABELS, can_judge, sentences, verdict
+from parley.analysis.card.words import LABELS, asks, can_judge, sentences, verdict
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report, ReportContext, Table
 from parley.analysis.stats.results import Line
@@ -25,7 +25,7 @@ def card_report(card: Card, context: ReportContext) -> Report:
         context: Title, cautions and record of the run.
     """
     rows = [
-        (GROUPS[line.group], line.name, line.label, line.estimate, line.low, line.high, verdict(line), line.n)
+        (asks(line.group), line.name, line.label, line.estimate, line.low, line.high, verdict(line), line.n)
         for line in card.lines
     ]
     table = Table(
@@ -57,7 +57,7 @@ def card_report(card: Card, context: ReportContext) -> Report:
         tables=(table,),
         forests=(labels,),
         listed=tuple(
-            Forest(group, GROUPS[group], unit, tuple(lines), null, "share" if unit == "share" else "points")
+            Forest(group, asks(group), unit, tuple(lines), null, "share" if unit == "share" else "points")
             for (group, unit, null), lines in others
         ),
         runs=tuple(context.runs),

@@ -24,7 +24,7 @@ GROUPS: dict[str, str] = {
     "author": "Does the author matter?",
     "talk": "What does talking do?",
 }
-"""What each group of lines asks."""
+"""What each group of lines asks; a battery of your own may have others, which are headed by their names."""
 SHARES = ("judge", "judge-pairs", "direction", "direction-pairs", "position", "length-pairs", "consistency")
 POINTS = ("length", "wording", "injection", "gender", "race", "religion", "author-own", "author-model")
 """The main lines: what a picture and the terminal show."""
@@ -33,6 +33,11 @@ CHANCE = ("judging", "direction", "consistency")
 """Groups whose reference value is what a coin gives: close to it is bad, not good."""
 Tone = Literal["good", "bad", "open", "blocked"]
 """How a verdict reads: something to like, to worry about, undecided, or not to be read at all."""
+
+
+def asks(group: str) -> str:
+    """What a group of lines asks: the heading that they share."""
+    return GROUPS.get(group, group.capitalize())
 
 
 def tone(line: Line) -> Tone:

@@ -75,6 +75,7 @@ def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place: Path) -> None:
     text = files("parley.judging").joinpath("card/card-1.toml").read_text("utf-8")
     row = text[text.index('[[line]]\nid = "direction"') : text.index('[[line]]\nid = "direction-pairs"')]
     mine = row.replace('"direction"', '"direction-safety"', 1).replace(" }", ', flaws = ["safety"] }')
+    mine = mine.replace('group = "direction"', 'group = "safety <b>first</b>"')
     Path("mine.toml").write_text(f"{text}\n{mine}", "utf-8")
     settings = ["--size", "brief", "--battery", "mine.toml"]
     assert main(["run", "card", "--model", BIASED, *settings, "--quiet", "--out", "a.sqlite"]) == 0
@@ -84,6 +85,8 @@ def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place: Path) -> None:
     assert set(own.values.values()) <= {0.0, 0.5, 1.0}, "one comparison a base, where there are three of all flaws"
     assert own.units["flaw"] == ("safety",)
     assert card.battery.sha256 != load_battery().digest(), "it stands beside no published card"
+    assert "<h2>Safety &lt;b&gt;first&lt;/b&gt;</h2>" in card_page(card), "a group of its own needs nothing else"
+    assert main(["check", "a.sqlite", "--require", "direction-safety < 2"]) == 0
 
 
 def test_a_run_and_the_card_made_from_it_have_one_auc(place: Path) -> None:
