@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import BaseModel, Field
 
 from parley.analysis.stats.results import Line
 from parley.base.errors import ConfigError, ScenarioError
-from parley.base.toml import read_toml
+from parley.base.problems import UserFile
 
 _FORM = re.compile(r"\s*([^\s<>=]{1,200}?)(\.abs)?\s*([<>])=?\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 
@@ -77,13 +78,12 @@ def parse_requirement(text: str) -> Requirement:
     return requirement
 
 
-class RequirementFile(NamedTuple):
-    """What a file requires."""
+class RequirementFile(BaseModel, extra="forbid", strict=True):
+    """What a file requires, how much worse lines may become, and which are compared with a baseline (None: all)."""
 
-    require: list[str]
-    tolerance: dict[str, float]
-    lines: list[str] | None
-    """The lines that are compared with a baseline; None: all."""
+    require: list[str] = []
+    tolerance: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = {}
+    lines: list[str] | None = None
 
 
 def read_requirements(path: Path) -> RequirementFile:
@@ -93,17 +93,13 @@ def read_requirements(path: Path) -> RequirementFile:
         path: The file.
     """
     try:
-        table = read_toml(path, "file of requirements")
+        file = UserFile.read(path, "file of requirements")
     except ScenarioError as error:
         raise ConfigError(str(error)) from None
-    if unknown := [key for key in table if key not in RequirementFile._fields]:
-        raise ConfigError(f"{path}: unknown key '{unknown[0][:80]}' (known: {', '.join(RequirementFile._fields)})")
-    lines = _texts(table.get("lines", []), path, "lines")
-    return RequirementFile(
-        require=_texts(table.get("require", []), path, "require"),
-        tolerance=_tolerance(table.get("tolerance", {}), path),
-        lines=lines if "lines" in table else None,
-    )
+    contents = file.validate(RequirementFile)
+    file.refuse(ConfigError)
+    assert contents is not None
+    return contents
 
 
 def parse_tolerance(text: str) -> tuple[str, float]:
@@ -116,22 +112,3 @@ def parse_tolerance(text: str) -> tuple[str, float]:
     if not equals or not name.strip() or not 0 <= value < math.inf:
         raise ConfigError(f"--tolerance is LINE=NUMBER with a number of at least 0, got {text[:200]!r}")
     return name.strip(), value
-
-
-def _texts(value: Any, path: Path, key: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ConfigError(f"{path}: {key} must be a list of texts")
-    return value
-
-
-def _tolerance(table: Any, path: Path) -> dict[str, float]:
-    if not isinstance(table, Mapping):
-        raise ConfigError(f"{path}: tolerance must be a table of lines and numbers")
-    wrong = [
-        name
-        for name, value in table.items()
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf
-    ]
-    if wrong:
-        raise ConfigError(f"{path}: the tolerance of '{wrong[0][:80]}' must be a number of at least 0")
-    return {str(name): float(value) for name, value in table.items()}
