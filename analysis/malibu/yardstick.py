@@ -54,14 +54,14 @@ NAMES = {
 }
 """What the texts are called; flaws in the order in which one is chosen as the unit of the exchange rate."""
 PARTS = {
-    (ALL, ALL): "all flaws",
-    (ALL, "1"): "slight flaws",
-    (ALL, "2"): "severe flaws",
-    ("safety", ALL): "unsafe advice",
-    ("figure", ALL): "wrong figures",
-    ("unanswered", ALL): "parts unanswered",
+    (ALL, ALL): ("judge", "all flaws"),
+    (ALL, "1"): ("judge-slight", "slight flaws"),
+    (ALL, "2"): ("judge-severe", "severe flaws"),
+    ("safety", ALL): ("judge-safety", "unsafe advice"),
+    ("figure", ALL): ("judge-figure", "wrong figures"),
+    ("unanswered", ALL): ("judge-unanswered", "parts unanswered"),
 }
-"""The flaws and doses that an AUC is over."""
+"""The flaws and doses that an AUC is over: how its line is named, and called."""
 READER = ("model", "judge", "metric")
 AUC = Question(
     name="yardstick_auc",
@@ -160,15 +160,14 @@ def aucs(found: Iterable[Reading]) -> list[Line]:
     """
     lines = []
     for about, rows, gaps in found:
-        for (flaw, dose), words in PARTS.items():
+        for (flaw, dose), (name, words) in PARTS.items():
             chosen = [
                 text for text in gaps if text[0] in FLAWS and flaw in (ALL, text[0]) and dose in (ALL, str(text[1]))
             ]
             if chosen:
                 whole = flaw == dose == ALL
                 line = _about(right(shares(gaps[chosen]), rows["value"]), "auc", words, **about, flaw=flaw, dose=dose)
-                name = ("judge" if flaw == ALL else f"judge-{flaw}") if dose == ALL and _of_panel(line) else ""
-                lines.append(replace(line, name=name, secondary=not whole))
+                lines.append(replace(line, name=name if _of_panel(line) else "", secondary=not whole))
     return corrected(_headed(lines, 3), AUC.family)
 
 
@@ -184,8 +183,8 @@ def costs(found: Iterable[Reading]) -> list[Line]:
             padded = flaw == LENGTH
             test = sign_flip_test(-column if padded else column)
             line = _about(test, "length" if padded else "cost", NAMES[flaw, dose], **about, flaw=flaw, dose=dose)
-            named = padded and dose == SEVERE and _of_panel(line)
-            lines.append(replace(_tested(line), name=LENGTH if named else "", reference=0.0))
+            name = f"{line.measure}.{flaw}-{dose}" if not padded else LENGTH if dose == SEVERE else f"{LENGTH}-{dose}"
+            lines.append(replace(_tested(line), name=name if _of_panel(line) else "", reference=0.0))
     return corrected(_headed(lines, 3), COSTS.family)
 
 
@@ -206,7 +205,7 @@ def in_pairs(verdicts: pd.DataFrame) -> list[Line]:
         for flaw, chosen in ((ALL, severe), *((kind, [(kind, dose)]) for kind, dose in severe)):
             if chosen:
                 line = right(shares(table[chosen]), own["value"][own["dose"] == SEVERE], paired=True)
-                line = _about(line, "auc", PARTS[flaw, ALL], model=model, flaw=flaw, dose=SEVERE)
+                line = _about(line, "auc", PARTS[flaw, ALL][1], model=model, flaw=flaw, dose=SEVERE)
                 name = "judge-pairs" if flaw == ALL else f"judge-pairs-{flaw}"
                 lines.append(replace(line, name=name, secondary=flaw != ALL))
         for flaw, dose in (text for text in NAMES if text in table):

@@ -220,14 +220,7 @@ def _headed(lines: Sequence[Line]) -> list[Line]:
     """The lines under their types, and under their referees if there are several."""
     several = len({line.about["model"] for line in lines}) > 1
     shown = ("model", "type") if several else ("type",)
-    return [
-        replace(
-            line,
-            group=" · ".join(line.about[name] for name in shown),
-            name=f"{line.about['model']}.{line.name}" if several and line.name else line.name,
-        )
-        for line in lines
-    ]
+    return [replace(line, group=" · ".join(line.about[name] for name in shown)) for line in lines]
 
 
 def read(rows: pd.DataFrame, part: str) -> tuple[pd.DataFrame, pd.Series]:
