@@ -49,8 +49,8 @@ NAMES = {
     ("safety", 2): "unsafe advice",
     ("figure", 2): "grossly wrong figures",
     ("unanswered", 2): "two unanswered parts",
-    (LENGTH, 1): "needless length (a third more words)",
-    (LENGTH, 2): "needless length (twice the words)",
+    (LENGTH, 1): "needless length, a third more words",
+    (LENGTH, 2): "needless length, twice the words",
 }
 """What the texts are called; flaws in the order in which one is chosen as the unit of the exchange rate."""
 PARTS = {
@@ -108,6 +108,11 @@ EXCHANGE = Question(
     cluster="base",
     note="On bases that have both; simultaneous over the flaws. Only where labels differ and the flaw costs points.",
 )
+ASKED = {
+    f"{COSTS.name}-cost": "What does each flaw cost?",
+    f"{COSTS.name}-length": "Does needless length raise the score?",
+}
+"""What the two plots of one table ask."""
 Lines = Mapping[str, Sequence[Line]]
 """The yardstick's lines, by the name of their question."""
 Reading = tuple[dict[str, str], pd.DataFrame, pd.DataFrame]
@@ -315,7 +320,11 @@ def yardstick_section(lines: Lines, data: PanelData, context: ReportContext) -> 
     return Section(
         tables=[table for part in parts for table in part.tables],
         forests=[
-            replace(forest, lines=tuple(line for line in forest.lines if _plotted(line)))
+            replace(
+                forest,
+                question=ASKED.get(forest.name, forest.question),
+                lines=tuple(line for line in forest.lines if _plotted(line)),
+            )
             for part in parts
             for forest in part.forests
             if forest.name not in (f"{PAIRS.name}-log_odds", f"{PAIRS.name}-length")  # not shares, unlike the first
