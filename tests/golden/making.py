@@ -17,6 +17,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, closing, redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -141,7 +142,8 @@ OWN_COMMANDS: Mapping[str, Callable[..., int]] = {"card-page": _write_card_page,
 
 
 def _without_place(text: str, place: Path) -> str:
-    """Without what differs between machines: the folder, and the versions of packages."""
+    """Without what differs between machines and days: the folder, today's date, and the versions of packages."""
+    text = text.replace(f"{datetime.now(UTC):%Y-%m-%d}", "(today)")
     text = text.replace(f"{place}{os.sep}", "").replace(str(place), ".")
     return re.sub(r"Versions: [^<]*?\.(?=\s|<|$)", "Versions: ….", text)
 
