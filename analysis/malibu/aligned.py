@@ -22,7 +22,7 @@ from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, Ve
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.questions import corrected
 from parley.analysis.reporting.report import Directions, Section, Table
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import NOT_MEASURED, Line
 from parley.analysis.stats.two_groups import permuted_difference
 from parley.base.text import p_text, plural
 
@@ -132,13 +132,21 @@ def _line(favoured: Mapping[str, float], others: Mapping[str, float], about: dic
 
 
 def aligned_section(data: PanelData, lines: Sequence[Line], blocked: Mapping[str, Blockers]) -> Section:
-    """The contrast along documented stereotypes, as a table and in words.
+    """The contrast along documented stereotypes, as a table, a plot and in words.
 
     Args:
         data: The verdicts.
         lines: What `aligned_lines` returned.
-        blocked: What leaves questions without an answer, by model.
+        blocked: What leaves questions without an answer, by model. Scores that were not shown to measure quality say
+            nothing about stereotypes.
     """
+    reasons = {model: own.scores or own.quality for model, own in blocked.items()}
+    lines = [
+        replace(line, verdict=NOT_MEASURED, note=line.note or reasons[line.about["model"]])
+        if reasons[line.about["model"]]
+        else line
+        for line in lines
+    ]
     table = Table(
         name="aligned",
         title="Phase 1: do labels move scores the way documented stereotypes go?",
@@ -152,9 +160,7 @@ def aligned_section(data: PanelData, lines: Sequence[Line], blocked: Mapping[str
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
-        if not blocked[model].scores
-        and not blocked[model].quality
-        and (text := _words([line for line in lines if line.about["model"] == model and not math.isnan(line.p)]))
+        if (text := _words([line for line in lines if line.about["model"] == model and line.verdict != NOT_MEASURED]))
     )
     forest = Forest(
         name="aligned",

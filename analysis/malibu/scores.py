@@ -26,7 +26,7 @@ from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Line
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import plural, signed
 
@@ -51,24 +51,14 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
     """
     data = panel_data(verdicts)
-    groups = data.scores.groupby(["model", "category", "identity"], sort=False, observed=True)
+    names = ["model", "category", "identity"]
     rows: list[dict[str, Any]] = []
-    for (model, category, identity), group in groups:
+    for keys, group in data.scores.groupby(names, sort=False, observed=True):
+        about = dict(zip(names, map(str, keys), strict=True))
+        about["identity"] = about["identity"] or NO_LABEL
         for metric, part in by_metric(group):
-            mean = cluster_mean(part["value"], part["cluster"], scale=data.scale(str(model)))
-            rows.append(
-                {
-                    "model": str(model),
-                    "category": str(category),
-                    "identity": str(identity) or NO_LABEL,
-                    "metric": metric,
-                    "mean": mean.estimate,
-                    "low": mean.low,
-                    "high": mean.high,
-                    "n": mean.n,
-                    "clusters": mean.clusters,
-                }
-            )
+            mean = cluster_mean(part["value"], part["cluster"], scale=data.scale(about["model"]))
+            rows.append(about | {"metric": metric} | columns(mean, "mean", "n", "clusters"))
     return pd.DataFrame(rows, columns=MEANS)
 
 

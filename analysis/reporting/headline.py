@@ -3,7 +3,8 @@
 It answers the question of the report's first forest plot. The plot's primary lines (those that are not `secondary`)
 were planned, and their p-values are corrected in one family. The headline names the largest of those that are shown;
 without one it says how many were tested. A line without a test is never named, however far it is from the reference:
-the largest of 14 uncorrected intervals named a bias in 44% of studies that had none.
+the largest of 14 uncorrected intervals named a bias in 44% of studies that had none. Nor is a line that something
+leaves without an answer ("not measured"); where all lines are, the answer is what does so.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from parley.analysis.reporting.forest import Forest, in_numbers
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import NOT_MEASURED, Line
 from parley.base.text import p_text
 
 Status = Literal["shown", "not shown", "described", "too few", "blocked"]
@@ -74,9 +75,12 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         return answered("described", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
     if forest.constant:
         return answered("described", forest.constant)
-    tested = [line for line in lines if not math.isnan(line.p_adjusted)]
-    if not tested:
+    with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
+    tested = [line for line in with_test if line.verdict != NOT_MEASURED]
+    if not with_test:
         return answered("too few", "Not known yet: the data are too few for an interval.")
+    if not tested:
+        return answered("blocked", with_test[0].note)
     shown = [line for line in tested if line.shown]
     if not shown:
         none = "the test is not" if len(tested) == 1 else f"none of {len(tested)} tests is"

@@ -54,6 +54,14 @@ def test_a_line_without_a_test_or_an_interval_is_never_named() -> None:
     )
 
 
+def test_a_line_that_is_left_without_an_answer_is_never_named() -> None:
+    blocked = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
+    found = headline(plot(blocked, UNSURE))
+    assert (found.answer, found.tests) == ("Not shown: the test is not significant.", 1)
+    found = headline(plot(blocked, blocked))
+    assert (found.status, found.answer) == ("blocked", blocked.note)
+
+
 def test_a_secondary_line_is_never_named() -> None:
     found = headline(plot(UNSURE, replace(LARGE, secondary=True)))
     assert (found.answer, found.tests) == ("Not shown: the test is not significant.", 1)
