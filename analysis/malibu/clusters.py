@@ -89,7 +89,8 @@ def _connected(count: int, links: Iterable[tuple[int, int]]) -> list[int]:
 
     def root(number: int) -> int:
         while parent[number] != number:
-            number = parent[number] = parent[parent[number]]
+            parent[number] = parent[parent[number]]  # in a chain, the left side would be read with the new number
+            number = parent[number]
         return number
 
     for first, second in links:
