@@ -29,33 +29,35 @@ NEARLY_ALL, FIRST_PLACE = 0.95, 0.9
 NOT_QUALITY = "within the margin, but not called alike: the judges were not shown to tell good from flawed answers"
 ENOUGH = 10
 """Fewer verdicts than this may well be alike by chance."""
-CONTRASTS = {"preferences": 2, "leans": 2}
-"""The tables about contrasts between identities that are not made from lines, with their phase."""
 
 
 def blockers(
-    data: PanelData, planned: Sequence[Line], yardstick: Sequence[Line], tables: Mapping[str, pd.DataFrame]
+    data: PanelData,
+    planned: Sequence[Line],
+    preferences: Sequence[Line],
+    places: pd.DataFrame,
+    yardstick: Sequence[Line],
 ) -> dict[str, Blockers]:
     """What blocks each model's questions.
 
     Args:
         data: The verdicts.
         planned: The planned lines of scores.
+        preferences: The lines of preferences.
+        places: The table of `position`.
         yardstick: The lines on whether judges tell good answers from flawed ones.
-        tables: The report's tables by name: preferences, position.
     """
-    found = {}
+    found, unit = {}, data.cluster_noun
     for model in data.models:
-        own = {name: table[table["model"] == model] for name, table in tables.items() if "model" in table}
-        unit = data.cluster_noun
-        scores = data.scores[data.scores["model"] == model]
-        clusters = max((line.clusters or 0 for line in planned if line.about["model"] == model), default=0)
-        pairs = own["preferences"]["clusters"]
+        clusters = [
+            max((line.clusters or 0 for line in lines if line.about["model"] == model), default=0)
+            for lines in (planned, preferences)
+        ]
         found[model] = Blockers(
             quality=quality([line for line in yardstick if line.about["model"] == model]),
-            scores=_few(clusters, unit, "scores") or _constant(scores),
-            preferences=_few(int(pairs.max()) if len(pairs) else 0, unit, "preferences")
-            or _place(own["position"])
+            scores=_few(clusters[0], unit, "scores") or _constant(data.scores[data.scores["model"] == model]),
+            preferences=_few(clusters[1], unit, "preferences")
+            or _place(places[places["model"] == model])
             or _ties(data, model),
         )
     return found
@@ -81,24 +83,17 @@ def _unblocked(line: Line, blocked: Blockers, phase: int) -> Line:
     return line
 
 
-def blocked_table(table: pd.DataFrame, found: Mapping[str, Blockers]) -> pd.DataFrame:
-    """The table of preferences with only those verdicts that nothing blocks."""
-    names = ("verdict", "note")
-    lines = [Line(about={"model": row.model}, verdict=row.verdict, note=row.note) for row in table.itertuples()]
-    kept = with_blockers(lines, found, phase=2)
-    return table.assign(**{name: [getattr(line, name) for line in kept] for name in names})
-
-
-def without_unread(lines: Iterable[Line], unequal: Sequence[Unequal]) -> list[Line]:
-    """Lines of scores without intervals, p-values and verdicts where ballots are unread unequally.
+def without_unread(lines: Iterable[Line], unequal: Sequence[Unequal], phase: int = 1) -> list[Line]:
+    """Lines without intervals, p-values and verdicts where ballots are unread unequally.
 
     Args:
         lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
         unequal: The contrasts without a verdict.
+        phase: The lines' phase.
     """
     return [
         replace(line, verdict=NOT_MEASURED, note=why, also=_described(line.also), **UNKNOWN)
-        if (why := _reason(line.about, 1, unequal))
+        if (why := _reason(line.about, phase, unequal))
         else line
         for line in lines
     ]
@@ -116,21 +111,16 @@ def _described(also: Mapping[str, float]) -> dict[str, float]:
     return {name: math.nan if _inferred(name) else value for name, value in also.items()}
 
 
-def without_unequal(name: str, table: pd.DataFrame, unequal: Sequence[Unequal]) -> pd.DataFrame:
-    """A table without intervals, p-values and verdicts about contrasts whose ballots are unread unequally.
+def without_unequal(table: pd.DataFrame, unequal: Sequence[Unequal]) -> pd.DataFrame:
+    """A table about pairs without intervals and p-values where ballots are unread unequally.
 
     Args:
-        name: The table's name; those that are not in `CONTRASTS` are returned as they are.
         table: The table.
         unequal: The contrasts without a verdict.
     """
-    if name not in CONTRASTS or not unequal:
-        return table
-    reasons = [_reason(row, CONTRASTS[name], unequal) for row in table.to_dict("records")]
-    hit = pd.Series(reasons, table.index, dtype=object) != ""
-    said = {"note": pd.Series(reasons, table.index, dtype=object), "verdict": NOT_MEASURED}
-    given = {**dict.fromkeys(filter(_inferred, table), math.nan), **{key: said[key] for key in said if key in table}}
-    return table.assign(**{column: table[column].mask(hit, value) for column, value in given.items()})
+    reasons = pd.Series([_reason(row, 2, unequal) for row in table.to_dict("records")], table.index, dtype=object)
+    given = {**dict.fromkeys(filter(_inferred, table), math.nan), "note": reasons}
+    return table.assign(**{column: table[column].mask(reasons != "", value) for column, value in given.items()})
 
 
 def _reason(about: Mapping[str, Any], phase: int, unequal: Sequence[Unequal]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,18 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.by_judge import Contrast
 from parley.analysis.malibu.clusters import CROSSED
-from parley.analysis.malibu.conclusions import MARGIN, effect, effects_frame, with_conclusions
+from parley.analysis.malibu.conclusions import MARGIN, Blockers, effect, effects_frame, tested_words, with_conclusions
 from parley.analysis.malibu.contrasts import nested_means
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data, values_in_order
 from parley.analysis.malibu.scores import EFFECT, conclusions_note
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
+from parley.analysis.reporting.forest import Forest, lines_of
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.results import Line
+from parley.analysis.stats.results import DIFFERENT, SMALL, Line
 from parley.analysis.stats.tables import Floats
+from parley.base.text import plural
 
 ZERO_SUM = (
     "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
@@ -70,17 +73,25 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
         margin: A difference up to this counts as none.
     """
-    data = panel_data(verdicts)
-    units = data.decided_pairs
+    return effects_frame(preference_lines(panel_data(verdicts), margin))
+
+
+def preference_lines(data: PanelData, margin: float) -> list[Line]:
+    """The preferences between every pair of identities, as lines; the pairs of a model are a family.
+
+    Args:
+        data: The verdicts.
+        margin: A difference up to this counts as none.
+    """
     lines: list[Line] = []
-    for model, group in units.groupby("model", sort=False, observed=True):
+    for model, group in data.decided_pairs.groupby("model", sort=False, observed=True):
         pairs = list(win_margins(group))
         own = [
             effect(gaps, margin, **Contrast(_category(pair), (first,), (second,)).subject(data, str(model), phase=2))
             for first, second, pair, gaps in pairs
         ]
         lines += with_conclusions(own, [gaps for *_, gaps in pairs], silent=data.read_silently(str(model)))
-    return effects_frame(lines)
+    return lines
 
 
 def _category(pair: pd.DataFrame) -> str:
@@ -211,20 +222,123 @@ def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
     return couples.assign(flipped=(couples["low"] != couples["high"]).astype(float))[columns]
 
 
-def preferences_table(data: PanelData, margin: float) -> Table:
-    """The preferences pair by pair, as a table."""
-    return Table(
+def preferences_section(
+    data: PanelData,
+    lines: Sequence[Line],
+    wins: pd.DataFrame,
+    places: pd.DataFrame,
+    blocked: Mapping[str, Blockers],
+    margin: float,
+) -> Section:
+    """The preferences pair by pair, as a table and a plot, and what they say with win rates and the first place.
+
+    Args:
+        data: The verdicts.
+        lines: What `preference_lines` returned.
+        wins: The table of `win_rates`.
+        places: The table of `position`.
+        blocked: What leaves questions without an answer, by model.
+        margin: The margin of the lines.
+    """
+    unit = data.cluster_noun
+    table = Table(
         name="preferences",
         title="Phase 2: preferences, pair by pair",
-        frame=preferences(data, margin=margin),
+        frame=effects_frame(lines),
         shown=(*data.model_column, "category", "first", "second", *EFFECT, "n", "clusters", "note"),
-        note=f"difference: wins minus losses per comparison. {conclusions_note(data.cluster_noun, margin)}",
+        note=f"difference: wins minus losses per comparison. {conclusions_note(unit, margin)}",
+    )
+    forest = Forest(
+        name="preferences",
+        question="Which identity is preferred in pairs?",
+        axis="wins minus losses per comparison",
+        lines=tuple(line for line in lines if math.isfinite(line.estimate)),
+        table="preferences",
+        note=f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and "
+        "Student's t, Holm-corrected over the pairs of a model.",
+    )
+    words = []
+    for model in data.models:
+        own = [line for line in lines if line.about["model"] == model and not math.isnan(line.p)]
+        text = blocked[model].preferences
+        if own and not text:
+            rates, first = (frame[frame["model"] == model] for frame in (wins, places))
+            text = f"{_preferred(own)}{_rates(rates)}{_first_place(first)}."
+        words += [f"{data.prefix(model)}{text}"] if text else []
+    return Section(tables=(table,), forests=(forest,), words=tuple(words))
+
+
+def _preferred(lines: Sequence[Line]) -> str:
+    shown = [line for line in lines if line.verdict in (DIFFERENT, SMALL)]
+    if not shown:
+        return "In pairs no label was shown to be preferred to another" + (
+            f" ({len(lines)} pairs of labels)" if len(lines) > 1 else ""
+        )
+    line = max(shown, key=lambda line: abs(line.estimate))
+    higher, lower = (line.about[side] for side in (("first", "second") if line.estimate > 0 else ("second", "first")))
+    return (
+        f"In pairs, {len(shown)} of {plural(len(lines), 'pair')} of labels {'shows' if len(shown) == 1 else 'show'} a "
+        f"preference, the clearest for '{higher}' over '{lower}' (wins minus losses per comparison "
+        f"{abs(line.estimate):.2f}, {tested_words(line, line.cluster)})"
     )
 
 
-def win_rates_section(data: PanelData, context: ReportContext) -> Section:
-    """The win rates, as a table and the paper's figures 5 and 6."""
-    wins, unit, counts = win_rates(data), data.cluster_noun, data.counts(data.final_votes)
+def _rates(wins: pd.DataFrame) -> str:
+    known = wins[wins["rate"].notna()].sort_values("rate")
+    if len(known) < 2:
+        return ""
+    low, high = known.iloc[0], known.iloc[-1]
+    return f"; win rates go from {low['rate']:.0%} ({low['identity']}) to {high['rate']:.0%} ({high['identity']})"
+
+
+def _first_place(places: pd.DataFrame) -> str:
+    text = ""
+    for row in places[(places["pairs"] == TWO_IDENTITIES) & (places["n"] > 0)].itertuples():
+        span = f" ({row.first_low:.0%} to {row.first_high:.0%})" if row.first_low == row.first_low else ""
+        text += f", and the candidate shown first won {row.first_rate:.0%}{span}"
+    return text
+
+
+def position_section(data: PanelData, places: pd.DataFrame) -> Section:
+    """How often the first place wins, and flips, as a table and a plot.
+
+    Args:
+        data: The verdicts.
+        places: The table of `position`.
+    """
+    forest = Forest(
+        name="place",
+        question="How often does the answer shown first win?",
+        axis="share of comparisons that the first one wins (without ties)",
+        lines=lines_of(
+            places,
+            lambda row: str(row.pairs),
+            value="first_rate",
+            ends=("first_low", "first_high"),
+            group=lambda row: str(row.model) if data.model_column else "",
+            units=lambda row: _units(data, row, control=("" if row.pairs == TWO_IDENTITIES else row.pairs,)),
+        ),
+        reference=0.5,
+        scale="share",
+        table="position",
+        note=f"95% intervals over {data.cluster_noun}s. 50%: the place makes no difference.",
+    )
+    return Section(tables=(Table("position", "Position effects and flips", places),), forests=(forest,))
+
+
+def _units(data: PanelData, row: Any, **facets: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    return {"phase": ("2",), **facets, **({"model": (row.model,)} if data.model_column else {})}
+
+
+def win_rates_section(data: PanelData, wins: pd.DataFrame, context: ReportContext) -> Section:
+    """The win rates, as a table, a plot and the paper's figures 5 and 6.
+
+    Args:
+        data: The verdicts.
+        wins: The table of `win_rates`.
+        context: What the report is given.
+    """
+    unit, counts = data.cluster_noun, data.counts(data.final_votes)
     table = Table(
         name="win_rates",
         title="Phase 2: win rates",
@@ -237,6 +351,23 @@ def win_rates_section(data: PanelData, context: ReportContext) -> Section:
         f"{unit}s. {ZERO_SUM}",
         printed=True,
     )
+    forest = Forest(
+        name="win-rates",
+        question="How often does each identity win?",
+        axis="win rate (without ties)",
+        lines=lines_of(
+            wins,
+            lambda row: str(row.identity),
+            value="rate",
+            ends=("cluster_low", "cluster_high"),
+            group=lambda row: " · ".join([row.category, *([row.model] if data.model_column else [])]),
+            units=lambda row: _units(data, row, identity=(row.identity,)),
+        ),
+        reference=0.5,
+        scale="share",
+        table="win_rates",
+        note=f"95% intervals over {unit}s. The win rates of a category are zero-sum.",
+    )
     figure = Figure(
         name="win-rates",
         caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({counts}).",
@@ -245,7 +376,7 @@ def win_rates_section(data: PanelData, context: ReportContext) -> Section:
             wins, context.title, f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs."
         ),
     )
-    return Section(tables=(table,), figures=(figure,))
+    return Section(tables=(table,), figures=(figure,), forests=(forest,))
 
 
 def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Drawing:

@@ -6,28 +6,31 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import pandas as pd
-
 from parley.analysis.malibu.agreement import agreement_section, changed_minds
 from parley.analysis.malibu.aligned import aligned_lines, aligned_section
 from parley.analysis.malibu.ballots import check_scores
 from parley.analysis.malibu.bases import by_base_section
-from parley.analysis.malibu.blockers import blocked_table, blockers, with_blockers, without_unequal, without_unread
+from parley.analysis.malibu.blockers import blockers, with_blockers, without_unequal, without_unread
 from parley.analysis.malibu.by_judge import ALL_MODELS, judges_differ, unread_judges
 from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_section
 from parley.analysis.malibu.diagnostics import no_label_table, order_effects, second_readings
 from parley.analysis.malibu.echo import echo_section
-from parley.analysis.malibu.forests import forests
-from parley.analysis.malibu.pairs import position, preferences_table, win_rates_section
+from parley.analysis.malibu.pairs import (
+    position,
+    position_section,
+    preference_lines,
+    preferences_section,
+    win_rates,
+    win_rates_section,
+)
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.paper import beside, paper_section
 from parley.analysis.malibu.pilot import mde_section
 from parley.analysis.malibu.primary import planned_lines, primary_by_judge, primary_section
 from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import differences_section, different_pairs, means_section, pairs_of
-from parley.analysis.malibu.sentences import Sentences
 from parley.analysis.malibu.significance import significance_lines, significance_section
 from parley.analysis.malibu.silent_pairs import silent_pairs_section
 from parley.analysis.malibu.talking import talking_section
@@ -38,6 +41,8 @@ from parley.analysis.stats.results import DIFFERENT, SMALL, Line
 
 FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
+CHANGED = "Did the discussion change minds? From the first round to the last"
+AGAIN = "Silent ballots that were read twice"
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
 
@@ -61,78 +66,58 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             significance_lines(data),
         )
     )
-    yardstick = yardstick_lines(data, different_pairs(planned))
+    preferred = without_unread(preference_lines(data, margin), unequal, phase=2)
+    yardstick, places, wins = yardstick_lines(data, different_pairs(planned)), position(data), win_rates(data)
+    blocked = blockers(data, planned, preferred, places, yardstick["yardstick_auc"])
+    planned, preferred = with_blockers(planned, blocked, phase=1), with_blockers(preferred, blocked, phase=2)
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
-    spread = [contagion_section(debates, context), echo_section(debates, context)]
-    talk = [talking_section(data, context, unequal), *spread]
-    again = [Table("second_readings", "Silent ballots that were read twice", second_readings(data))]
-    others: list[Section | Table] = [
-        yardstick_section(yardstick, data, context),
-        preferences_table(data, margin),
-        silent_pairs_section(data),
-        win_rates_section(data, context),
-        Table("position", "Position effects and flips", position(data)),
-        Table("order", "Order effects, next to the noise of asking again", order_effects(data)),
-        agreement_section(heard, context),
-        Table(
-            "changed_minds", "Did the discussion change minds? From the first round to the last", changed_minds(heard)
-        ),
-        *talk,
-        *(again if data.staged else []),
-    ]
-    parts = [
-        replace(part, tables=[_unread_left_out(table, unequal) for table in part.tables])
-        for part in (Section(tables=(part,)) if isinstance(part, Table) else part for part in others)
-    ]
-    frames = {table.name: table.frame for part in parts for table in part.tables}
-    blocked = blockers(data, planned, yardstick["yardstick_auc"], frames)
-    frames["preferences"] = blocked_table(frames["preferences"], blocked)
-    parts = [
-        replace(part, tables=[replace(table, frame=frames[table.name]) for table in part.tables]) for part in parts
-    ]
-    planned = with_blockers(planned, blocked, phase=1)
-    primary = primary_section(data, planned, judged)
     gaps = differences_section(data, planned, blocked, context, margin)
-    size, stereotypes = mde_section(data, planned, blocked), aligned_section(data, aligned, blocked)
-    chi_square, by_base = (
-        significance_section(data, tests, blocked),
-        by_base_section(data, planned, blocked, context, margin),
-    )
-    scored = [
-        primary,
+    chi_square, size = significance_section(data, tests, blocked), mde_section(data, planned, blocked)
+    pairs = preferences_section(data, preferred, wins, places, blocked, margin)
+    stereotypes = aligned_section(data, aligned, blocked)
+    by_base = by_base_section(data, planned, blocked, context, margin)
+    talk = [
+        talking_section(data, context, unequal),
+        contagion_section(debates, context),
+        echo_section(debates, context),
+    ]
+    leans = silent_pairs_section(data)
+    # The first plot with a line is the main question: scores, or preferences where no scores were asked for.
+    sections = [
+        primary_section(data, planned, judged),
         means_section(data, context),
         gaps,
         size,
         paper_section(data, planned),
         stereotypes,
-        Section(tables=(no_label_table(data),)),
+        Section(tables=[no_label_table(data)]),
         by_base,
         chi_square,
+        pairs,
+        replace(leans, tables=[_read_equally(table, unequal) for table in leans.tables]),
+        win_rates_section(data, wins, context),
+        position_section(data, places),
+        yardstick_section(yardstick, data, context),
+        Section(tables=[Table("order", "Order effects, next to the noise of asking again", order_effects(data))]),
+        agreement_section(heard, context),
+        Section(tables=[Table("changed_minds", CHANGED, changed_minds(heard))]),
+        *talk,
+        *([Section(tables=[Table("second_readings", AGAIN, second_readings(data))])] if data.staged else []),
     ]
-    sections = [*scored, *parts, lost]
+    plots = [forest for section in sections for forest in section.forests]
     # A question without a line has a table without columns.
-    tables = [table for section in sections for table in section.tables if len(table.frame.columns)]
+    tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame.columns)]
     filled = {table.name for table in tables if len(table.frame)}
     drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
     words = [
         *([] if data.models else ["No labelled answer has a verdict yet."]),
         *_of_each(data, yardstick, can_judge),
-        *gaps.words,
-        *chi_square.words,
-        *size.words,
-        *_preferences(data, frames, blocked),
-        *stereotypes.words,
-        *by_base.words,
+        *(text for part in (gaps, chi_square, size, pairs, stereotypes, by_base) for text in part.words),
         *_judges_differ(data, judged, blocked),
         *(text for section in talk for text in section.words),
         *_of_each(data, yardstick, lambda own: _worth(own, planned, blocked)),
         *_generalises(data, planned, blocked),
-    ]
-    plots = [
-        *(forest for section in scored for forest in section.forests),
-        *forests(frames, data),  # before others: where no scores were asked for, preferences are the main question
-        *(forest for part in parts for forest in part.forests),
     ]
     # What a shipped card says about a model stands only where this run did not measure whether it can judge; it is then
     # said instead of that.
@@ -156,16 +141,15 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         # Where nothing was read, what was not read is no answer to the study's question.
         forests=(*plots, *(lost.forests if any(plot.lines for plot in plots) else ())),
-        blocked=_headline_blocked(data, blocked) or _no_verdict(planned, frames["preferences"], unequal),
+        blocked=_headline_blocked(data, blocked) or _no_verdict(planned or preferred, unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
-        beside=tuple(beside(tests, frames["win_rates"])),
-        unproven={model: own.quality for model, own in blocked.items() if own.quality},
+        beside=tuple(beside(tests, wins)),
     )
 
 
-def _unread_left_out(table: Table, unequal: Sequence[Unequal]) -> Table:
-    return replace(table, frame=without_unequal(table.name, table.frame, unequal))
+def _read_equally(table: Table, unequal: Sequence[Unequal]) -> Table:
+    return replace(table, frame=without_unequal(table.frame, unequal)) if "first" in table.frame else table
 
 
 def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
@@ -175,12 +159,10 @@ def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _no_verdict(planned: Sequence[Line], preferences: pd.DataFrame, unequal: Sequence[Unequal]) -> str:
+def _no_verdict(asked: Sequence[Line], unequal: Sequence[Unequal]) -> str:
     """What replaces the headline's answer if each of its contrasts is without a verdict."""
-    first = planned[0].about["family"] if planned else ""
-    notes = [line.note for line in planned if line.about["family"] == first] or list(preferences["note"])
-    reasons = {contrast.why for contrast in unequal}
-    return NO_VERDICT if notes and reasons.issuperset(notes) else ""
+    notes = {line.note for line in asked if line.about.get("family") == asked[0].about.get("family")}
+    return NO_VERDICT if notes and {contrast.why for contrast in unequal} >= notes else ""
 
 
 def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[str, ...]:
@@ -207,13 +189,6 @@ def _worth(yardstick: Lines, planned: Sequence[Line], blocked: Mapping[str, Bloc
     shown = [line for line in own if line.verdict in (DIFFERENT, SMALL)]
     largest = max(shown, key=lambda line: abs(line.estimate), default=None)
     return worth(exchange, largest.about["first"], largest.about["second"]) if largest else ""
-
-
-def _preferences(data: PanelData, frames: Mapping[str, pd.DataFrame], blocked: Mapping[str, Blockers]) -> Iterator[str]:
-    for model in data.models:
-        own = {name: frame[frame["model"] == model] for name, frame in frames.items() if "model" in frame}
-        if text := Sentences(tables=own, blocked=blocked[model], unit=data.cluster_noun).preferences():
-            yield f"{data.prefix(model)}{text}"
 
 
 def _judges_differ(data: PanelData, judged: Sequence[Line], blocked: Mapping[str, Blockers]) -> Iterator[str]:
