@@ -211,7 +211,8 @@ def _words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
         line = max(shown, key=lambda line: abs(line.estimate))
         more = f", the largest of {len(shown)} shown changes" if len(shown) > 1 else ""
         yield (
-            f"{data.prefix(model)}{STEPS[step]} changed the gap between '{line.about['first']}' and '{line.about['second']}'"
+            f"{data.prefix(model)}{STEPS[step]} changed the gap between '{line.about['first']}' and "
+            f"'{line.about['second']}'"
             f"{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to {signed(line.also['after'])} "
             f"({signed(line.low)} to {signed(line.high)} more, p {p_text(line.p_adjusted)} after Holm's correction"
             f"{more}): {_change(line)}."
