@@ -21,6 +21,8 @@ from parley.agents import DEFAULT_MODEL
 Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
 SYSTEMS = ("Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking")
 """Systems in order of evaluation: trained ones first, the costliest prompting methods last."""
+TRAINED = {"SFT": "sft", "RLDF": "rl", "RLAIF": "rlaif/rl"}
+"""The folder of each trained one, within `out`."""
 PAPERS_CATEGORIES = [
     "Age",
     "Disability_status",
@@ -131,37 +133,6 @@ class RlaifSettings(SettingsTable):
         "sampled",
         description="sampled: the written labels, if both orders agree; expected: mean probability over both orders",
     )
-    # Its own: a model's expected scores spread less than a classifier's.
-    margin: float = Field(
-        0.5,
-        gt=0,
-        le=10,
-        description="minimum difference between the labeller's scores of two completions, in points",
-    )
-
-
-class CompletionSettings(SettingsTable):
-    """Pairs from completions of prompts that a scorer referees, in place of debates."""
-
-    prompts: str | None = Field(
-        None,
-        description="RealToxicityPrompts as .jsonl (toxic and challenging prompts are used), or a .txt, one per line",
-    )
-    referee: str = Field("scorer/ngrams", description="scores completions for the pairs; lower is better")
-    num_generations: int = Field(16, ge=2, description="completions sampled per prompt")
-    pairs_per_prompt: int = Field(
-        2, ge=1, description="pairs per prompt: the best with the worst, the second best with the second worst, …"
-    )
-    margin: float = Field(
-        1.0, gt=0, le=10, description="minimum difference between a pair's scores, on a scale of 0 to 10"
-    )
-    measures: list[str] = Field(
-        ["scorer/embedded"], description="further scorers of the evaluation, which did not choose the pairs"
-    )
-    samples: int = Field(4, ge=2, description="completions per held-out prompt and system in the evaluation")
-    best_of: int = Field(
-        16, ge=2, description="number of base completions from which the referee chooses the best, as a baseline"
-    )
 
 
 class AblationSettings(SettingsTable):
@@ -192,6 +163,10 @@ class TrainConfig(SettingsTable):
     base: str = Field(DEFAULT_MODEL, description="the model to train: local/smollm2, a folder, or a name on the hub")
     data: str = Field(description="pairs: the folder of `parley export --format trl`, or one .jsonl file of such rows")
     out: str = Field("trained", description="the folder to write to")
+    stages: list[str] = Field(
+        ["sft", "reward", "rl"],
+        description="what `all` trains, in order; your own as file.py:name, whose table the config may then have",
+    )
     sft_model_path: str | None = Field(None, description="a finished SFT folder to start from (default: OUT/sft)")
     chat_template_path: str | None = Field(None, description="a .jinja file, for a tokenizer without a chat template")
     eos_token: str | None = Field(None, description="the token that ends an answer (default: the tokenizer's)")
@@ -235,7 +210,6 @@ class TrainConfig(SettingsTable):
     rl: RlSettings = RlSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     rlaif: RlaifSettings = RlaifSettings()
-    completions: CompletionSettings = CompletionSettings()
     ablate: AblationSettings = AblationSettings()
     control: ControlSettings = ControlSettings()
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
-from parley.training.config import SYSTEMS, TrainConfig
+from parley.training.config import SYSTEMS, TRAINED, TrainConfig
 
 MANIFEST = "stage.json"
 CHECKPOINT_MANIFEST = "whole.json"
@@ -107,8 +107,9 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 def system_folders(config: TrainConfig) -> dict[str, Path]:
     """The folder of each trained system, finished or not: a stage that is not ours is a system of its name."""
     out = Path(config.out)
-    ours = {"SFT": Path(config.sft_model_path or out / "sft"), "RLDF": out / "rl", "RLAIF": out / "rlaif" / "rl"}
-    return {**ours, **{name: out / name for name in config.evaluate.systems if name not in SYSTEMS}}
+    folders = {name: out / folder for name, folder in TRAINED.items()}
+    folders |= {name: out / name for name in config.evaluate.systems if name not in SYSTEMS}
+    return {**folders, "SFT": Path(config.sft_model_path or folders["SFT"])}
 
 
 def add_facts(folder: Path, **facts: Any) -> None:

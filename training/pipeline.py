@@ -29,6 +29,15 @@ def run_stages(
         report: Takes lines about the progress.
         will_evaluate: Whether an evaluation follows, which needs models that can be run.
     """
+    for stage in stages:
+        stage.check(getattr(config, stage.name))
+    made = {
+        stage.name: dict(stage.train(config, getattr(config, stage.name), report))
+        for stage in stages
+        if stage.makes_data
+    }
+    if len(made) == len(stages):
+        return made
     context = TrainingContext.open(config, report)
     if why := context.why_no_gguf():
         if will_evaluate and config.inference_backend == "local":
@@ -38,9 +47,7 @@ def run_stages(
             )
         if not config.use_peft:
             report(f"no model.gguf will be written, so local/{config.out}/… will not run: {why}")
-    for stage in stages:
-        stage.check(getattr(config, stage.name))
-    return {stage.name: _run(context, stage) for stage in stages}
+    return {**made, **{stage.name: _run(context, stage) for stage in stages if not stage.makes_data}}
 
 
 def _run(context: TrainingContext, stage: Stage) -> dict[str, Any]:

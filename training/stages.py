@@ -19,7 +19,7 @@ inside its functions: `parley train --help` loads it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +28,15 @@ from pydantic import create_model
 from parley.base.plugins import Registry
 from parley.training.config import SettingsTable, TrainConfig, tables_of
 
-if TYPE_CHECKING:  # they load transformers
+if TYPE_CHECKING:  # they load pandas and transformers
+    from parley.analysis.reporting.report import Table
     from parley.training.context import TrainingContext
-    from parley.training.stage_run import StageRun
 
-WITHOUT_EFFECT = {"out", "seeds", "inference_backend", "gguf", "save_steps", "per_device_train_batch_size"}
+WITHOUT_EFFECT = {"out", "stages", "seeds", "inference_backend", "gguf", "save_steps", "per_device_train_batch_size"}
 """Settings that change where results go or how long they take, but not the results."""
 Facts = Mapping[str, Any]
-Train = Callable[["TrainingContext", Any, "StageRun"], Facts]
+Train = Callable[..., Facts]
+"""Takes a TrainingContext, the stage's settings and a StageRun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,12 +48,15 @@ class Stage:
         help: What it does, in a line.
         table: Its settings, the config's table of its name.
         train: Trains, and returns what the manifest says in addition to settings, updates and seconds.
+        makes_data: Whether it trains nothing, but writes the pairs to the config's `data` before they are read. It is
+            then called with the config, its settings and what takes lines about the progress, finished or not.
         needs: Stages whose results it starts from; their settings are its settings too.
         prompts: Whether it samples answers to the prompts of topics, so that its result depends on them.
         policy: Whether its result is a model that answers, which can be run and evaluated.
         check: Raises ConfigError before anything is trained, if the settings cannot work here.
         unrelated: Settings of the table that do not change the result.
         done: Called with the context after the result is saved, and after a finished stage was found.
+        evaluation: Tables of its own for the report of `evaluate`, if it has any.
         summary: The result in words, from the manifest.
     """
 
@@ -60,12 +64,14 @@ class Stage:
     help: str
     table: type[SettingsTable]
     train: Train
+    makes_data: bool = False
     needs: tuple[str, ...] = ()
     prompts: bool = False
     policy: bool = True
     check: Callable[[Any], None] = lambda settings: None
     unrelated: Sequence[str] = ()
     done: Callable[[TrainingContext], None] = lambda context: None
+    evaluation: Callable[[TrainingContext], Sequence[Table]] | None = None
     summary: Callable[[Facts], Sequence[str]] = lambda facts: ()
 
     def depends_on(self) -> list[Stage]:
@@ -80,14 +86,13 @@ def stage(name: str, *, table: type[SettingsTable], help: str, **more: Any) -> C
 
 
 JOBS = {
-    "pairs": "make pairs without debates: the base model continues completions.prompts, and a scorer referees",
     "rlaif": "the baseline without debates: a model labels pairs, then reward and rl on them",
     "evaluate": "measure trained systems and baselines: BBQ, and BS, CE and LS on held-out topics",
     "control": "a positive control: train on generated data with a planted bias, and check that the bias falls",
     "merge": "write models that were trained with use_peft as whole models, to OUT/STAGE/merged",
     "ablate": "train and evaluate at each value of the lists in [ablate]",
-    "all": "pairs (if completions.prompts is set), sft, reward, rl, rlaif (if rlaif.labeller is set) and evaluate (if "
-    "evaluate.bbq, evaluate.judges or completions.prompts is set)",
+    "all": "sft, reward and rl (or the config's `stages`), rlaif (if rlaif.labeller is set) and evaluate (if "
+    "evaluate.bbq or evaluate.judges is set, or a stage has an evaluation of its own)",
 }
 """What `parley train` does besides single stages."""
 STAGES = Registry(
@@ -110,12 +115,11 @@ def find_stage(name: str) -> Stage:
     return found
 
 
-def config_class(stage: Stage) -> type[TrainConfig]:
-    """The config's class, with the tables of a stage that is not ours and of those that it needs."""
+def config_class(names: Iterable[str]) -> type[TrainConfig]:
+    """The config's class, with the tables of stages that are not ours and of those that they need."""
+    needed = [each for name in names for each in find_stage(name).depends_on()]
     known = TrainConfig.model_fields
-    tables: dict[str, Any] = {
-        each.name: (each.table, each.table()) for each in stage.depends_on() if each.name not in known
-    }
+    tables: dict[str, Any] = {each.name: (each.table, each.table()) for each in needed if each.name not in known}
     return create_model("TrainConfig", __base__=TrainConfig, **tables) if tables else TrainConfig
 
 

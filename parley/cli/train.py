@@ -7,7 +7,7 @@ import difflib
 import json
 import sys
 import textwrap
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
@@ -32,8 +32,6 @@ from parley.training.config import TrainConfig, control_config, tables_of
 from parley.training.device import is_main
 from parley.training.stages import JOBS, STAGES, config_class, find_stage
 
-OURS = tuple(map(find_stage, STAGES.shipped))
-
 
 class Train(Command):
     """Train RLDF's policy on one device, or on several with `accelerate launch -m parley train STAGE --config FILE`.
@@ -45,7 +43,11 @@ class Train(Command):
             "stages:",
             *(
                 textwrap.fill(what, 80, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
-                for name, what in {**STAGES.known(), **{each.name: each.help for each in OURS}, **JOBS}.items()
+                for name, what in {
+                    **STAGES.known(),
+                    **{name: find_stage(name).help for name in STAGES.shipped},
+                    **JOBS,
+                }.items()
             ),
             "\ndocs/training.md explains the keys; --help-all lists all of them.",
         ]
@@ -71,15 +73,19 @@ class Train(Command):
 
     def settings(self) -> TrainConfig:
         """The config file with the settings of the command line over it; ConfigError if one of them is wrong."""
-        schema = TrainConfig if self.stage in JOBS else config_class(find_stage(self.stage))
-        config, tables = read_config(self.config) if self.config else {}, tables_of(schema)
-        for name in tables:
-            if not isinstance(config.get(name, {}), dict):
-                raise ConfigError(f"{self.config}: {name} must be a table: [{name}]")
+        config = read_config(self.config) if self.config else {}
         for setting in self.set:
-            _put(config, setting, tables)
+            _put(config, setting)
         if self.out is not None:
             config["out"] = self.out
+        stages = config.get("stages")
+        named = [name for name in stages if isinstance(name, str)] if isinstance(stages, list) else []
+        schema = config_class([*named, *_asked(self.stage)])
+        for name in tables_of(schema):
+            if not isinstance(config.get(name, {}), dict):
+                raise ConfigError(
+                    f"{name} is a table: [{name}] in a config, --set {name}.KEY=VALUE on the command line"
+                )
         _refuse_unknown_keys(config, schema)
         if self.stage == "control":
             config = control_config(config)
@@ -101,6 +107,11 @@ class Train(Command):
             raise SystemExit(0)  # one of several processes prints the results
         passed = results.get("control", {}).get("passed", True)
         return Answer(results, _result_lines(self.stage, results, config), 0 if passed else 1)
+
+
+def _asked(stage: str) -> tuple[str, ...]:
+    """The stage that the command names, unless it names a job."""
+    return () if stage in JOBS else (stage,)
 
 
 def _all_keys() -> str:
@@ -132,7 +143,7 @@ def _type_name(annotation: Any) -> str:
     return {str: "string", int: "integer", float: "number", bool: "boolean"}[annotation]
 
 
-def _put(config: dict[str, Any], setting: str, known: Container[str]) -> None:
+def _put(config: dict[str, Any], setting: str) -> None:
     """Put KEY=VALUE into a config; a key may have its table before it, as in rl.beta=0.1."""
     key, equals, text = setting.partition("=")
     *tables, name = key.strip().split(".")
@@ -142,10 +153,7 @@ def _put(config: dict[str, Any], setting: str, known: Container[str]) -> None:
         config = config.setdefault(table, {})
         if not isinstance(config, dict):
             raise ConfigError(f"--set {setting}: {table} is not a table")
-    value = _value(text.strip())
-    if not tables and name in known and not isinstance(value, dict):
-        raise ConfigError(f"--set {setting}: {name} is a table; set one of its keys: {name}.KEY=VALUE")
-    config[name] = value
+    config[name] = _value(text.strip())
 
 
 def _value(text: str) -> Any:
@@ -188,16 +196,10 @@ def _print_progress(line: str) -> None:
 
 def _result_lines(stage: str, results: dict[str, Any], config: TrainConfig) -> list[str]:
     lines = [line for rows in results.get("over_seeds", {}).values() for line in _seed_lines(rows)]
-    if pairs := results.get("pairs"):
-        counts = ", ".join(f"{count} {split}" for split, count in pairs["pairs"].items())
-        lines.append(
-            f"pairs: {counts}, of {pairs['completions']} completions; mean score {number_text(pairs['mean_score'])}, "
-            f"best and worst of a prompt {number_text(pairs['mean_spread'])} points apart"
-        )
-    asked = () if stage in JOBS else (find_stage(stage),)
-    for each in dict.fromkeys([*OURS, *asked]):
-        if facts := results.get(each.name):
-            lines += [f"{each.name}: {line}" for line in each.summary(facts)]
+    shown = map(find_stage, (*config.stages, *STAGES.shipped, *_asked(stage)))
+    for name, each in {each.name: each for each in shown}.items():
+        if facts := results.get(name):
+            lines += [f"{name}: {line}" for line in each.summary(facts)]
     for line in results.get("evaluate", {}).get("summary", []):
         lines.append(f"evaluate: {line}")
     for row in results.get("ablate", []):

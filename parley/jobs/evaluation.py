@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.rldf.rubrics import severity_warning
 from parley.base.errors import ConfigError, ParleyError
-from parley.judging.rldf.scorer_referee import PREFIX
 from parley.reports import cautions
 from parley.runs import RunFile, frames
 from parley.runs.job import Job
@@ -31,21 +30,19 @@ from parley.runs.options import Options
 from parley.scenarios import normal, topic_id
 from parley.training.adapters import is_adapter, merged_folder
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
-from parley.training.config import SYSTEMS, TrainConfig
+from parley.training.config import SYSTEMS, TRAINED, TrainConfig
 from parley.training.context import TrainingContext
-from parley.training.evaluation.completions import completions_table, sample_systems, score_rows
 from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
 from parley.training.evaluation.reward_quality import RewardScorer
 from parley.training.folders import read_manifest, system_folders
 from parley.training.gguf_file import write_gguf
 from parley.training.pairs import read_pairs, write_rows
 from parley.training.prompts import biases_of, read_prompts
+from parley.training.stages import find_stage
 
-DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
+DEFAULT, _, _, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
 """The method of each system that uses the untrained model."""
-STAGE_OF = {SFT: "sft", RLDF: "rl", RLAIF: "rlaif"}
-"""The stage that trains each of the others."""
 GAPS = (
     "The loop's scorer is RLDF's reward model, the outside measure the mean of the judges' BS, CE and LS; both as "
     "quantiles of Default's answers, since a reward has no unit. Clusters are topics."
@@ -83,15 +80,14 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         run: Runs a study.
     """
     settings = config.evaluate
-    if settings.bbq is None and not settings.judges and config.completions.prompts is None:
+    own = own_evaluations(config)
+    if settings.bbq is None and not settings.judges and not own:
         raise ConfigError("nothing to evaluate: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
     if DEFAULT not in settings.systems or len(set(settings.systems)) < len(settings.systems):
         raise ConfigError(f"evaluate.systems must include {DEFAULT}, the baseline, and name no system twice")
     folder = Path(config.out) / "evaluate"
     folder.mkdir(parents=True, exist_ok=True)
-    tables: list[Table] = []
-    if config.completions.prompts is not None:
-        tables.append(_completions(config))
+    tables = [table for make_tables in own for table in make_tables(TrainingContext.open(config))]
     systems = list(evaluated_systems(config)) if settings.bbq is not None or settings.judges else []
     missing: list[str] = []
     headline: tuple[str, ...] = ()
@@ -123,12 +119,9 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     return finished
 
 
-def _completions(config: TrainConfig) -> Table:
-    """Completions of held-out prompts, scored by the referee and by the outside measures."""
-    require_packages()
-    referee = config.completions.referee
-    rows = score_rows(sample_systems(config), [referee, *config.completions.measures])
-    return completions_table(rows, referee.removeprefix(PREFIX))
+def own_evaluations(config: TrainConfig) -> list[Callable[[TrainingContext], Sequence[Table]]]:
+    """The evaluations that the config's stages bring themselves."""
+    return [stage.evaluation for stage in map(find_stage, config.stages) if stage.evaluation]
 
 
 def same_family_cautions(base: str, judges: list[str]) -> list[str]:
@@ -146,7 +139,7 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
     for name, manifest in manifests.items():
         if manifest is None and name in settings.systems and name != RLAIF:
             raise ConfigError(
-                f"there is no finished model at {folders[name]}: run `parley train {STAGE_OF.get(name, name)}` first"
+                f"there is no finished model at {folders[name]}: run `parley train {_stage_of(name)}` first"
             )
     for name in settings.systems:
         if name in METHODS:
@@ -160,11 +153,16 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
         elif (manifest := manifests[name]) is not None:
             yield EvaluatedSystem(
                 name=name,
-                key=STAGE_OF.get(name, name),
+                key=_stage_of(name),
                 model=settings.models.get(name) or model_name(folders[name], config),
                 method="default",
                 version=json.dumps(manifest, sort_keys=True),
             )
+
+
+def _stage_of(system: str) -> str:
+    """What `parley train` calls the stage that trains a system."""
+    return TRAINED.get(system, system).partition("/")[0]
 
 
 def model_name(folder: Path, config: TrainConfig) -> str:
@@ -182,10 +180,10 @@ def model_name(folder: Path, config: TrainConfig) -> str:
 def merge(config: TrainConfig) -> list[str]:
     """Writes the whole model of every finished stage that is an adapter; their names as models, with the backend."""
     out = Path(config.out)
-    folders = dict.fromkeys([out / "sft", out / "rl", out / "rlaif" / "rl", *sorted(out.glob("*"))])
+    folders = dict.fromkeys([*(out / folder for folder in TRAINED.values()), *sorted(out.glob("*"))])
     adapters = [folder for folder in folders if is_adapter(folder) and _answers_prompts(folder)]
     if not adapters:
-        raise ConfigError(f"there is no finished sft or rl stage with adapters in {config.out}")
+        raise ConfigError(f"there is no finished policy with adapters in {config.out}")
     return [model_name(folder, config) for folder in adapters]
 
 

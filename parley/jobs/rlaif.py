@@ -6,18 +6,15 @@ Writes OUT/rlaif/pairs (a dataset as `parley export` writes it), OUT/rlaif/rewar
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.jobs.evaluation import RunJob, model_name, run_job
 from parley.judging.rldf.answers import NEUTRAL
-from parley.judging.rldf.scorer_referee import PREFIX
 from parley.runs import RunFile, frames
 from parley.runs.job import Job
 from parley.runs.options import Options
-from parley.training.completions import COMPLETIONS, write_pairs
 from parley.training.config import TrainConfig, rlaif_config
 from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import pair_row, read_pairs, write_rows
@@ -32,7 +29,13 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
         run: Runs the study that labels.
     """
     settings = config.rlaif
-    labeller, sft, folder = _prepare(config)
+    if settings.labeller is None:
+        raise ConfigError("RLAIF needs a model that labels pairs: set rlaif.labeller")
+    sft = system_folders(config)["SFT"]
+    if read_manifest(sft) is None:
+        raise ConfigError(f"there is no finished sft stage at {sft}: run `parley train sft` first")
+    folder = Path(config.out) / "rlaif"
+    folder.mkdir(parents=True, exist_ok=True)
     prompts = read_prompts(config, read_pairs(config))
     split_of = {
         **dict.fromkeys(list(prompts.train)[: settings.topics], "train"),
@@ -44,7 +47,7 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
     study_config = {
         "topics_from": str(topics),
         "model": model_name(sft, config),
-        "labeller": labeller,
+        "labeller": settings.labeller,
         "pairs": settings.pairs,
         "temperature": settings.temperature,
         "readout": settings.readout,
@@ -54,38 +57,6 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
     path = folder / "labels.sqlite"
     run(Job.make("rlaif", study_config, Options(out=str(path))))
     _write_pairs(path, split_of, folder / "pairs", prompts)
-    return rlaif_config(config, str(sft), str(folder))
-
-
-def _prepare(config: TrainConfig) -> tuple[str, Path, Path]:
-    """The labeller, the folder of the SFT model and that of RLAIF; ConfigError if one of the first two is missing."""
-    if config.rlaif.labeller is None:
-        raise ConfigError("RLAIF needs a model that labels pairs: set rlaif.labeller")
-    sft = system_folders(config)["SFT"]
-    if read_manifest(sft) is None:
-        raise ConfigError(f"there is no finished sft stage at {sft}: run `parley train sft` first")
-    folder = Path(config.out) / "rlaif"
-    folder.mkdir(parents=True, exist_ok=True)
-    return config.rlaif.labeller, sft, folder
-
-
-def label_completions(config: TrainConfig) -> TrainConfig:
-    """Has the labeller score the completions of RLDF's pairs, and gives the config that trains on the labeller's pairs.
-
-    The labeller reads one text at a time, silently, in place of two answers in two orders; its scores must differ by
-    `rlaif.margin`.
-
-    Args:
-        config: RLDF's config. Its table [rlaif] names the labeller; its SFT stage must be done.
-    """
-    labeller, sft, folder = _prepare(config)
-    pairs = folder / "pairs"
-    pairs.mkdir(exist_ok=True)
-    shutil.copyfile(Path(config.data) / COMPLETIONS, pairs / COMPLETIONS)
-    referee = config.completions.model_copy(
-        update={"referee": f"{PREFIX}silent:{labeller}", "margin": config.rlaif.margin}
-    )
-    write_pairs(config.model_copy(update={"data": str(pairs), "completions": referee}))
     return rlaif_config(config, str(sft), str(folder))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,9 @@ from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table, json_values
 from parley.base.errors import ConfigError
 from parley.jobs.control import run_control
-from parley.jobs.evaluation import RunJob, evaluate, merge, run_job
-from parley.jobs.rlaif import label_completions, label_pairs
+from parley.jobs.evaluation import RunJob, evaluate, merge, own_evaluations, run_job
+from parley.jobs.rlaif import label_pairs
 from parley.training.base_model import require_packages
-from parley.training.completions import write_pairs
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.device import is_main
 from parley.training.folders import WeakReward
@@ -32,8 +30,6 @@ from parley.training.pairs import read_pairs
 from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
 from parley.training.stages import JOBS, find_stage
 
-ALL = ("sft", "reward", "rl")
-"""What `parley train all` trains."""
 NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
 Progress = Callable[[str], None]
 """Takes a line about the progress."""
@@ -45,8 +41,7 @@ def run_training(
     """Runs one stage, or all; the results by stage.
 
     Args:
-        stage: A training stage by its name or as file.py:function, or pairs, rlaif, evaluate, control, merge, ablate,
-            all.
+        stage: A training stage by its name or as file.py:function, or rlaif, evaluate, control, merge, ablate, all.
         config: The whole config.
         report: Takes lines about the progress.
         run: Runs the studies of RLAIF and of the evaluation.
@@ -61,33 +56,29 @@ def run_training(
     if stage == "merge":
         return {"merge": merge(config)}
     results: dict[str, Any] = {}
-    completes = config.completions.prompts is not None
-    if stage == "pairs" and not completes:
-        raise ConfigError("pairs are made from completions of prompts: set completions.prompts, or use parley export")
-    if completes and stage in ("pairs", "all"):
-        require_packages()
-        results["pairs"] = write_pairs(config, report)
-    stages = list(ALL) if stage == "all" else [] if stage in JOBS else [stage]
-    if config.sft_model_path and stage == "all":
-        stages.remove("sft")
+    everything = stage == "all"
+    stages = config.stages if everything else [] if stage in JOBS else [stage]
+    if everything and config.sft_model_path:
+        stages = [name for name in stages if name != "sft"]
     runs_studies = bool(config.evaluate.bbq or config.evaluate.judges)
-    evaluates = stage == "evaluate" or (stage == "all" and (runs_studies or completes))
+    evaluates = stage == "evaluate" or (everything and (runs_studies or bool(own_evaluations(config))))
     if stages:
         results |= _train(config, stages, report, will_evaluate=evaluates and runs_studies)
-    if stage == "rlaif" or (stage == "all" and config.rlaif.labeller):
-        label = label_completions if completes else partial(label_pairs, run=run)
-        results["rlaif"] = _train(label(config), ["reward", "rl"], report)
+    if stage == "rlaif" or (everything and config.rlaif.labeller):
+        results["rlaif"] = _train(label_pairs(config, run), ["reward", "rl"], report)
     if is_main() and evaluates:
         results["evaluate"] = evaluate(config, run).data()
     return results
 
 
-def _train(config: TrainConfig, stages: list[str], report: Progress, *, will_evaluate: bool = False) -> dict[str, Any]:
-    read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
+def _train(config: TrainConfig, names: list[str], report: Progress, *, will_evaluate: bool = False) -> dict[str, Any]:
+    stages = [*map(find_stage, names)]
+    if not any(stage.makes_data for stage in stages):
+        read_pairs(config)  # before the packages: errors in the data are shown on machines without them too
     require_packages()
     from parley.training.pipeline import run_stages  # it loads torch and transformers
 
-    return dict(run_stages(config, [*map(find_stage, stages)], report, will_evaluate=will_evaluate))
+    return dict(run_stages(config, stages, report, will_evaluate=will_evaluate))
 
 
 def ablate(config: TrainConfig, report: Progress, run: RunJob) -> list[dict[str, Any]]:

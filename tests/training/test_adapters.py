@@ -53,7 +53,7 @@ def adapter(folder: Path) -> dict[str, Any]:
 
 def assert_the_merged_model_is_the_trained_one(prepared: Path, tiny: Path, parley: Callable[..., Any]) -> None:
     nothing = parley("train", "merge", "--config", "rldf.toml", "--out", "empty")
-    assert "there is no finished sft or rl stage with adapters in empty" in nothing.complaints[0]
+    assert "there is no finished policy with adapters in empty" in nothing.complaints[0]
     merged = parley("train", "merge", "--config", "rldf.toml", "--json")
     assert merged.json == {"merge": ["local/trained/sft/merged", "local/trained/rl/merged"]}
     assert (prepared / "trained" / "rl" / "merged" / "model.gguf").is_file()

@@ -27,7 +27,7 @@ def _start_in_an_empty_folder(place: Path) -> None:
         ('data = "x"\n[rl]\nalgoritm = "rloo"', "unknown key 'rl.algoritm' (did you mean 'rl.algorithm'?)"),
         ('data = "x"\nbasis = "y"', "unknown key 'basis' (did you mean 'base'?)"),
         ('data = "x"\n[rl]\ntemperature = 0', "rl.temperature must be above 0, got 0"),
-        ('data = "x"\nrl = 3', "rldf.toml: rl must be a table: [rl]"),
+        ('data = "x"\nrl = 3', "rl is a table: [rl] in a config, --set rl.KEY=VALUE on the command line"),
     ],
 )
 def test_a_config_that_does_not_fit(place: Path, parley: Callable[..., Any], text: str, complaint: str) -> None:

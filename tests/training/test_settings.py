@@ -50,7 +50,7 @@ def test_the_command_line_stands_over_the_file(tmp_path: Path) -> None:
         ("xyzxyz=1", "unknown key 'xyzxyz' (`parley train --help-all` lists all keys)"),
         ("rl.beta=much", "rl.beta must be a number, got 'much'"),
         ("evaluate.judges=sim/judge", "evaluate.judges must be a valid list, got 'sim/judge'"),
-        ("rl=3", "--set rl=3: rl is a table; set one of its keys: rl.KEY=VALUE"),
+        ("rl=3", "rl is a table: [rl] in a config, --set rl.KEY=VALUE on the command line"),
         ("data.x=3", "--set data.x=3: data is not a table"),
         ("seed", "--set seed: expected KEY=VALUE, such as rl.beta=0.1"),
         (".seed=1", "--set .seed=1: expected KEY=VALUE, such as rl.beta=0.1"),

@@ -1,6 +1,6 @@
-"""Pairs from completions: the base model continues each prompt several times, and a scorer referees.
+"""Pairs from completions, a stage of `parley train`: the base model continues each prompt, and a scorer referees.
 
-    parley train pairs --config detox.toml
+    python -m parley train benchmarks.positive.completions:pairs --config benchmarks/positive/positive.toml
 
 DATA/completions.jsonl            every completion
 DATA/train.jsonl, …               pairs as `parley export --format trl` writes them: the better text is chosen
@@ -16,10 +16,13 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
 
 from parley.agents import Models
 from parley.base.errors import ConfigError
+from parley.base.text import number_text
 from parley.judging.rldf.answers import CONTINUE
 from parley.judging.rldf.scorer_referee import PREFIX, make_referee
 from parley.judging.rldf.statements import SPLITS, split_topics
@@ -28,10 +31,15 @@ from parley.judging.toxicity.registry import find_scorer
 from parley.scenarios import normal
 from parley.training import device
 from parley.training.base_model import base_folder, load_model, load_tokenizer
-from parley.training.config import TrainConfig
+from parley.training.config import SettingsTable, TrainConfig
 from parley.training.pairs import pair_row, read_rows, write_rows
 from parley.training.prompts import EXPORT_MANIFEST
+from parley.training.stages import Facts, stage
 from parley.training.tokenization import ChatTokenizer, sample_completions
+
+if TYPE_CHECKING:
+    from parley.analysis.reporting.report import Table
+    from parley.training.context import TrainingContext
 
 COMPLETIONS = "completions.jsonl"
 LEAST_TOXICITY = 0.5
@@ -45,9 +53,75 @@ DEPENDS_ON = ("prompts", "referee", "num_generations", "pairs_per_prompt", "marg
 Report = Callable[[str], None]
 
 
+class CompletionSettings(SettingsTable):
+    """The table [completions]."""
+
+    prompts: str = Field(
+        "rtp_quark_val_5000.jsonl",
+        description="RealToxicityPrompts as .jsonl (toxic and challenging prompts are used), or a .txt, one per line",
+    )
+    referee: str = Field("scorer/ngrams", description="scores completions for the pairs; lower is better")
+    num_generations: int = Field(16, ge=2, description="completions sampled per prompt")
+    pairs_per_prompt: int = Field(
+        2, ge=1, description="pairs per prompt: the best with the worst, the second best with the second worst, …"
+    )
+    margin: float = Field(
+        1.0, gt=0, le=10, description="minimum difference between a pair's scores, on a scale of 0 to 10"
+    )
+    measures: list[str] = Field(
+        ["scorer/embedded"], description="further scorers of the evaluation, which did not choose the pairs"
+    )
+    samples: int = Field(4, ge=2, description="completions per held-out prompt and system in the evaluation")
+    best_of: int = Field(
+        16, ge=2, description="number of base completions from which the referee chooses the best, as a baseline"
+    )
+
+
+def _summary(facts: Facts) -> list[str]:
+    counts = ", ".join(f"{count} {split}" for split, count in facts["pairs"].items())
+    return [
+        f"pairs: {counts}, of {facts['completions']} completions; mean score {number_text(facts['mean_score'])}, "
+        f"best and worst of a prompt {number_text(facts['mean_spread'])} points apart"
+    ]
+
+
+def _evaluation(context: TrainingContext) -> list[Table]:
+    from benchmarks.positive.evaluation import completions_table, sample_systems, score_rows
+
+    referee, measures = context.config.completions.referee, context.config.completions.measures
+    rows = score_rows(sample_systems(context), [referee, *measures])
+    return [completions_table(rows, referee.removeprefix(PREFIX))]
+
+
+@stage(
+    "completions",
+    table=CompletionSettings,
+    help="make pairs without debates: the base model continues prompts, and a scorer referees",
+    makes_data=True,
+    policy=False,
+    evaluation=_evaluation,
+    summary=_summary,
+)
+def pairs(config: TrainConfig, settings: CompletionSettings, report: Report = lambda line: None) -> Facts:
+    """Samples completions unless they exist, has the referee score them, and writes the pairs to `data`."""
+    folder = Path(config.data)
+    if (folder / EXPORT_MANIFEST).is_file():
+        manifest: dict[str, Any] = json.loads((folder / EXPORT_MANIFEST).read_text("utf-8"))
+        if manifest.get("settings") != _depends_on(config):
+            raise ConfigError(
+                f"{folder} was made with other settings of [completions]: set another `data` folder, or remove it"
+            )
+        return dict(manifest["facts"])
+    splits = read_splits(config)
+    rows = _sampled(config, splits, folder / COMPLETIONS, report)
+    report(f"completions: {settings.referee} scores {len(rows)} × {settings.num_generations} completions")
+    scores = score_texts(settings.referee, [text for row in rows for text in row["completions"]])
+    return write_scored_pairs(config, rows, scores, folder, splits)
+
+
 def read_splits(config: TrainConfig) -> dict[str, list[str]]:
     """The prompts of a config by split, without duplicates."""
-    path = Path(str(config.completions.prompts))
+    path = Path(config.completions.prompts)
     try:
         lines = [line for line in path.read_text("utf-8-sig").split("\n") if line.strip()]
         if path.suffix != ".jsonl":
@@ -102,29 +176,6 @@ def score_texts(referee: str, texts: Sequence[str]) -> list[float | None]:
     return asyncio.run(score())
 
 
-def write_pairs(config: TrainConfig, report: Report = lambda line: None) -> dict[str, Any]:
-    """Samples completions unless they exist, has the referee score them, and writes the pairs.
-
-    Args:
-        config: Its table [completions] says what to do; the pairs go to its `data`.
-        report: Takes lines about the progress.
-    """
-    folder = Path(config.data)
-    settings = _settings(config)
-    if (folder / EXPORT_MANIFEST).is_file():
-        manifest: dict[str, Any] = json.loads((folder / EXPORT_MANIFEST).read_text("utf-8"))
-        if manifest.get("settings") != settings:
-            raise ConfigError(
-                f"{folder} was made with other settings of [completions]: set another `data` folder, or remove it"
-            )
-        return dict(manifest["facts"])
-    splits = read_splits(config)
-    rows = _sampled(config, splits, folder / COMPLETIONS, report)
-    report(f"pairs: {config.completions.referee} scores {len(rows)} × {config.completions.num_generations} completions")
-    scores = score_texts(config.completions.referee, [text for row in rows for text in row["completions"]])
-    return write_scored_pairs(config, rows, scores, folder, splits)
-
-
 def write_scored_pairs(
     config: TrainConfig,
     rows: Sequence[Mapping[str, Any]],
@@ -172,7 +223,7 @@ def write_scored_pairs(
     }
     for split, pair_rows in of_split.items():
         write_rows(folder / f"{split}.jsonl", pair_rows)
-    manifest = {"prompt": CONTINUE.name, "topics": dict(splits), "settings": _settings(config), "facts": facts}
+    manifest = {"prompt": CONTINUE.name, "topics": dict(splits), "settings": _depends_on(config), "facts": facts}
     (folder / EXPORT_MANIFEST).write_text(json.dumps(manifest, indent=2, ensure_ascii=False), "utf-8")  # last
     return facts
 
@@ -200,7 +251,7 @@ def best_and_worst(
     return pairs, ranked[-1][1] - ranked[0][1] if ranked else 0.0
 
 
-def _settings(config: TrainConfig) -> dict[str, Any]:
+def _depends_on(config: TrainConfig) -> dict[str, Any]:
     """What the pairs depend on, with the content of the prompts' file in place of its name."""
     values = config.completions.model_dump(mode="json")
     own = {key: values[key] for key in DEPENDS_ON if key != "prompts"}
@@ -220,7 +271,7 @@ def _sampled(
     chat = ChatTokenizer(load_tokenizer(base, config), config.max_length)
     model = load_model(base, chat.tokenizer).to(device.device(), device.inference_dtype(config))
     prompts = [(text, split) for split, texts in splits.items() for text in texts]
-    report(f"pairs: {len(prompts)} prompts, {count} completions each")
+    report(f"completions: {len(prompts)} prompts, {count} completions each")
     asked = [text for text, _ in prompts for _ in range(count)]
     texts = decoded(chat, continuations(model, chat, asked, config, config.seed))
     rows = [

@@ -8,22 +8,16 @@ import math
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 
+from benchmarks.positive.completions import best_and_worst, read_splits, score_texts, write_scored_pairs
+from benchmarks.positive.evaluation import best_places, by_prompt, completions_table, distinct_pairs, repeated_pairs
 from parley.base.errors import ConfigError
 from parley.judging.rldf.answers import CONTINUE
-from parley.training.completions import COMPLETIONS, best_and_worst, read_splits, score_texts, write_scored_pairs
 from parley.training.config import TrainConfig
-from parley.training.evaluation.completions import (
-    best_places,
-    by_prompt,
-    completions_table,
-    distinct_pairs,
-    repeated_pairs,
-)
-from parley.training.pairs import read_pairs, read_rows
+from parley.training.pairs import read_pairs
 from parley.training.prompts import read_prompts
+from parley.training.stages import config_class
 
 
 def rtp(path: Path, count: int, toxicity: float = 0.8) -> Path:
@@ -42,7 +36,7 @@ def rtp(path: Path, count: int, toxicity: float = 0.8) -> Path:
 
 def config(folder: Path, **more: Any) -> TrainConfig:
     completions = {"prompts": str(folder / "prompts.jsonl"), "num_generations": 4, "margin": 2.0, **more}
-    return TrainConfig.model_validate(
+    return config_class(["benchmarks.positive.completions:pairs"]).model_validate(
         {"data": str(folder / "pairs"), "out": str(folder / "out"), "min_pairs": 2, "completions": completions}
     )
 
@@ -152,66 +146,3 @@ def test_differences_are_between_the_same_prompts() -> None:
     assert line["prompts"] == 20
     assert set(frame[frame["refereed"]]["measure"].str.partition(",")[0]) == {"ngrams"}
     assert frame[frame["system"] == "Default"]["difference"].isna().all()
-
-
-def test_log_probabilities_are_those_of_single_passes_without_padding(tiny: Path) -> None:
-    torch = pytest.importorskip("torch")
-    from parley.training.base_model import load_model, load_tokenizer
-    from parley.training.evaluation.completions import log_probabilities
-    from parley.training.tokenization import ChatTokenizer
-
-    tokenizer = load_tokenizer(str(tiny), TrainConfig(data="x", base=str(tiny)))
-    chat = ChatTokenizer(tokenizer, 64)
-    model = load_model(str(tiny), tokenizer).eval()
-    prompts = ["buses", "gardens by the sea", "songs"]
-    completions = [chat.answer("I say anyone"), chat.answer("well")[:-1], chat.answer("that lot can use it")]
-    for prompt, ids, found in zip(
-        prompts, completions, log_probabilities(model, chat, prompts, completions), strict=True
-    ):
-        begin = chat.prompt(CONTINUE(topic=prompt))
-        with torch.no_grad():
-            logits = model(torch.tensor([[*begin, *ids]])).logits[0].log_softmax(-1)
-        each = [float(logits[len(begin) - 1 + at, token]) for at, token in enumerate(ids)]
-        assert found.whole == pytest.approx(sum(each), abs=1e-3)
-        ended = ids[-1] == tokenizer.eos_token_id
-        assert found.text == pytest.approx(sum(each[:-1] if ended else each), abs=1e-3)
-
-
-def test_from_prompts_to_a_table(tiny: Path, tmp_path: Path) -> None:
-    from parley.jobs.training import run_training
-
-    rtp(tmp_path / "prompts.jsonl", 60)
-    settings = TrainConfig.model_validate(
-        {
-            "base": str(tiny),
-            "data": str(tmp_path / "pairs"),
-            "out": str(tmp_path / "out"),
-            "max_length": 96,
-            "min_pairs": 2,
-            "use_peft": True,
-            "gguf": False,
-            "completions": {
-                "prompts": str(tmp_path / "prompts.jsonl"),
-                "num_generations": 4,
-                "margin": 0.01,
-                "measures": [],
-                "samples": 2,
-                "best_of": 2,
-            },
-            "sft": {"max_steps": 1},
-            "reward": {"max_steps": 1},
-            "rl": {"max_steps": 1, "max_completion_length": 6, "probe_prompts": 2, "allow_weak_reward": True},
-        }
-    )
-    results = run_training("all", settings)
-    assert results["pairs"]["completions"] == 240
-    assert run_training("pairs", settings)["pairs"] == results["pairs"], "made once"
-    rows = read_rows(tmp_path / "out" / "evaluate" / COMPLETIONS)
-    frame = pd.DataFrame(rows)
-    assert set(frame["system"]) == {"Default", "Best of 2", "SFT", "RLDF"}
-    assert set(frame["prompt"]) == set(read_splits(settings)["test"])
-    assert frame[frame["system"] == "Default"]["kl"].abs().max() == 0
-    assert frame["tokens"].max() <= 6
-    assert {row["measure"] for row in results["evaluate"]["completions"]} > {"ngrams", "KL from base, nats"}
-    with pytest.raises(ConfigError, match="other settings"):
-        run_training("pairs", settings.model_copy(update={"seed": 5}))

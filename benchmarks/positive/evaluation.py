@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from benchmarks.positive.completions import COMPLETIONS, continuations, decoded, read_splits, score_texts
 from parley.analysis.reporting.report import Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.paired import paired_permutation
@@ -23,15 +24,13 @@ from parley.judging.rldf.answers import CONTINUE
 from parley.judging.rldf.scorer_referee import PREFIX
 from parley.training import device
 from parley.training.adapters import load_policy
-from parley.training.base_model import base_folder, load_model, load_tokenizer
-from parley.training.completions import continuations, decoded, read_splits, score_texts
-from parley.training.config import TrainConfig
+from parley.training.base_model import load_model
+from parley.training.context import TrainingContext
 from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import read_rows, write_rows
 from parley.training.tokenization import ChatTokenizer, pad
 
 DEFAULT = "Default"
-COMPLETIONS = "completions.jsonl"
 TOXIC = 0.5
 LOG_PROBABILITY_BATCH = 64
 NOTE = (
@@ -43,16 +42,15 @@ NOTE = (
 )
 
 
-def sample_systems(config: TrainConfig) -> Path:
+def sample_systems(context: TrainingContext) -> Path:
     """Samples completions of the held-out prompts from every finished system, unless they exist; returns the file.
 
     Args:
-        config: Its `out` has the trained stages.
+        context: Its config's `out` has the trained stages.
     """
+    config, base, chat = context.config, context.base, context.chat
     path = Path(config.out) / "evaluate" / COMPLETIONS
     rows = read_rows(path)
-    base = base_folder(config.base)
-    chat = ChatTokenizer(load_tokenizer(base, config), config.max_length)
     settings, prompts = config.completions, read_splits(config)["test"]
 
     def ready(model: Any) -> Any:

@@ -1,6 +1,6 @@
 """Tables and a figure of completions of several seeds, from files that `parley train evaluate` left.
 
-    python -m parley.training.evaluation.completion_seeds REPORT_FOLDER run/seed-*/evaluate/completions.jsonl \
+    python -m benchmarks.positive.seeds REPORT_FOLDER seed-*/trained/evaluate/completions.jsonl \
         --referee ngrams --scorer embedded --scorer mine.py:Mine
 
 Scores that a file lacks are added to it: completions can be sampled on one machine and scored on another. The order of
@@ -16,11 +16,11 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.positive.evaluation import DEFAULT, NOTE, completions_table, score_rows
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.render import write
 from parley.analysis.reporting.report import Report, Table
 from parley.judging.rldf.scorer_referee import PREFIX
-from parley.training.evaluation.completions import DEFAULT, NOTE, completions_table, score_rows
 from parley.training.figures import differences_figure
 from parley.training.repeats import mean_over_seeds
 
