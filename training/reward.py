@@ -12,6 +12,7 @@ from parley.base.errors import ParleyError
 from parley.base.text import number_text
 from parley.training.config import RewardSettings
 from parley.training.folders import read_manifest
+from parley.training.sft import train_sft
 from parley.training.stages import Facts, stage
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _summary(facts: Facts) -> list[str]:
 @stage(
     "reward",
     table=RewardSettings,
-    needs=("sft",),
+    needs=(train_sft,),
     help="train the reward model on pairs, and assess it on held-out ones",
     policy=False,
     done=_assess,

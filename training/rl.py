@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from parley.base.errors import ConfigError
 from parley.base.text import number_text, plural
 from parley.training.config import RlSettings
+from parley.training.reward import train_reward
+from parley.training.sft import train_sft
 from parley.training.stages import Facts, stage
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def _summary(facts: Facts) -> list[str]:
 @stage(
     "rl",
     table=RlSettings,
-    needs=("sft", "reward"),
+    needs=(train_sft, train_reward),
     help="train the policy against the reward model",
     prompts=True,
     check=check_rl,

@@ -111,7 +111,7 @@ class StageRun:
         context, accelerator = self.context, self.trainer.accelerator
         model = accelerator.unwrap_model(getattr(self.trainer.model, "policy", self.trainer.model))
         tokenizer, use_peft = context.chat.tokenizer, context.config.use_peft
-        earlier = context.finished_folder(self.stage.needs[0]) if self.stage.needs else None
+        earlier = context.finished_folder(self.stage.needs[0].name) if self.stage.needs else None
         manifest = {
             **facts,
             "policy": self.stage.policy,

@@ -30,7 +30,7 @@ from parley.runs.options import validated
 from parley.training.base_model import MISSING
 from parley.training.config import TrainConfig, control_config, tables_of
 from parley.training.device import is_main
-from parley.training.stages import JOBS, STAGES, config_class, find_stage
+from parley.training.stage_registry import JOBS, STAGES, config_class, find_stage
 
 
 class Train(Command):

@@ -24,7 +24,7 @@ from parley.training.context import TrainingContext
 from parley.training.control import PLANTED, SHUFFLED, compare, write_control_data
 from parley.training.folders import WeakReward
 from parley.training.repeats import mean_over_seeds
-from parley.training.stages import find_stage
+from parley.training.stage_registry import find_stage
 from parley.training.tokenization import sample_completions
 
 ANSWERS_PER_TOPIC = 4

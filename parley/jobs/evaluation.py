@@ -38,7 +38,7 @@ from parley.training.folders import read_manifest, system_folders
 from parley.training.gguf_file import write_gguf
 from parley.training.pairs import read_pairs, write_rows
 from parley.training.prompts import biases_of, read_prompts
-from parley.training.stages import find_stage
+from parley.training.stage_registry import find_stage
 
 DEFAULT, _, _, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}

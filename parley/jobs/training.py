@@ -28,7 +28,7 @@ from parley.training.device import is_main
 from parley.training.folders import WeakReward
 from parley.training.pairs import read_pairs
 from parley.training.repeats import ablation_levels, ablation_summary, mean_over_seeds
-from parley.training.stages import JOBS, find_stage
+from parley.training.stage_registry import JOBS, find_stage
 
 NOTE = "Means over seeds; …_sd is their standard deviation. low and high are means of the seeds' intervals over items."
 Progress = Callable[[str], None]

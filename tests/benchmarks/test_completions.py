@@ -17,7 +17,7 @@ from parley.judging.rldf.answers import CONTINUE
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
 from parley.training.prompts import read_prompts
-from parley.training.stages import config_class
+from parley.training.stage_registry import config_class
 
 
 def rtp(path: Path, count: int, toxicity: float = 0.8) -> Path:

@@ -16,7 +16,7 @@ import pytest
 
 from parley.base.errors import ConfigError
 from parley.training.pairs import read_rows
-from parley.training.stages import config_class
+from parley.training.stage_registry import config_class
 
 DOCS = Path(__file__).parents[2] / "docs" / "training-stages.md"
 SHORT = ["data=pairs", "min_pairs=4", "max_length=96", "sft.max_steps=2"]

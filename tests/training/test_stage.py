@@ -19,7 +19,8 @@ from parley.training.folders import (
     require_free_space,
     sign_checkpoint,
 )
-from parley.training.stages import find_stage, stage_settings
+from parley.training.stage_registry import find_stage
+from parley.training.stages import stage_settings
 
 
 def stage(out: Path, **more: object) -> StageFolder:

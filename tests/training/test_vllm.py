@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from parley.training.config import RlSettings, TrainConfig
-from parley.training.stages import find_stage, stage_settings
+from parley.training.stage_registry import find_stage
+from parley.training.stages import stage_settings
 
 
 def test_trl_is_given_vllm_in_the_same_process() -> None:
