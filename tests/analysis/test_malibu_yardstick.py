@@ -14,6 +14,7 @@ from parley.analysis.known_order import FLAWS, share_above
 from parley.analysis.malibu.ballots import YARDSTICK
 from parley.analysis.malibu.panel import ALL, PanelData
 from parley.analysis.malibu.primary import planned_lines
+from parley.analysis.malibu.report import report
 from parley.analysis.malibu.scores import different_pairs
 from parley.analysis.malibu.yardstick import (
     NAMES,
@@ -27,6 +28,7 @@ from parley.analysis.malibu.yardstick import (
     readings,
     yardstick_lines,
 )
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.proportions import proportion_test
 from parley.analysis.stats.results import Line
 
@@ -241,3 +243,17 @@ def test_a_run_without_a_yardstick_has_no_lines() -> None:
     lines = yardstick_lines(PanelData(data.verdicts), ())
     assert not any(lines.values())
     assert quality(lines["yardstick_auc"]).startswith("This run did not measure")
+
+
+def test_what_this_run_measured_stands_in_place_of_the_shipped_card() -> None:
+    shipped = "sim/planted was not shown to tell good answers from flawed ones on its card."
+    context = ReportContext(draws=20, cautions=[shipped], model_cautions={"sim/planted": shipped})
+    rng = np.random.default_rng(4)
+    rows = [*labelled(rng, 0.3, bases=8), *ballots(rng, bases=8, judges={"Ann": 0.0}, whole=False)]
+    measured = report(pd.DataFrame(rows), context)
+    (own,) = [line for line in measured.cautions if "AUC" in line]
+    assert own.startswith("These judges were not shown to tell good answers from flawed ones (AUC 0.")
+    assert shipped not in measured.cautions
+    without = report(pd.DataFrame(labelled(rng, 0.3, bases=8)), context)
+    assert shipped in without.cautions
+    assert not any("did not measure" in line for line in without.cautions), "one source, not two"
