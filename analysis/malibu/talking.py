@@ -32,7 +32,7 @@ from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Figure, ReportContext, Section
 from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
 from parley.analysis.stats.tables import Floats
-from parley.base.text import p_text, signed
+from parley.base.text import p_text, plural, signed
 
 REASONS, HEARING, TALKING = "reasons alone", "hearing others", "talking"
 STEPS = {REASONS: "Giving reasons", HEARING: "Hearing others", TALKING: "Talking"}
@@ -212,9 +212,9 @@ def _words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
         more = f", the largest of {len(shown)} shown changes" if len(shown) > 1 else ""
         yield (
             f"{data.prefix(model)}{STEPS[step]} changed the gap between '{line.about['first']}' and "
-            f"'{line.about['second']}'"
-            f"{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to {signed(line.also['after'])} "
-            f"({signed(line.low)} to {signed(line.high)} more, p {p_text(line.p_adjusted)} after Holm's correction"
+            f"'{line.about['second']}'{' in pairs' if phase == 2 else ''} from {signed(line.also['before'])} to "
+            f"{signed(line.also['after'])} (by {signed(line.estimate)}, {signed(line.low)} to {signed(line.high)}, "
+            f"over {plural(line.clusters or 0, line.cluster)}; p {p_text(line.p_adjusted)} after Holm's correction"
             f"{more}): {_change(line)}."
         )
 
