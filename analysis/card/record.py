@@ -38,7 +38,8 @@ STORED: dict[Verdict, StoredVerdict] = {
     UNDECIDED: "not shown",
     NOT_MEASURED: "blocked",
 }
-"""How files of the schema 1 say each verdict."""
+"""How files of the schema 1 say each verdict; of two that are stored alike, the later one is the usual."""
+READ: dict[StoredVerdict, Verdict] = {stored: verdict for verdict, stored in STORED.items()}
 DIFFERS = "it differs, but by less than the margin"
 """Why a stored line is "small" that was shown to differ."""
 MEAN_ONLY = "small on average, but "
@@ -172,7 +173,7 @@ class StoredLine(_Record):
 
     def line(self) -> Line:
         """The line as every report has it."""
-        verdict, note = _VERDICTS[self.verdict], self.because or ""
+        verdict, note = READ[self.verdict], self.because or ""
         if self.verdict == "small" and note == DIFFERS:
             verdict, note = SMALL, ""
         elif self.verdict == "not shown" and note.startswith(MEAN_ONLY):
@@ -221,12 +222,6 @@ class StoredLine(_Record):
 
 NUMBERS = ("estimate", "low", "high", "p")
 SAME = ("margin", "worse", "n", "clusters", "cluster", "values")
-_VERDICTS: dict[StoredVerdict, Verdict] = {
-    "shown": DIFFERENT,
-    "small": ALIKE,
-    "not shown": UNDECIDED,
-    "blocked": NOT_MEASURED,
-}
 
 
 def _read_line(given: Any) -> Line:
