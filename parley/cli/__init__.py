@@ -52,14 +52,14 @@ class Entry(NamedTuple):
 GROUPS: dict[str, dict[str, Entry]] = {
     "measure": {
         "run": Entry("parley.cli.run:Run", "run a study, or resume it; --dry-run says what it costs"),
-        "card": Entry("parley.cli.card", "measure what a model can do as a judge, and write its card"),
-        "check": Entry("parley.cli.check", "check a card or a run against requirements, for CI"),
+        "card": Entry("parley.cli.card:MakeCard", "measure what a model can do as a judge, and write its card"),
+        "check": Entry("parley.cli.check:Check", "check a card or a run against requirements, for CI"),
         "power": Entry("parley.cli.power:Power", "find how many bases an effect needs"),
         "detox": Entry("parley.cli.detox:Detox", "revise one text until it is not toxic and well written"),
     },
     "read": {
-        "report": Entry("parley.cli.report", "report on runs of one study, or on a dataset of pairs"),
-        "compare": Entry("parley.cli.compare", "compare two runs or models, or judges' cards"),
+        "report": Entry("parley.cli.report:Report", "report on runs of one study, or on a dataset of pairs"),
+        "compare": Entry("parley.cli.compare:Compare", "compare two runs or models, or judges' cards"),
         "show": Entry("parley.cli.show:Show", "print a conversation in the terminal"),
         "view": Entry("parley.cli.view:View", "read runs in the browser, and label texts"),
     },
@@ -211,18 +211,9 @@ def make_parser(arguments: Sequence[str]) -> tuple[argparse.ArgumentParser, list
             return _parser_of_verbs(name, entry, verbs, verb), words
         command, prog, words = verbs[verb], f"{prog} {verb}", words[1:]
     else:
-        command = getattr(found, target or "add_to")
+        command = getattr(found, target)
     make = partial(Parser, prog=prog)
-    if hasattr(command, "add_to"):
-        return command.add_to(make, words), words
-    made: list[argparse.ArgumentParser] = []
-
-    def make_one(**settings: Any) -> argparse.ArgumentParser:  # for a command that is not a class yet
-        made.append(make(**{"description": f"{entry.about[0].upper()}{entry.about[1:]}.", **settings}))
-        return made[0]
-
-    command(make_one)
-    return made[0], words
+    return command.add_to(make, words), words
 
 
 def all_commands() -> Iterator[list[str]]:

@@ -9,18 +9,22 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from rich.console import Console
+from pydantic import Field, PrivateAttr
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from parley.base.errors import ConfigError
-from parley.base.text import plural
+from parley.base.text import plural, visible
+from parley.cli.command import Answer, Command
 from parley.cli.dry_run import dollars, dry_run, estimated_cost
-from parley.cli.flags import add_flags, given
-from parley.cli.run import execute_job
+from parley.cli.flags import Positional, add_flags, given
+from parley.cli.run import execute, how_it_ended
 from parley.cli.shared import AddParser, need_analysis
 from parley.cli.tables import STYLE
 from parley.runs.job import Job
@@ -34,55 +38,73 @@ STUDY = "card"
 FILES = (".json", ".md", ".png", ".svg")
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser(
-        description="Ask a model a fixed, versioned battery of questions as a judge, and write its card: a page, a "
-        "picture, Markdown for a model card, and JSON. The same command resumes it."
-    )
-    parser.add_argument("model", nargs="+", metavar="MODEL", help="models as provider/model, or run files of cards")
-    parser.add_argument("--brief", action="store_true", help="at most 400 calls: the same as --size brief")
-    parser.add_argument("--folder", metavar="DIR", default="cards", help="where cards are written (default: cards)")
-    parser.add_argument("--dry-run", action="store_true", help="print calls, tokens and price, and send nothing")
-    parser.add_argument("--all", action="store_true", help="print every line of the card, with reasons")
-    parser.add_argument("--quiet", action="store_true", help="show no progress, and print only where the files are")
-    add_flags(parser, find_study(STUDY).Config, "the battery", leave_out=("model",), everything=False)
-    add_flags(parser, Options, "the run", everything=False)
-    parser.set_defaults(handler=handle)
+class MakeCard(Command):
+    """Ask a model a fixed, versioned battery of questions as a judge, and write its card: a page, a picture, Markdown
+    for a model card, and JSON. The same command resumes it."""
+
+    model: Positional[list[str]] = Field(description="models as provider/model, or run files of cards")
+    brief: bool = Field(False, description="at most 400 calls: the same as --size brief")
+    folder: Path = Field(Path("cards"), title="DIR", description="where cards are written")
+    dry_run: bool = Field(False, description="print calls, tokens and price, and send nothing")
+    all: bool = Field(False, description="print every line of the card, with reasons")
+    quiet: bool = Field(False, description="show no progress, and print only where the files are")
+
+    _config: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _options: Options = PrivateAttr(default_factory=Options)
+
+    @classmethod
+    def add_to(cls, add_parser: AddParser, words: Sequence[str] = ()) -> argparse.ArgumentParser:
+        parser = super().add_to(add_parser, words)
+        add_flags(parser, find_study(STUDY).Config, "the battery", leave_out=("model",), everything=False)
+        add_flags(parser, Options, "the run", everything=False)
+        return parser
+
+    @classmethod
+    def read(cls, parsed: argparse.Namespace) -> Self:
+        command = super().read(parsed)
+        config = {key: value for key, value in given(parsed, find_study(STUDY).Config).items() if key != "model"}
+        if command.brief and config.setdefault("size", "brief") != "brief":
+            raise ConfigError(f"--brief is --size brief, and --size {config['size']} was given too")
+        command._config, command._options = config, validated(Options, given(parsed, Options))
+        return command
+
+    def answer(self) -> Answer:
+        need_analysis()
+        from parley.reports.cards import RUN_SUFFIXES  # it loads pandas
+
+        if self._options.out and len(self.model) > 1:
+            raise ConfigError("--out names one run file, and there are several models")
+        if len(set(self.model)) < len(self.model):
+            raise ConfigError("a model is given twice")
+        jobs = [
+            Path(name)
+            if name.endswith(RUN_SUFFIXES)
+            else Job.make(STUDY, {**self._config, "model": name}, self._options)
+            for name in self.model
+        ]
+        if self.dry_run:
+            plans = [dry_run(job) for job in jobs if isinstance(job, Job)]
+            return Answer([plan.data for plan in plans], [line for plan in plans for line in plan.lines])
+        for job in jobs:  # a missing key is reported before anything is spent
+            if isinstance(job, Job):
+                job.open_models()
+        made = [_run(job, quiet=self.quiet, as_json=self.as_json) if isinstance(job, Job) else (0, job) for job in jobs]
+        written = [self._write(path) for status, path in made if status == 0]
+        return Answer([stem for stem, _ in written], [line for _, lines in written for line in lines], max(made)[0])
+
+    def _write(self, path: Path) -> tuple[str, list[Any]]:
+        """Write the files of a card; where they are, and what is printed."""
+        from parley.reports.cards import make_card, write_card_files
+
+        card = make_card(path)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stem = self.folder / card_stem(card)
+        write_card_files(card, stem, path.parent)
+        shown = [] if self.quiet else list(card_lines(card, everything=self.all))
+        return f"{stem}.json", [*shown, f"card: {stem}.html    {', '.join(FILES)}"]
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    need_analysis()
-    from parley.reports.cards import RUN_SUFFIXES  # it loads pandas
-
-    if parsed.brief and parsed.size not in (None, "brief"):
-        raise ConfigError(f"--brief is --size brief, and --size {parsed.size} was given too")
-    if parsed.out and len(parsed.model) > 1:
-        raise ConfigError("--out names one run file, and there are several models")
-    if len(set(parsed.model)) < len(parsed.model):
-        raise ConfigError("a model is given twice")
-    options = validated(Options, given(parsed, Options))
-    config = {key: value for key, value in given(parsed, find_study(STUDY).Config).items() if key != "model"}
-    config |= {"size": "brief"} if parsed.brief else {}
-    jobs = [
-        Path(name) if name.endswith(RUN_SUFFIXES) else Job.make(STUDY, {**config, "model": name}, options)
-        for name in parsed.model
-    ]
-    if parsed.dry_run:
-        for job in jobs:
-            for line in dry_run(job).lines if isinstance(job, Job) else ():
-                print(line)
-        return 0
-    for job in jobs:  # a missing key is reported before anything is spent
-        if isinstance(job, Job):
-            job.open_models()
-    statuses = [_run(job, parsed.quiet) if isinstance(job, Job) else (0, job) for job in jobs]
-    for status, path in statuses:
-        if status == 0:
-            _write(path, Path(parsed.folder), quiet=parsed.quiet, everything=parsed.all)
-    return max(status for status, _ in statuses)
-
-
-def _run(job: Job, quiet: bool) -> tuple[int, Path]:
+def _run(job: Job, *, quiet: bool, as_json: bool) -> tuple[int, Path]:
     """Say what it will cost, and run it."""
     size, cost = job.size, estimated_cost(job)
     price = "price unknown" if cost is None else dollars(cost)
@@ -91,19 +113,10 @@ def _run(job: Job, quiet: bool) -> tuple[int, Path]:
         f"{size.completion_tokens:,} out, {price}: {job.path}",
         file=sys.stderr,
     )
-    return execute_job(job, quiet=quiet), job.stored_path
-
-
-def _write(path: Path, folder: Path, *, quiet: bool, everything: bool) -> None:
-    from parley.reports.cards import make_card, write_card_files
-
-    card = make_card(path)
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / card_stem(card)
-    write_card_files(card, stem, path.parent)
-    if not quiet:
-        print_card(card, everything=everything)
-    print(f"card: {stem}.html    {', '.join(suffix for suffix in FILES)}")
+    answer = how_it_ended(*execute(job, quiet=quiet))
+    for line in () if as_json else answer.lines:
+        print(visible(line))
+    return answer.status, job.stored_path
 
 
 def card_stem(card: Card) -> str:
@@ -114,14 +127,12 @@ def card_stem(card: Card) -> str:
     return f"{name}-brief" if card.battery.size == "brief" else name
 
 
-def print_card(card: Card, *, everything: bool = False) -> None:
-    """The sentences and the main lines in the terminal, or all lines."""
+def card_lines(card: Card, *, everything: bool = False) -> Iterator[Any]:
+    """The sentences and the main lines for the terminal, or all lines."""
     from parley.analysis.card.words import POINTS, SHARES, interval, number, sentences, verdict
 
-    table = Table(
-        title=f"{card.model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}",
-        **STYLE,
-    )
+    about = f"{card.model.name} as a judge · {card.battery.name} {card.battery.version}, {card.battery.size}"
+    table = Table(title=escape(about), **STYLE)
     for head in ("line", "what", "estimate", "95% interval", "verdict"):
         table.add_column(head, no_wrap=head in ("estimate", "95% interval"))
     group = ""
@@ -133,10 +144,9 @@ def print_card(card: Card, *, everything: bool = False) -> None:
             table.add_section()
         # The reason for a verdict is in a sentence above, or in the whole table.
         found = verdict(line) if everything else line.verdict
-        table.add_row(line.name, line.label, number(line.estimate, line), interval(line) or "–", found)
-    console = Console()
-    for sentence in sentences(card):
-        console.print(f"- {sentence}", markup=False, highlight=False)
-    console.print(table, markup=False)
+        cells = (line.name, line.label, number(line.estimate, line), interval(line) or "–", found)
+        table.add_row(*map(escape, cells))
+    yield from (Text(f"- {sentence}") for sentence in sentences(card))
+    yield table
     if not everything:
-        console.print(f"{plural(len(card.lines), 'line')} in all: the page, or --all", style="dim", highlight=False)
+        yield Text(f"{plural(len(card.lines), 'line')} in all: the page, or --all", style="dim")

@@ -120,6 +120,8 @@ class Command(BaseModel, extra="forbid", frozen=True, validate_by_name=True, all
         for line in answer.lines:
             if isinstance(line, str):
                 print(visible(line))
+            elif (getattr(line, "width", None) or 0) > console.width:  # a table that must not wrap
+                Console(width=line.width).print(line, highlight=False)
             else:
                 console.print(line, highlight=False, soft_wrap=getattr(line, "no_wrap", None) is True)
         return answer.status

@@ -1,21 +1,22 @@
-"""`parley compare BASELINE RUN`: two runs, or the two models of one run, on the same units: second minus first."""
+"""`parley compare BASELINE RUN`: two runs, or the two models of one run, on the same units; or judges' cards."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rich.console import Console
-from rich.markup import escape
+from pydantic import Field
+from rich.text import Text
 
 from parley.base.errors import ConfigError
 from parley.base.text import visible
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional
 from parley.cli.leaderboard import are_cards, compare_cards
-from parley.cli.report import show
-from parley.cli.shared import AddParser, need_analysis, newest_run, newest_runs, study_of
+from parley.cli.report import write_files
+from parley.cli.shared import need_analysis, newest_run, newest_runs, study_of
 from parley.cli.tables import plain_table
 from parley.runs import RunFile, explain_damage
 
@@ -25,35 +26,32 @@ if TYPE_CHECKING:
 SHOWN = ("what", "first", "second", "estimate", "low", "high", "p_adjusted")
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument(
-        "run",
-        nargs="*",
-        metavar="RUN",
-        help="two run files, the baseline first, or one run with two models (default: the newest run in runs/; if it "
-        "has one model, also the previous run of the same study); or judges' cards (.json), or folders of them",
+class Compare(Command):
+    """Compare two runs, or two models of one run, on the same units: the second minus the first. Or compare judges'
+    cards, side by side on one page."""
+
+    alone: ClassVar = {"cards": ("models",)}
+
+    run: Positional[list[Path]] = Field(
+        [],
+        description="two run files, the baseline first, or one run with two models (default: the newest run in runs/; "
+        "if it has one model, also the previous run of the same study); or judges' cards (.json), or folders of them",
     )
-    parser.add_argument("--models", metavar="A,B", help="the two models to compare, if there are more")
-    parser.add_argument("--cards", action="store_true", help="compare judges' cards; without any, the shipped ones")
-    parser.add_argument("--no-shipped", action="store_true", help="of cards: leave out those that ship with Parley")
-    parser.add_argument("--out", metavar="DIR", help="also write a page and tables to this folder")
-    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
-    parser.set_defaults(handler=handle)
+    models: str | None = Field(None, title="A,B", description="the two models to compare, if there are more")
+    cards: bool = Field(False, description="compare judges' cards; without any, the shipped ones")
+    shipped: bool = Field(True, description="of cards: leave out those that ship with Parley")
+    out: Path | None = Field(None, title="DIR", description="also write a page and tables to this folder")
 
+    def answer(self) -> Answer:
+        need_analysis()
+        if self.cards or are_cards(self.run):
+            return compare_cards(self.run, self.out, shipped=self.shipped)
+        from parley.reports import compare_runs  # loads pandas and matplotlib
 
-def handle(parsed: argparse.Namespace) -> int:
-    need_analysis()
-    named = [Path(run) for run in parsed.run]
-    if parsed.cards or are_cards(named):
-        out = Path(parsed.out) if parsed.out else None
-        answer = compare_cards(named, out, shipped=not parsed.no_shipped)
-        for line in [json.dumps(answer.data, indent=1, ensure_ascii=False)] if parsed.json else answer.lines:
-            print(visible(line))
-        return 0
-    paths = named or _newest()
-    with explain_damage(*paths):
-        return _compare(parsed, paths)
+        paths = self.run or _newest()
+        with explain_damage(*paths):
+            report = compare_runs(paths, self.models)
+            return Answer(report.data(), [*_lines(report), *write_files(report, self.out)])
 
 
 def _newest() -> list[Path]:
@@ -71,25 +69,15 @@ def _newest() -> list[Path]:
     raise ConfigError(f"{newest} has one model, and no other run in runs/ is of {info['study']}: name two run files")
 
 
-def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
-    from parley.reports import compare_runs  # loads pandas and matplotlib
-
-    report = compare_runs(paths, parsed.models)
-    if not parsed.json:
-        _print(report)
-    return show(report, Path(parsed.out) if parsed.out else None, as_json=parsed.json, quiet=True)
-
-
-def _print(report: Report) -> None:
+def _lines(report: Report) -> Iterator[Any]:
     """Cautions and sentences, then a table for each question."""
-    console = Console()
-    console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
+    yield Text(f"\n{visible(report.title)}", style="bold")
     if report.headline:
-        console.print(escape(visible(report.headline.text)), highlight=False)
+        yield Text(visible(report.headline.text))
     for line in report.cautions:
-        console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
+        yield Text.assemble(("Caution:", "bold yellow"), f" {visible(line)}")
     for line in report.words:
-        console.print(f"- {escape(visible(line))}", highlight=False)
+        yield Text(f"- {visible(line)}")
     for table in report.tables:
         if table.printed:
-            console.print(plain_table(f"\n{table.title}", table.frame[list(SHOWN)]))
+            yield plain_table(f"\n{table.title}", table.frame[list(SHOWN)])

@@ -51,16 +51,16 @@ SAMPLES = ("limit", "per_base")
 """Settings that leave out a part of a suite."""
 
 
-def print_first_screen(
+def first_screen(
     report: Report, paths: Sequence[Path], page: Path | None, console: Console, typed: Sequence[str] = ()
-) -> None:
-    """Print a report's first screen.
+) -> Iterator[Text]:
+    """The lines of a report's first screen.
 
     Args:
         report: What to show.
         paths: The run files it was made from.
         page: The page that has the rest; None if none was written.
-        console: Where to print.
+        console: Where they are printed.
         typed: Flags that the report was made with, to be repeated.
     """
     width = min(console.width, WIDEST)
@@ -82,7 +82,8 @@ def print_first_screen(
     rows = max(LEAST_ROWS, MOST_LINES - len(above) - len(below) - 1)
     plot = forest_lines(report.forests[0], width, marks_for(console), rows) if report.forests else []
     for line in (*above, *plot, *below):
-        console.print(line, highlight=False, soft_wrap=True)
+        line.no_wrap = True
+        yield line
 
 
 @dataclass(frozen=True, slots=True)

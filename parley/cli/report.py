@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-from collections.abc import Sequence
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pydantic import Field
 from rich.console import Console
-from rich.markup import escape
 from rich.measure import Measurement
+from rich.text import Text
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural, visible
 from parley.cli.audit import dataset_report, is_dataset
-from parley.cli.flags import as_flags
-from parley.cli.shared import AddParser, comma_separated, need_analysis, newest_run
+from parley.cli.command import Answer, Command
+from parley.cli.flags import Positional, as_flags
+from parley.cli.shared import need_analysis, newest_run
 from parley.cli.tables import INTERVAL, cell_table, p_value, plain_table
 from parley.runs import explain_damage
 from parley.runs.example import example_runs
@@ -25,168 +26,125 @@ from parley.runs.packing import run_stem
 if TYPE_CHECKING:
     import pandas as pd
 
-    from parley.analysis.reporting.report import Report
+    from parley.analysis.reporting.report import Report as Results
 
-FORMATS = ("svg", "pdf", "png")
 WIDEST = 500
 """Characters of the widest table of lines."""
 
 
-def add_to(add_parser: AddParser) -> None:
-    parser = add_parser()
-    parser.add_argument(
-        "run",
-        nargs="*",
-        metavar="RUN",
-        help="run files, or a dataset of preference pairs in TRL's format (default: the newest run in runs/)",
+class Report(Command):
+    """Report on runs of one study, or on a dataset of preference pairs."""
+
+    alone: ClassVar = {"example": ("run",)}
+
+    run: Positional[list[Path]] = Field(
+        [],
+        description="run files, or a dataset of preference pairs in TRL's format (default: the newest run in runs/)",
     )
-    parser.add_argument("--example", action="store_true", help="report on the real run that ships with Parley")
-    parser.add_argument("--out", metavar="DIR", help="folder for the files (default: next to the first run)")
-    parser.add_argument(
-        "--figures",
-        choices=("main", "all"),
-        default="main",  # two thirds of a report's CPU time were eight figures in three formats
-        help="draw only the forest plot of the main question, or all figures, which takes longer (default: main)",
+    example: bool = Field(False, description="report on the real run that ships with Parley")
+    out: Path | None = Field(None, title="DIR", description="folder for the files (default: next to the first run)")
+    figures: Literal["main", "all"] = Field(
+        "main",  # two thirds of a report's CPU time were eight figures in three formats
+        description="draw only the forest plot of the main question, or all figures, which takes longer",
     )
-    parser.add_argument(
-        "--formats", default="svg", metavar="A,B", help="file types of the figures: svg, pdf, png (default: svg)"
+    formats: list[Literal["svg", "pdf", "png"]] = Field(["svg"], description="file types of the figures")
+    width: Literal["single", "double"] = Field(
+        "double", description="width of forest plots: one journal column (3.5 inches) or two (7.2 inches)"
     )
-    parser.add_argument(
-        "--width",
-        choices=("single", "double"),
-        default="double",
-        help="width of forest plots: one journal column (3.5 inches) or two (7.2 inches; default: double)",
+    files: bool = Field(True, description="print only, write nothing")
+    all: bool = Field(False, description="print every sentence and the main tables")
+    lines: bool = Field(False, description="list every estimate by the name that parley check takes; write no files")
+    draws: int = Field(2000, description="number of bootstrap and permutation draws")
+    seed: int = Field(0, description="seed of the draws")
+    margin: float | None = Field(
+        None, description="largest difference that still counts as none (default: the run's planned margin)"
     )
-    parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
-    parser.add_argument("--all", action="store_true", help="print every sentence and the main tables")
-    parser.add_argument(
-        "--lines", action="store_true", help="list every estimate by the name that parley check takes; write no files"
+    study: str | None = Field(None, title="FILE.py:CLASS", description="use the report of your own study")
+    as_json: bool = Field(False, alias="json", description="print JSON; write no files unless --out is given")
+    instructions: Path | None = Field(
+        None,
+        title="FILE",
+        description="of a dataset: text file with the writers' instructions (default: those in the export's manifest)",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON; write no files unless --out is given")
-    parser.add_argument(
-        "--draws", type=int, default=2000, help="number of bootstrap and permutation draws (default: 2000)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
-    parser.add_argument(
-        "--margin",
-        type=float,
-        help="largest difference that still counts as none (default: the run's planned margin)",
-    )
-    parser.add_argument("--study", metavar="FILE.py:CLASS", help="use the report of your own study")
-    parser.add_argument(
-        "--instructions",
-        metavar="FILE",
-        help="of a dataset: text file with the writers' instructions (default: those in the export's manifest)",
-    )
-    parser.set_defaults(handler=handle)
+
+    def answer(self) -> Answer:
+        need_analysis()
+        from parley.reports import make_report  # loads pandas and matplotlib
+
+        if len(self.run) == 1 and is_dataset(self.run[0]):
+            dataset = dataset_report(self.run[0], self.instructions, self.seed)
+            return Answer(dataset.data(), chain(everything(dataset), write_files(dataset, self.out)))
+        if self.instructions:
+            raise ConfigError("--instructions needs a dataset of pairs")
+        paths = [example_runs()["silent"]] if self.example else self.run or [newest_run()]
+        with explain_damage(*paths):  # even while it is drawn
+            report = make_report(paths, draws=self.draws, seed=self.seed, margin=self.margin, study=self.study)
+            if self.lines:
+                return _estimates(report)
+            written = self.files and (not self.as_json or self.out is not None)
+            folder = self.out or report_folder(paths[0])
+            drawing = {"figures": self.figures, "formats": self.formats, "width": self.width}
+            page = write_page(report, folder, **drawing) if written else None
+            if self.all or self.as_json:
+                return Answer(report.data(), chain(everything(report), where(page)))
+            from parley.cli.first_screen import first_screen  # it loads what makes jobs, and AutoGen
+
+            return Answer(None, list(first_screen(report, paths, page, Console(), self._typed())))
+
+    def _typed(self) -> list[str]:
+        """The flags that change what the report says, as they were typed."""
+        typed = self.model_fields_set & {"draws", "seed", "margin", "study"}
+        return as_flags({name: getattr(self, name) for name in self.__class__.model_fields if name in typed})
 
 
-def handle(parsed: argparse.Namespace) -> int:
-    need_analysis()
-    from parley.reports import make_report  # loads pandas and matplotlib
-
-    if len(parsed.run) == 1 and is_dataset(Path(parsed.run[0])):
-        instructions = Path(parsed.instructions) if parsed.instructions else None
-        dataset = dataset_report(Path(parsed.run[0]), instructions, parsed.seed)
-        return show(dataset, Path(parsed.out) if parsed.out else None, as_json=parsed.json)
-    if parsed.instructions:
-        raise ConfigError("--instructions needs a dataset of pairs")
-    if parsed.example and parsed.run:
-        raise ConfigError("give runs or --example, not both")
-    paths = [example_runs()["silent"]] if parsed.example else [Path(run) for run in parsed.run] or [newest_run()]
-    files = parsed.files and (not (parsed.json or parsed.lines) or parsed.out is not None)
-    folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{run_stem(paths[0])}-report"
-    with explain_damage(*paths):  # even while it is drawn
-        report = make_report(paths, draws=parsed.draws, seed=parsed.seed, margin=parsed.margin, study=parsed.study)
-        if parsed.lines:
-            return _print_lines(report, as_json=parsed.json)
-        return show(
-            report,
-            folder if files else None,
-            paths=paths,
-            typed=_typed(parsed),
-            as_json=parsed.json,
-            everything=parsed.all,
-            figures=parsed.figures,
-            formats=_formats(parsed.formats),
-            width=parsed.width,
-        )
+def report_folder(run: Path) -> Path:
+    """Where a report's files go if no folder is named."""
+    return run.parent / f"{run_stem(run)}-report"
 
 
-def _typed(parsed: argparse.Namespace) -> list[str]:
-    """The flags that change what the report says, as they were typed."""
-    defaults = {"draws": 2000, "seed": 0, "margin": None, "study": None}
-    return as_flags({name: value for name, usual in defaults.items() if (value := getattr(parsed, name)) != usual})
-
-
-def _formats(text: str) -> list[str]:
-    formats = comma_separated(text)
-    if unknown := [name for name in formats if name not in FORMATS]:
-        raise ConfigError(f"--formats takes {', '.join(FORMATS)}, got '{unknown[0]}'")
-    return formats
-
-
-def print_report(paths: Sequence[Path], study: str | None = None) -> int:
+def print_report(path: Path, study: str) -> None:
     """The report of a run that has just ended."""
     need_analysis()
+    from parley.cli.first_screen import first_screen
     from parley.reports import make_report  # loads pandas and matplotlib
 
-    folder = paths[0].parent / f"{run_stem(paths[0])}-report"
-    typed = as_flags({"study": study} if study and ":" in study else {})  # a shipped study is known from the run
-    return show(make_report(paths, study=study), folder, paths=paths, typed=typed, as_json=False)
+    report, console = make_report([path], study=study), Console()
+    page = write_page(report, report_folder(path))
+    typed = as_flags({"study": study} if ":" in study else {})  # a shipped study is known from the run
+    for line in first_screen(report, [path], page, console, typed):
+        console.print(line, highlight=False, soft_wrap=True)
 
 
-def show(
-    report: Report,
-    folder: Path | None,
-    *,
-    paths: Sequence[Path] = (),
-    typed: Sequence[str] = (),
-    as_json: bool,
-    everything: bool = False,
-    quiet: bool = False,
-    **drawing: Any,
-) -> int:
-    """Write and print a report.
+def write_page(report: Results, folder: Path, **drawing: Any) -> Path:
+    """Write a report's page, tables and figures to a folder, and return the page.
 
     Args:
-        report: What to show.
-        folder: Where its files go; None: no files.
-        paths: The run files, for the quotes and commands of the first screen; without any, everything is printed.
-        typed: Flags that the report was made with, for the commands of the first screen.
-        as_json: Print it as JSON.
-        everything: Print all sentences and the main tables, not the first screen.
-        quiet: Print nothing but where the files are.
+        report: What to write.
+        folder: Where.
         drawing: Which figures to draw, and how: those of `render.write`.
     """
-    page = None
-    if folder is not None:
-        from parley.analysis.reporting.render import write
+    from parley.analysis.reporting.render import write
 
-        try:
-            page = write(report, folder, **drawing)
-        except OSError as error:
-            raise ParleyError(f"the report cannot be written to {folder}: {error.strerror}") from None
-    if as_json:
-        print(json.dumps(report.data(), indent=2, ensure_ascii=False))
-        return 0
-    if paths and not quiet and not everything:
-        from parley.cli.first_screen import print_first_screen
-
-        print_first_screen(report, paths, page, Console(), typed)
-        return 0
-    if not quiet:
-        _print_all(report)
-    if page is not None:
-        print(f"page: {page}    tables and figures: {page.parent}")
-    return 0
+    try:
+        return write(report, folder, **drawing)
+    except OSError as error:
+        raise ParleyError(f"the report cannot be written to {folder}: {error.strerror}") from None
 
 
-def _print_all(report: Report) -> None:
-    console = Console()
-    console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
+def write_files(report: Results, folder: Path | None) -> list[str]:
+    """Write a report's files if there is a folder for them; where they are."""
+    return where(write_page(report, folder)) if folder else []
+
+
+def where(page: Path | None) -> list[str]:
+    return [f"page: {page}    tables and figures: {page.parent}"] if page else []
+
+
+def everything(report: Results) -> Iterator[Any]:
+    """All sentences and the main tables of a report."""
+    yield Text(f"\n{visible(report.title)}", style="bold")
     if report.headline:
-        console.print(f"[bold]{escape(visible(report.headline.text))}[/bold]", highlight=False)
+        yield Text(visible(report.headline.text), style="bold")
     for run in report.runs:
         units = run["units"]
         cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.2f}"
@@ -194,30 +152,25 @@ def _print_all(report: Report) -> None:
             cost += (
                 f" · {cache['cached_tokens'] / cache['prompt_tokens']:.0%} of prompt tokens were in the server's cache"
             )
-        console.print(
-            f"{escape(visible(run['file']))}: {plural(units['done'], 'unit')} done, {units['failed']:,} failed, "
+        yield Text(
+            f"{visible(run['file'])}: {plural(units['done'], 'unit')} done, {units['failed']:,} failed, "
             f"{units['planned']:,} not yet run · {plural(run['calls'], 'call')}, "
-            f"{plural(run['tokens'], 'token')}, {cost}",
-            highlight=False,
+            f"{plural(run['tokens'], 'token')}, {cost}"
         )
     for line in report.cautions:
-        console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
+        yield Text.assemble(("Caution:", "bold yellow"), f" {visible(line)}")
     for table in report.tables:
         if table.printed and len(table.frame):
-            console.print(plain_table(table.title, _side_by_side(table.view())))
+            yield plain_table(table.title, _side_by_side(table.view()))
     for line in report.sentences:
-        console.print(f"- {escape(visible(line))}", highlight=False)
+        yield Text(f"- {visible(line)}")
 
 
-def _print_lines(report: Report, *, as_json: bool) -> int:
+def _estimates(report: Results) -> Answer:
     """Every estimate of the report, one line each."""
     from parley.analysis.reporting.forest import number_format
     from parley.analysis.reporting.report import json_values
 
-    if as_json:
-        lines = [{"name": name, **line.data()} for name, (line, _) in report.lines.items()]
-        print(json.dumps(json_values(lines), indent=2, ensure_ascii=False))
-        return 0
     rows = []
     for name, (line, forest) in report.lines.items():
         written = number_format(forest)
@@ -227,8 +180,9 @@ def _print_lines(report: Report, *, as_json: bool) -> int:
     # A name is there to be copied: a long one makes the table wider than the terminal rather than wrap.
     console = Console()
     needed = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
-    Console(width=max(console.width, needed)).print(table)
-    return 0
+    table.width = max(console.width, needed)
+    data = [{"name": name, **line.data()} for name, (line, _) in report.lines.items()]
+    return Answer(json_values(data), [table])
 
 
 def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:

@@ -107,7 +107,7 @@ class Run(Command):
         if self.report and answer.status in (0, 1) and job.stored_path.exists():
             from parley.cli.report import print_report  # it loads pandas
 
-            print_report([job.stored_path], self.study)
+            print_report(job.stored_path, self.study)
         # Where the file was removed meanwhile, that was reported.
         if self.to and writer and ended.path == job.path and (not answer.status or job.path.exists()):
             written = writer.make(job.study, job.path)
@@ -164,14 +164,6 @@ def execute(job: Job, *, quiet: bool) -> tuple[Job, Result]:
         for client in part.open_models() if part else ():
             fetch_weights(client)
     return asyncio.run(complete(job, partial(_execute, quiet=quiet)))
-
-
-def execute_job(job: Job, *, quiet: bool) -> int:
-    """Execute a job with a progress bar, print how it ended, and return the exit status."""
-    answer = how_it_ended(*execute(job, quiet=quiet))
-    for line in answer.lines:
-        print(visible(line))
-    return answer.status
 
 
 def fetch_weights(client: Client) -> None:

@@ -114,7 +114,7 @@ def explain(
         name: How a field is called in the line.
     """
     first = error.errors()[0]
-    key = ".".join(map(str, first["loc"]))
+    key = ".".join(str(part) for part in first["loc"] if not isinstance(part, int))  # not which of a list's members
     if first["type"] == "extra_forbidden":
         return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
     info = next((info for field, info in schema.model_fields.items() if key in (field, info.alias)), None)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+from rich.console import Console
 
 from parley.analysis.reporting.render import html, latex, markdown
 from parley.base.text import visible
-from parley.cli.report import show as print_report
+from parley.cli.report import everything
 from parley.cli.show import Show
 from parley.reports import load_run, make_report
 from parley.runs import RunFile, explain_damage, frames
@@ -168,8 +169,9 @@ def read_report(content: bytes) -> None:
     RUN.write_bytes(content)
     with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace")):
         report = make_report([RUN], draws=20)
-        print_report(report, None, as_json=True)
-        print_report(report, None, as_json=False)
+        json.dumps(report.data())
+        for line in everything(report):
+            Console().print(line)
     for table in report.tables:
         (markdown(table) + latex(table) + table.frame.to_csv()).encode()
     html(report, {figure.name: b"" for figure in report.figures}).encode()

@@ -60,7 +60,7 @@ def test_the_report_of_the_example_says_that_it_is_one(
     assert result.status == 0, result.err
     assert result.out.lstrip().startswith("Example that ships with Parley: malibu")
     assert [path.name for path in place.iterdir()] == ["home"], "nothing is written among one's own files"
-    assert "not both" in parley("report", "--example", "a.sqlite").complaints[0]
+    assert "leave out" in parley("report", "--example", "a.sqlite").complaints[0]
     # The price comes from the tokens of this run: no unit is planned for it.
     command = next(line for line in result.out.splitlines() if line.startswith("  parley run malibu"))
     price = float(result.out.partition("costs about $")[2].split()[0])

@@ -14,7 +14,7 @@ from rich.console import Console
 from parley.analysis.reporting.forest import Forest
 from parley.analysis.reporting.report import Report
 from parley.analysis.stats.results import Line
-from parley.cli.first_screen import MOST_LINES, print_first_screen
+from parley.cli.first_screen import MOST_LINES, first_screen
 from parley.cli.terminal_forest import ASCII, BLOCKS, Axis, forest_lines
 
 Parley = Callable[..., Any]
@@ -59,7 +59,9 @@ def test_the_longest_report_has_28_lines_and_begins_with_what_invalidates_it(
     many = Forest("f", "Do labels move scores?", "points", tuple(FOREST.lines[0] for _ in range(50)))
     report = Report("a run", cautions=("This invalidates. " * 20, "This too. " * 9, "And this."), forests=(many,))
     told = io.StringIO()
-    print_first_screen(report, [Path("a.sqlite")], None, Console(file=told, width=width))
+    console = Console(file=told, width=width)
+    for line in first_screen(report, [Path("a.sqlite")], None, console):
+        console.print(line, highlight=False, soft_wrap=True)
     lines = told.getvalue().splitlines()
     assert len(lines) <= MOST_LINES
     assert max(map(len, lines)) <= width
@@ -77,7 +79,8 @@ def test_a_terminal_gets_blocks_and_colours_unless_they_are_unwanted(monkeypatch
             file=told, width=80, force_terminal=True, no_color=unwanted, _environ={"TERM": "xterm-256color"}
         )
         monkeypatch.setattr(type(screen), "encoding", "utf-8")
-        print_first_screen(Report("a run", forests=(FOREST,)), [Path("a.sqlite")], None, screen)
+        for line in first_screen(Report("a run", forests=(FOREST,)), [Path("a.sqlite")], None, screen):
+            screen.print(line, highlight=False, soft_wrap=True)
         assert ("█" in told.getvalue()) is not unwanted
         assert ("\x1b[1;32m" in told.getvalue()) is not unwanted
 

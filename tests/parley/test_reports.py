@@ -241,7 +241,7 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
 
 def test_an_unknown_format_is_refused(parley: Parley, run: Path) -> None:
     result = parley("report", run, "--formats", "svg,gif")
-    assert (result.status, result.err) == (2, "parley: --formats takes svg, pdf, png, got 'gif'\n")
+    assert (result.status, result.err) == (2, "parley: --formats must be 'svg', 'pdf' or 'png', got 'gif'\n")
 
 
 def test_no_files_writes_nothing(parley: Parley, run: Path, place: Path) -> None:
