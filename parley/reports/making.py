@@ -211,7 +211,8 @@ def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
     names = plain if len(plain) < 4 else [*plain[:3], f"{len(plain) - 3} more"]
     suite = " ".join(dict.fromkeys(str(run.config["suite"]) for run in runs if run.config.get("suite")))
     mark = "Example that ships with Parley: " if any(is_example(run.path) for run in runs) else ""
-    return f"{mark}{runs[0].study} {suite} · {', '.join(names)}".replace("  ", " ")
+    about = " ".join(filter(None, (runs[0].study, suite)))
+    return mark + " · ".join(filter(None, (about, ", ".join(names))))
 
 
 def compare_runs(paths: Sequence[Path], models: str | None = None) -> Report:

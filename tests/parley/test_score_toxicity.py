@@ -31,6 +31,7 @@ def scored(parley: Callable[..., Any]) -> Callable[..., Any]:
 def test_texts_of_a_file_are_scored_line_by_line(parley: Callable[..., Any], scored: Any, run_file: Any) -> None:
     Path("a.txt").write_text("You are a stupid idiot.\n\nI am a gay man.\n[bold]Hello[/bold] \x1b[31mthere\n")
     tables = scored("--data", "a.txt")
+    assert tables["title"] == "toxicity", "no model is named, because none was called"
     assert tables["scorers"][0]["scored"] == 3
     sql = "SELECT unit, metric, value FROM verdicts WHERE metric IN ('toxicity', 'raw') ORDER BY unit, metric DESC"
     values = {(unit, metric): value for unit, metric, value in run_file("a.sqlite").rows(sql)}
