@@ -56,7 +56,7 @@ class Run(Command):
         None,
         title="KEY=VALUE",
         description="with --dry-run: also forecast time, disk, memory and the bottleneck under a provider's limits, "
-        "such as requests_a_minute=500,tokens_a_minute=200000,latency=1.5",
+        "such as requests_a_minute=500,latency=1.5",
     )
     report: bool = Field(False, description="print the report when the run is done")
     to: Path | None = Field(None, title="FILE", description="write what the run made to this file")
