@@ -121,9 +121,14 @@ def why_undecidable(line: Line) -> str:
         return "nothing could be read"
     if not line.bounded:
         return line.note or f"{plural(clusters_of(line), cluster_noun(line))} are too few for an interval"
-    if line.high - line.low <= 1e-12 or clusters_of(line) < 2:
+    if not counted(line) and (line.high - line.low <= 1e-12 or clusters_of(line) < 2):
         return f"the value is the same on every {cluster_noun(line)}"
     return ""
+
+
+def counted(line: Line) -> bool:
+    """Whether a line is a count of what there is, such as unread replies: it has no error."""
+    return line.standard_error == 0
 
 
 def clusters_of(line: Line) -> int:

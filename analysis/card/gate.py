@@ -26,6 +26,7 @@ from parley.analysis.card.changes import (
     change,
     cluster_noun,
     clusters_of,
+    counted,
     other_units,
     why_undecidable,
 )
@@ -177,6 +178,8 @@ def outside_p(line: Line, allowed: Allowed) -> float:
     """
     if why_undecidable(line):
         return 1.0
+    if counted(line):
+        return 1.0 if allowed.low <= line.estimate <= allowed.high else 0.0
     values = np.array(list(line.values.values()))
     smallest = 1.0
     for side, limit, end in ((1, allowed.high, line.low), (-1, allowed.low, line.high)):
@@ -220,6 +223,8 @@ def lies_inside(line: Line, allowed: Allowed) -> bool:
     """
     if not (allowed.low < line.low and line.high < allowed.high):
         return False
+    if counted(line):
+        return True
     values = np.array(list(line.values.values()))
     if len(values) and abs(shift := line.estimate - values.mean()) > NEAR * (line.high - line.low) / 2:
         values = values + shift  # an estimate that is weighted otherwise: the values say how skewed clusters are
@@ -237,7 +242,7 @@ def _required(requirement: Requirement, line: Line, unproven: str) -> Finding:
     if not reason and lies_inside(line, allowed):
         outcome, reason = ("undecided", unproven) if unproven else ("holds", "")
     elif not reason and line.p_adjusted <= ALPHA:
-        outcome, reason = "broken", f"p {p_text(line.p_adjusted)}{_after(tests)}"
+        outcome, reason = "broken", "" if counted(line) else f"p {p_text(line.p_adjusted)}{_after(tests)}"
     elif not reason:
         gap, clusters = min(abs(line.estimate - limit) for limit in allowed), clusters_of(line)
         inside, reach = allowed.low < line.estimate < allowed.high, (line.high - line.low) / 2
@@ -322,6 +327,8 @@ def _after(tests: int) -> str:
 def _figures(line: Line, number: Callable[[float], str]) -> str:
     if math.isnan(line.estimate):
         return ""
+    if counted(line) and line.method:
+        return f"{number(line.estimate)} (all {line.n:,} counted)"
     interval = f"{number(line.low)} to {number(line.high)}" if line.bounded else "no interval"
     return f"{number(line.estimate)} ({interval} over {plural(clusters_of(line), cluster_noun(line))})"
 

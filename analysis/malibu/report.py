@@ -145,6 +145,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
         beside=tuple(beside(tests, wins)),
+        unproven={model: own.quality for model, own in blocked.items() if own.quality},
     )
 
 

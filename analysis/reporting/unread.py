@@ -57,7 +57,8 @@ def unread_lines(replies: pd.DataFrame, **asked: Any) -> list[Line]:
         if "on_scale" in own:
             also["on_scale"] = float(own["on_scale"].mean())
         n, method = len(values), "none, all replies are counted"
-        return Line(estimate=lost, low=lost, high=lost, n=n, clusters=clusters.nunique(), method=method, also=also)
+        line = Line(estimate=lost, low=lost, high=lost, n=n, clusters=clusters.nunique(), method=method, also=also)
+        return replace(line, standard_error=0.0)
 
     frame = replies if "unread" in replies else replies.assign(unread=replies["status"].isin(UNREADABLE).astype(float))
     lines = answer(replace(UNREAD, level=level, **asked), frame) if len(frame) else []

@@ -178,6 +178,13 @@ def test_a_level_whose_worse_side_nobody_named_can_only_have_moved(after: float,
     assert finding.outcome == outcome
 
 
+@pytest.mark.parametrize(("text", "outcome"), [("unread < 0.02", "holds"), ("unread < 0.005", "broken")])
+def test_a_count_has_no_error_and_is_decided(text: str, outcome: str) -> None:
+    lost = line("unread", [0.0] * 99 + [1.0], low=0.01, high=0.01, standard_error=0.0, method="none")
+    (finding,) = check_lines(Checked(name="m", lines={"unread": lost}), [parse_requirement(text)]).findings
+    assert (finding.outcome, finding.message.partition(" (")[2]) == (outcome, "all 100 counted)")
+
+
 def test_lines_without_a_margin_need_a_tolerance() -> None:
     run = Checked(name="m", lines={"f1": line("f1", around(0.5), margin=math.nan)})
     with pytest.raises(ConfigError, match="those that have no margin"):

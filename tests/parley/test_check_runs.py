@@ -63,7 +63,7 @@ TABLE = {
         "ambigous.accuracy > 0.8": "ambiguous.accuracy",
     },
     "stardtox.sqlite": {
-        "unread < 0.2": "holds",
+        "unread < 0.02": "holds",
         "moderate.stardtox.measures.toxicity.iteration-2 > 20": "broken",
         "high.stardtox.gain.by-ngrams > 20": "undecided",
         "high.stardtox.gains.by-ngrams > 0": "high.stardtox.gain.by-ngrams",
