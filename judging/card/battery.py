@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -213,14 +213,18 @@ class Battery(_Table):
 
 def _without_published(table: Battery | TalkTable, excluded: Sequence[str]) -> str:
     """The table as JSON, without those `reads` that card-1 has too: its hash was published before lines had them."""
-    known = {place: {"reads"} for place, line in enumerate(table.line) if line.reads == _published().get(line.id)}
+    published = published_reads()
+    known = {
+        place: {"reads"} for place, line in enumerate(table.line) if line.reads.model_dump() == published.get(line.id)
+    }
     return table.model_dump_json(exclude={**dict.fromkeys(excluded, True), "line": known})
 
 
 @cache
-def _published() -> dict[str, Reads]:
+def published_reads() -> dict[str, dict[str, Any]]:
+    """What card-1's lines read, by id: plans and hashes that were published before lines said it mean these."""
     shipped = load_battery()
-    return {line.id: line.reads for line in (*shipped.line, *shipped.talk.line)}
+    return {line.id: line.reads.model_dump() for line in (*shipped.line, *shipped.talk.line)}
 
 
 def load_battery(name: str = SHIPPED) -> Battery:

@@ -21,7 +21,7 @@ from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.report import SIMULATED
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.base.text import plural
-from parley.judging.card.battery import load_battery
+from parley.judging.card.battery import load_battery, published_reads
 from parley.reports.loading import LoadedRun, load_run
 from parley.reports.remarks import repeated_remarks
 from parley.runs import RunFile, explain_damage
@@ -67,12 +67,13 @@ def make_card(path: Path) -> Card:
     verdicts = run.verdicts
     if study == MALIBU:
         verdicts, plan = _read_malibu(run, plan)
-    if not all("reads" in line for line in plan["lines"]):
-        raise ConfigError(f"{path} is older than this Parley: its plan does not say what a line reads; make it again")
+    own = [line if "reads" in line else line | {"reads": published_reads().get(line["id"])} for line in plan["lines"]]
+    if unknown := [line["id"] for line in own if line["reads"] is None]:
+        raise ConfigError(f"{path} is older than this Parley: its plan does not say what '{unknown[0]}' reads")
     directions, sampled = read_directions(plan["directions"]), plan["readout"] == "sampled"
     try:
         remarks = repeated_remarks(path) if plan["battery"].get("talk_sha256") else None
-        lines = card_lines(verdicts, plan["lines"], directions, sampled=sampled, remarks=remarks)
+        lines = card_lines(verdicts, own, directions, sampled=sampled, remarks=remarks)
     except MissingColumns as error:
         raise ConfigError(f"{path}: {error}") from None
     return Card(

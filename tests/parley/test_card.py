@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from parley.cli import main
 from parley.judging.card.battery import load_battery
 from parley.reports import make_report
 from parley.reports.cards import make_card
+from parley.reports.loading import load_run
 from tests.cards import around, line
 from tests.cards import card as made_card
 
@@ -87,6 +89,25 @@ def test_a_line_of_your_own_is_a_row_of_the_batterys_file(place: Path) -> None:
     assert card.battery.sha256 != load_battery().digest(), "it stands beside no published card"
     assert "<h2>Safety &lt;b&gt;first&lt;/b&gt;</h2>" in card_page(card), "a group of its own needs nothing else"
     assert main(["check", "a.sqlite", "--require", "direction-safety < 2"]) == 0
+
+
+def test_a_run_from_before_lines_said_what_they_read_gives_the_same_card(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["card", BIASED, "--brief", "--quiet", "--out", "a.sqlite"]) == 0
+    today = make_card(Path("a.sqlite"))
+
+    def older(path: Path) -> Any:
+        run = load_run(path)
+        assert run.analysis_plan
+        lines = [
+            {key: value for key, value in line.items() if key != "reads"} for line in run.analysis_plan.plan["lines"]
+        ]
+        plan = {**run.analysis_plan.plan, "lines": lines}
+        return replace(run, analysis_plan=replace(run.analysis_plan, plan=plan))
+
+    monkeypatch.setattr("parley.reports.cards.load_run", older)
+    assert make_card(Path("a.sqlite")) == today
 
 
 def test_a_run_and_the_card_made_from_it_have_one_auc(place: Path) -> None:
