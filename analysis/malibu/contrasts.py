@@ -8,14 +8,14 @@ count for more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps, values_in_order
+from parley.analysis.malibu.panel import PanelData, ScenarioGaps
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.results import ALPHA, Line, columns
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
@@ -161,10 +161,3 @@ def with_holm(frame: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
     for _, part in frame.groupby(list(family), sort=False):
         adjusted[part.index] = holm(part["p"])
     return frame.assign(p_adjusted=adjusted)
-
-
-def of_models(frame: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Every model, with the start of its sentences and its rows."""
-    models = values_in_order(frame, "model")
-    for model in models:
-        yield model, f"{model}: " if len(models) > 1 else "", frame[frame["model"] == model]
