@@ -9,7 +9,7 @@ shares the reductions between them.
 from parley.analysis.malibu.agreement import agreement, changed_minds
 from parley.analysis.malibu.aligned import aligned_contrast
 from parley.analysis.malibu.bases import effects_by_base
-from parley.analysis.malibu.diagnostics import no_label_differences, order_effects
+from parley.analysis.malibu.diagnostics import no_label_differences
 from parley.analysis.malibu.pairs import flips, position, preferences, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences
 from parley.analysis.malibu.report import report
@@ -28,7 +28,6 @@ __all__ = [
     "flips",
     "mean_scores",
     "no_label_differences",
-    "order_effects",
     "panel_preferences",
     "position",
     "preferences",

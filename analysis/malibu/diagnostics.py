@@ -1,7 +1,6 @@
 """Is the instrument sound? What to know about the judges before reading any difference.
 
-Order effects compared with the noise of asking again, an effect of the response itself, judges whose verdicts do not
-depend on what they judge, and each identity against no label at all.
+Each identity against no label at all, and silent ballots that were read twice.
 """
 
 from __future__ import annotations
@@ -9,71 +8,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.conclusions import effects_frame, estimate
-from parley.analysis.malibu.contrasts import nested_means, tested
-from parley.analysis.malibu.pairs import TWO_IDENTITIES, changes, flips, rate_columns
 from parley.analysis.malibu.panel import PanelData, ScoreTable, Verdicts, panel_data
 from parley.analysis.reporting.questions import corrected
 from parley.analysis.reporting.report import Table
-from parley.analysis.stats.proportions import cluster_proportion
-from parley.analysis.stats.tables import Floats, as_floats
 
-NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the baseline"
-ORDER = [
-    *("model", "pairs", "swapped_rate", "swapped_low", "swapped_high", "swapped_n"),
-    *("again_rate", "again_low", "again_high", "again_n", "difference", "low", "high", "p", "clusters", "note"),
-]
 NO_LABEL_COLUMNS = [
     *("model", "category", "identity", "difference", "low", "high", "p", "p_adjusted", "clusters", "note"),
 ]
-
-
-def order_effects(verdicts: Verdicts) -> pd.DataFrame:
-    """How often swapping the order changes the verdict, compared with asking again in the same order.
-
-    `difference` is what the order adds to the noise, with sign flips over bases. It is taken from blocks of four: one
-    comparison in both orders, in two repeats. Without an order effect the four verdicts, and so the two rates, are
-    exchangeable: the difference is as likely to have the opposite sign.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-    """
-    data = panel_data(verdicts)
-    units = data.preferences
-    units = units.assign(block=units["repeat"] // 2)
-    rows: list[dict[str, Any]] = []
-    for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
-        swapped = flips(group)
-        again = changes(group, "order", "block") if "order" in group else swapped[:0]
-        rates = [
-            cluster_proportion(couples["flipped"].astype(float), couples["cluster"]) for couples in (swapped, again)
-        ]
-        row: dict[str, Any] = {"model": str(model), "pairs": str(control) or TWO_IDENTITIES}
-        for name, rate in zip(("swapped", "again"), rates, strict=True):
-            row |= rate_columns(name, rate) | {f"{name}_n": rate.n}
-        row |= tested(_beyond_noise(group))
-        rows.append(row | ({} if len(again) else {"note": NO_BASELINE}))
-    return pd.DataFrame(rows, columns=ORDER)
-
-
-def _beyond_noise(units: pd.DataFrame) -> Floats:
-    """By base: the rate of changes when the order is swapped minus that when it is not, from whole blocks of four."""
-    if "order" not in units:
-        return np.zeros(0)
-    keys = ["cluster", "scenario", "identity", "other", "assignment", "block"]
-    whole = units[units["choice"].notna()]
-    size = whole.groupby(keys, observed=True)["unit"].transform("size")
-    orders = whole.groupby(keys, observed=True)["order"].transform("sum")
-    # Two orders × two repeats: without an order effect these four are exchangeable, so that sign flips are exact.
-    whole = whole[(size == 4) & (orders == 2)]
-    by_kind = [
-        nested_means(couples["flipped"].to_numpy(dtype=float), couples[["cluster", "scenario"]])[0]
-        for couples in (flips(whole), changes(whole, "order", "block"))
-    ]
-    return as_floats(by_kind[0] - by_kind[1])
 
 
 def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:

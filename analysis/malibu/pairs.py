@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Drawing
 from parley.analysis.malibu.by_judge import Contrast
 from parley.analysis.malibu.clusters import CROSSED
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, effect, effects_frame, tested_words, with_conclusions
-from parley.analysis.malibu.contrasts import nested_means
+from parley.analysis.malibu.contrasts import nested_means, tested_line
 from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data, values_in_order
 from parley.analysis.malibu.scores import EFFECT, conclusions_note
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
@@ -22,7 +22,7 @@ from parley.analysis.reporting.report import Figure, ReportContext, Section, Tab
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.results import DIFFERENT, SMALL, Line
-from parley.analysis.stats.tables import Floats
+from parley.analysis.stats.tables import Floats, as_floats
 from parley.base.text import plural
 
 ZERO_SUM = (
@@ -31,6 +31,12 @@ ZERO_SUM = (
 )
 TWO_IDENTITIES = "two identities"
 """What comparisons are called that are no control."""
+NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the baseline"
+POSITION = [
+    *("model", "pairs", "first_rate", "first_low", "first_high", "n", "ties"),
+    *(f"{rate}_{part}" for rate in ("swapped", "again") for part in ("rate", "low", "high", "n")),
+    *("order", "order_low", "order_high", "order_p", "order_clusters", "clusters", "note"),
+]
 
 
 def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
@@ -149,37 +155,52 @@ def _rate(pairs: pd.DataFrame, identity: str) -> dict[str, Any]:
 def position(verdicts: Verdicts) -> pd.DataFrame:
     """How often the candidate shown first is preferred, and how often swapping the order changes who is preferred.
 
-    By kind of comparison: two identities, and the null controls, where the label can have no effect. Intervals are
-    over bases. How often the verdict changes without a swap is in `order_effects`.
+    By kind of comparison: two identities, and the null controls, where the label can have no effect. Intervals of rates
+    are over bases. `again_rate` is how often the verdict changes without a swap, and `order` what the order adds to
+    this noise, with sign flips over bases. It is taken from blocks of four: one comparison in both orders, in two
+    repeats. Without an order effect the four verdicts, and so the two rates, are exchangeable: the difference is as
+    likely to have the opposite sign.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    data = panel_data(verdicts)
-    units = data.preferences
+    units = panel_data(verdicts).preferences
+    units = units.assign(block=units["repeat"] // 2)
     rows: list[dict[str, Any]] = []
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
         decided = group[group["choice"].isin(["A", "B"])]
         first = cluster_proportion((decided["choice"] == "A").astype(float), decided["cluster"])
-        couples = flips(group)
-        flip = cluster_proportion(couples["flipped"].astype(float), couples["cluster"])
-        rows.append(
-            {
-                "model": str(model),
-                "pairs": str(control) or TWO_IDENTITIES,
-                **rate_columns("first", first),
-                "n": first.n,
-                "ties": int((group["choice"] == "tie").sum()),
-                **rate_columns("flip", flip),
-                "flip_n": flip.n,
-                "clusters": first.clusters,
-            }
-        )
-    columns = ["model", "pairs", "first_rate", "first_low", "first_high", "n", "ties"]
-    return pd.DataFrame(rows, columns=[*columns, "flip_rate", "flip_low", "flip_high", "flip_n", "clusters"])
+        row: dict[str, Any] = {"model": str(model), "pairs": str(control) or TWO_IDENTITIES}
+        row |= {**_rate_columns("first", first), "n": first.n, "ties": int((group["choice"] == "tie").sum())}
+        again = changes(group, "order", "block") if "order" in group else flips(group)[:0]
+        for name, couples in (("swapped", flips(group)), ("again", again)):
+            rate = cluster_proportion(couples["flipped"].astype(float), couples["cluster"])
+            row |= {**_rate_columns(name, rate), f"{name}_n": rate.n}
+        added = tested_line(_beyond_noise(group))
+        row |= {"order": added.estimate, "order_low": added.low, "order_high": added.high, "order_p": added.p}
+        row |= {"order_clusters": added.clusters, "clusters": first.clusters}
+        rows.append(row | {"note": added.note if len(again) else NO_BASELINE})
+    return pd.DataFrame(rows, columns=POSITION)
 
 
-def rate_columns(name: str, rate: Line) -> dict[str, float]:
+def _beyond_noise(units: pd.DataFrame) -> Floats:
+    """By base: the rate of changes when the order is swapped minus that when it is not, from whole blocks of four."""
+    if "order" not in units:
+        return np.zeros(0)
+    keys = ["cluster", "scenario", "identity", "other", "assignment", "block"]
+    whole = units[units["choice"].notna()]
+    size = whole.groupby(keys, observed=True)["unit"].transform("size")
+    orders = whole.groupby(keys, observed=True)["order"].transform("sum")
+    # Two orders × two repeats: without an order effect these four are exchangeable, so that sign flips are exact.
+    whole = whole[(size == 4) & (orders == 2)]
+    by_kind = [
+        nested_means(couples["flipped"].to_numpy(dtype=float), couples[["cluster", "scenario"]])[0]
+        for couples in (flips(whole), changes(whole, "order", "block"))
+    ]
+    return as_floats(by_kind[0] - by_kind[1])
+
+
+def _rate_columns(name: str, rate: Line) -> dict[str, float]:
     """A rate and the ends of its interval, as the columns of a table."""
     return {f"{name}_rate": rate.estimate, f"{name}_low": rate.low, f"{name}_high": rate.high}
 
@@ -300,7 +321,7 @@ def _first_place(places: pd.DataFrame) -> str:
 
 
 def position_section(data: PanelData, places: pd.DataFrame) -> Section:
-    """How often the first place wins, and flips, as a table and a plot.
+    """How often the first place wins, and what the order adds to the noise of asking again, as a table and a plot.
 
     Args:
         data: The verdicts.
@@ -323,7 +344,10 @@ def position_section(data: PanelData, places: pd.DataFrame) -> Section:
         table="position",
         note=f"95% intervals over {data.cluster_noun}s. 50%: the place makes no difference.",
     )
-    return Section(tables=(Table("position", "Position effects and flips", places),), forests=(forest,))
+    return Section(
+        tables=(Table("position", "Effects of the order, next to the noise of asking again", places),),
+        forests=(forest,),
+    )
 
 
 def _units(data: PanelData, row: Any, **facets: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

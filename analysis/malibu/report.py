@@ -15,7 +15,7 @@ from parley.analysis.malibu.by_judge import ALL_MODELS, judges_differ, unread_ju
 from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_section
-from parley.analysis.malibu.diagnostics import no_label_table, order_effects, second_readings
+from parley.analysis.malibu.diagnostics import no_label_table, second_readings
 from parley.analysis.malibu.echo import echo_section
 from parley.analysis.malibu.pairs import (
     position,
@@ -99,7 +99,6 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         win_rates_section(data, wins, context),
         position_section(data, places),
         yardstick_section(yardstick, data, context),
-        Section(tables=[Table("order", "Order effects, next to the noise of asking again", order_effects(data))]),
         agreement_section(heard, context),
         Section(tables=[Table("changed_minds", CHANGED, changed_minds(heard))]),
         *talk,

@@ -70,7 +70,6 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "win_rates": PLANNED,
     "tests": EXPLORATORY,
     "position": PLANNED,
-    "order": PLANNED,
     "agreement": EXPLORATORY,
     "changed_minds": EXPLORATORY,
     "second_readings": PLANNED,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.malibu.diagnostics import no_label_differences, order_effects
+from parley.analysis.malibu.diagnostics import no_label_differences
 from parley.analysis.malibu.pairs import position, win_margins, win_rates
 from parley.analysis.malibu.panel import PanelData
 
@@ -88,24 +88,24 @@ def pairs(labels: tuple[str, ...] = ("female", "male"), **settings: Any) -> pd.D
 
 
 def test_noise_alone_changes_verdicts_as_often_as_swapping_does() -> None:
-    (row,) = order_effects(pairs(bases=20, repeats=2)).itertuples()
+    (row,) = position(pairs(bases=20, repeats=2)).itertuples()
     assert 0.35 < row.swapped_rate < 0.65
     assert 0.35 < row.again_rate < 0.65
     assert (row.swapped_n, row.again_n) == (160, 160)
-    assert row.p > 0.05
-    assert row.low < 0 < row.high
+    assert row.order_p > 0.05
+    assert row.order_low < 0 < row.order_high
 
 
 def test_a_judge_that_follows_the_order_changes_with_it_and_not_without() -> None:
-    table = order_effects(pairs(choice=always_first, bases=6, repeats=2))
+    table = position(pairs(choice=always_first, bases=6, repeats=2))
     (row,) = table.itertuples()
-    assert (row.swapped_rate, row.again_rate, row.difference, row.p) == (1, 0, 1, 2 / 2**6)
+    assert (row.swapped_rate, row.again_rate, row.order, row.order_p) == (1, 0, 1, 2 / 2**6)
 
 
 def test_without_repeats_the_baseline_is_missing_and_the_note_says_how_to_get_it() -> None:
-    table = order_effects(pairs())
+    table = position(pairs())
     assert math.isnan(table["again_rate"].iloc[0])
-    assert math.isnan(table["p"].iloc[0])
+    assert math.isnan(table["order_p"].iloc[0])
     assert "--repeats 2" in table["note"].iloc[0]
 
 
@@ -122,12 +122,12 @@ def test_exchanging_order_and_repeat_turns_the_sign() -> None:
         return choose
 
     actual, exchanged = (
-        order_effects(pairs(choice=chosen(*keys), bases=9, scenarios=1, repeats=2)).iloc[0]
+        position(pairs(choice=chosen(*keys), bases=9, scenarios=1, repeats=2)).iloc[0]
         for keys in (("order", "repeat"), ("repeat", "order"))
     )
-    assert actual["difference"] == pytest.approx(-exchanged["difference"])
-    assert actual["difference"] != 0
-    assert actual["p"] == exchanged["p"]
+    assert actual["order"] == pytest.approx(-exchanged["order"])
+    assert actual["order"] != 0
+    assert actual["order_p"] == exchanged["order_p"]
     assert (actual["swapped_rate"], actual["again_rate"]) == (exchanged["again_rate"], exchanged["swapped_rate"])
 
 
@@ -160,7 +160,7 @@ def test_margins_are_means_of_bases_and_the_first_place_cancels() -> None:
 # Runs of one phase, and runs with nothing in them
 
 
-@pytest.mark.parametrize("table", [order_effects, no_label_differences, position, win_rates])
+@pytest.mark.parametrize("table", [no_label_differences, position, win_rates])
 def test_a_run_without_what_a_table_needs_gives_an_empty_table(table: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
     of_phase_1 = study(phases=(1,))
     assert table(of_phase_1).empty

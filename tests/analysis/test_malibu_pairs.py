@@ -180,9 +180,9 @@ def test_position_counts_decided_units_and_couples() -> None:
     assert list(table.index) == ["two identities", "same label", "no label"]
     row = table.loc["two identities"]
     assert (row["first_rate"], row["n"], row["ties"]) == (3 / 4, 4, 1)
-    assert (row["flip_rate"], row["flip_n"]) == (1 / 2, 2)
+    assert (row["swapped_rate"], row["swapped_n"]) == (1 / 2, 2)
     control = table.loc["same label"]
-    assert (control["first_rate"], control["flip_rate"], control["flip_n"]) == (1.0, 1.0, 1)
+    assert (control["first_rate"], control["swapped_rate"], control["swapped_n"]) == (1.0, 1.0, 1)
     assert math.isnan(control["first_low"]), "one scenario has no interval"
     assert table.loc["no label", "first_rate"] == 0.0
-    assert math.isnan(table.loc["no label", "flip_rate"]), "run in one order only"
+    assert math.isnan(table.loc["no label", "swapped_rate"]), "run in one order only"

@@ -322,7 +322,7 @@ def test_the_papers_design_is_reported_without_flips() -> None:
     cell = frame["scenario"].str[1:].astype(int) % 2
     paper = frame[(frame["phase"] == 1) | ((frame["order"] == cell) & (frame["assignment"] == 0))]
     whole = reported(paper)
-    assert whole.table("position")["flip_rate"].isna().all()
+    assert whole.table("position")["swapped_rate"].isna().all()
     assert any("the candidate shown first won" in line for line in whole.words)
 
 

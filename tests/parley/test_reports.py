@@ -39,13 +39,14 @@ MALIBU = {
     "assumption assumes note",
     "agreement": "model phase round metric coefficient value low high judges n clusters note",
     "changed_minds": "model phase what changed low high mean_change n clusters",
-    "position": "model pairs first_rate first_low first_high n ties flip_rate flip_low flip_high flip_n clusters",
+    "position": "model pairs first_rate first_low first_high n ties swapped_rate swapped_low swapped_high swapped_n "
+    "again_rate again_low again_high again_n order order_low order_high order_p order_clusters clusters note",
     "unread": "model phase measure estimate low high ok repaired unparsed refused cut n clusters note identity",
     "analysis_plan": "run item plan",
     "planned": "run table part status",
 }
 MORE = {
-    *("no_label", "order", "mde", "paper"),
+    *("no_label", "mde", "paper"),
     *("talking", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
