@@ -49,7 +49,7 @@ def named_lines(forests: Iterable[Forest]) -> dict[str, tuple[Line, Forest]]:
 
 def _columns(line: Line) -> dict[str, str]:
     """What a line is about, by column; a line that has no columns has its group's parts and its label."""
-    about = {key: str(value) for key, value in line.about.items() if key != "model"}
+    about = {key: str(value) for key, value in line.about.items() if key != "model" and not isinstance(value, bool)}
     groups = [part.rpartition(": ")[2] for part in line.group.split(" · ")]
     return about or {**{f"group {place}": part for place, part in enumerate(groups)}, "label": line.label}
 
@@ -72,8 +72,11 @@ def _parts(line: Line, question: str, told: dict[str, bool]) -> list[str]:
     columns = {key: value for key, value in _columns(line).items() if key in told and value not in WHOLE}
     arms = " ".join(columns.pop(arm) for arm in ARMS if arm in columns)
     named = {key: value if re.search("[a-zA-Z]", value) else f"{key} {value}" for key, value in columns.items()}
-    before, behind = ([part for key, part in named.items() if told[key] == side] for side in (False, True))
     measure = [line.measure] if "measure" in told and line.measure != question else []
+    before, behind = (
+        [part for key, part in named.items() if told[key] == side and slug(part) not in map(slug, measure)]
+        for side in (False, True)
+    )
     return [*before, question, *measure, arms, *behind]
 
 

@@ -65,8 +65,8 @@ TABLE = {
     "stardtox.sqlite": {
         "unread < 0.02": "holds",
         "moderate.stardtox.measures.toxicity.iteration-2 > 20": "broken",
-        "high.stardtox.gain.by-ngrams > 20": "undecided",
-        "high.stardtox.gains.by-ngrams > 0": "high.stardtox.gain.by-ngrams",
+        "high.optimism-gap.outside-gain > 20": "undecided",
+        "high.outside-gain > 0": "high.optimism-gap.outside-gain",
     },
     "squad.sqlite": {
         "sim/one.scores.f1 < 90": "holds",
