@@ -157,10 +157,10 @@ def test_sentences_name_the_judge_and_the_model_where_there_are_several_and_fami
 def test_a_line_leads_to_the_units_behind_it() -> None:
     both = [rows(name, 7, 7, 9, shown=shown) for name in "ab" for shown in ("open", "fenced")]
     lines = {name: line.units for name, (line, _) in report(frame(*both)).lines.items()}
-    assert lines["kinds-effect.open.order"] == {
+    assert lines["open.kinds.order"] == {
         "variant": ("attack", "control"),
         "shown": ("open",),
         "kind": ("order",),
     }
-    assert lines["shares-moved.open-control.all-kinds"] == {"variant": ("control",), "shown": ("open",)}
-    assert lines["clean-value.fenced"] == {"variant": ("clean",), "shown": ("fenced",)}
+    assert lines["open.control.shares.moved"] == {"variant": ("control",), "shown": ("open",)}
+    assert lines["clean.fenced"] == {"variant": ("clean",), "shown": ("fenced",)}
