@@ -203,7 +203,7 @@ def _bases(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth) -> It
     if len(cell.base_of) == cell.bases:  # one scenario per base: a report says "by base unknown"
         return
     spreads = [heterogeneity(study, cell.base_of) for study in by_scenario]
-    p, upper = (np.array([getattr(spread, name) for spread in spreads]) for name in ("p", "upper"))
+    p, upper = (np.array([getattr(spread, name) for spread in spreads]) for name in ("p", "high"))
     yield Outcome(test=BETWEEN_BASES, role="ours", null=not (cell.differs_by_base or different), p=p)
     if cell.differs_by_base:
         yield Outcome(test=SD_LIMIT, role="ours", null=False, covers=upper >= truth.sd)

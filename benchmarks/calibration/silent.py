@@ -97,7 +97,7 @@ def _tests(cell: Cell, studies: list[ScenarioGaps]) -> Iterator[Outcome]:
         yield Outcome(test=NAIVE_BASES, role="beside", null=null, p=naive)
     if cell.group == "silent, alike":
         alike = [
-            gaps.equivalence_p(MARGIN) <= ALPHA and heterogeneity(gaps.values, gaps.bases).upper < SPREAD * MARGIN
+            gaps.equivalence_p(MARGIN) <= ALPHA and heterogeneity(gaps.values, gaps.bases).high < SPREAD * MARGIN
             for gaps in studies
         ]
         spread = np.hypot(cell.base_identity, cell.opposite)

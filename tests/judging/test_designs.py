@@ -14,20 +14,22 @@ from parley.judging.malibu.study import Malibu
 
 
 def test_a_design_fills_in_what_was_not_given() -> None:
-    assert MalibuConfig(design="paper").with_design() == MalibuConfig(design="paper", **PAPER)
-    assert MalibuConfig(design="talk").with_design() == MalibuConfig(design="talk")
+    assert MalibuConfig(design="paper").in_full() == MalibuConfig(design="paper", **PAPER).in_full()
+    assert {key: getattr(MalibuConfig(design="paper").in_full(), key) for key in PAPER} == PAPER
+    talk = MalibuConfig(design="talk")
+    assert {key: getattr(talk.in_full(), key) for key in PAPER} == {key: getattr(talk, key) for key in PAPER}
 
 
 def test_what_was_given_wins_even_where_it_is_the_default() -> None:
-    given = MalibuConfig(design="paper", blind=True).with_design()
+    given = MalibuConfig(design="paper", blind=True).in_full()
     assert (given.blind, given.speaking_order) == (True, "fixed")
 
 
 def test_what_was_filled_in_is_kept_when_the_config_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """As workers and resumed runs do, also if the design should mean something else by then."""
-    stored = MalibuConfig(design="paper").with_design().model_dump_json()
+    stored = MalibuConfig(design="paper").in_full().model_dump_json()
     monkeypatch.setattr("parley.judging.malibu.config.PAPER", {"speaking_order": "shuffled"})
-    assert MalibuConfig.model_validate_json(stored).with_design().speaking_order == "fixed"
+    assert MalibuConfig.model_validate_json(stored).in_full().speaking_order == "fixed"
 
 
 @pytest.mark.parametrize("suite", ["quick", "tiny", "wide", "full", "mine.toml"])

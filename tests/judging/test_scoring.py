@@ -43,7 +43,7 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> No
     numbers = iter(range(100))
     speaker.says = lambda body: json.dumps({"BS": next(numbers) % 11, "CE": 7, "LS": 8})
     file = write({"id": "x", "text": "Buses should be free.", "topic": "Free buses"})
-    assert parley.run("rubric", file=file, model=speaker.model(), out="s.sqlite").complete
+    assert parley.run("rubric", data=file, model=speaker.model(), out="s.sqlite").complete
     assert len(speaker.asked) == 5
     for body in speaker.asked:
         assert [message["role"] for message in body["messages"]] == ["system", "user"], "nobody else's words"

@@ -278,8 +278,8 @@ def test_a_report_gets_the_planned_margin_and_directions(parley: Parley, own: st
 def test_another_margin_than_planned_is_said(parley: Parley, own: str, done: Path) -> None:
     result = parley("report", "a.sqlite", "--no-files", "--study", own, "--margin", "0.4")
     assert "made with a margin of ±0.4, and ±0.1 was planned" in " ".join(result.out.split())
-    for wrong in ("0", "-1", "nan"):
-        assert "--margin must be a number above 0" in parley("report", "a.sqlite", "--margin", wrong).err
+    for wrong, why in (("0", "a number above 0"), ("-1", "a number above 0"), ("nan", "a finite number")):
+        assert f"--margin must be {why}" in parley("report", "a.sqlite", "--margin", wrong).err
 
 
 def test_runs_whose_plans_differ_on_a_base_leave_it_out(parley: Parley, own: str, done: Path) -> None:

@@ -59,7 +59,7 @@ def one_line(result: Any, status: int, *words: str) -> None:
         ((*RUN, "--model", "sim/judge,sim/judge"), ("--model: 'sim/judge' is given twice",)),
         ((*RUN, "--model", "sim/judge,gpt-4o"), ("'gpt-4o' is not a model name",)),
         ((*SIM, "--metrics", "Charm"), ("unknown metric 'Charm'", "Creativity")),
-        ((*SIM, "--phases", "3"), ("phases.0",)),
+        ((*SIM, "--phases", "3"), ("phases must be 1 or 2, got 3",)),
         ((*SIM, "--rounds", "two"), ("rounds must be a whole number, got 'two'",)),
         ((*SIM, "--concurrency", "0"), ("concurrency must be at least",)),
         ((*SIM, "--readout", "expected"), ("needs log-probabilities", "sim/judge gives none")),

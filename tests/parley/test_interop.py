@@ -29,7 +29,7 @@ def test_an_inspect_log_becomes_a_run_that_is_shown_and_reported(
     parley: Callable[..., Any], run_file: Any, place: Path
 ) -> None:
     result = parley("import", "inspect", LOG, "--out", "runs/buses.sqlite", "--json")
-    assert result.json == {"run": "runs/buses.sqlite", "study": "inspect-buses", "units": 3, "failed": 1}
+    assert result.json == {"run": "runs/buses.sqlite", "study": "inspect-buses", "units": 3, "failed": 1, "notes": []}
     file = run_file("runs/buses.sqlite")
     file.check()
     assert file.one("SELECT error FROM units WHERE status = 'failed'") == "ConnectionError('the server is gone')"
