@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,14 @@ class PhraseAttention:
     by_token: tuple[tuple[str, float], ...]
 
 
+def require_weights(path: Path) -> None:
+    """ConfigError, before anything is run, if transformers or the weights are missing."""
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise ConfigError(MISSING)
+    if not path.exists():
+        raise ConfigError(f"there are no weights at {path}")
+
+
 @dataclass(frozen=True, slots=True)
 class AttentionWeights:
     """A model whose attention weights can be read."""
@@ -51,14 +60,11 @@ class AttentionWeights:
     @classmethod
     def load(cls, path: Path) -> AttentionWeights:
         """The model of a .gguf file or a folder."""
-        try:
-            import torch
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-            from transformers.utils import logging
-        except ModuleNotFoundError:
-            raise ConfigError(MISSING) from None
-        if not path.exists():
-            raise ConfigError(f"there are no weights at {path}")
+        require_weights(path)
+        import torch
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers.utils import logging
+
         logging.disable_progress_bar()
         gguf = {"gguf_file": path.name} if path.is_file() else {}
         folder = str(path.parent if path.is_file() else path)

@@ -23,7 +23,7 @@ from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.judging import Measure, Outcome, Unit, UsageEstimate, Verdict
 from parley.judging.config import limit_field
-from parley.judging.rldf.attention import AttentionWeights
+from parley.judging.rldf.attention import AttentionWeights, require_weights
 from parley.runs.diagnosis import explain_damage
 from parley.runs.store import RunFile
 
@@ -61,6 +61,7 @@ class AttentionStudy:
         if not self._prompts:
             raise ConfigError(f"{path} has no finished unit yet")
         self._path = Path(config.weights) if config.weights else _weights_of(str(info["config"]["model"]))
+        require_weights(self._path)
 
     @cached_property
     def _weights(self) -> AttentionWeights:
