@@ -92,10 +92,10 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
     largest = max(shown, key=distance)
     return answered(
         "shown",
-        _shown(largest, forest, len(shown), len(tested)),
+        _shown(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
         line=largest,
         distance=distance(largest),
-        tests=len(tested),
+        tests=len(with_test),
         shown=len(shown),
     )
 
