@@ -105,6 +105,10 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         *([Section(tables=[Table("second_readings", AGAIN, second_readings(data))])] if data.staged else []),
     ]
     plots = [forest for section in sections for forest in section.forests]
+    # Where all was read there is nothing to draw; where nothing was, that is no answer to the study's question.
+    some_unread = any(plot.lines for plot in plots) and any(
+        line.estimate for plot in lost.forests for line in plot.lines
+    )
     # A question without a line has a table without columns.
     tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame.columns)]
     filled = {table.name for table in tables if len(table.frame)}
@@ -138,8 +142,8 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         ),
         tables=tuple(tables),
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
-        # Where nothing was read, what was not read is no answer to the study's question.
-        forests=(*plots, *(lost.forests if any(plot.lines for plot in plots) else ())),
+        forests=(*plots, *(lost.forests if some_unread else ())),
+        listed=() if some_unread else tuple(lost.forests),
         blocked=_headline_blocked(data, blocked) or _no_verdict(planned or preferred, unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},

@@ -106,7 +106,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         raise ConfigError(f"--margin is only for reports that test equivalence; the report of '{name}' does not")
     if has_labels(runs):  # what is compared is known to the study, which loads AutoGen
         report = with_labels(report, runs, arms_of(name, study))
-    known = any(line.name == "unread" for forest in report.forests for line in forest.lines)
+    known = any(line.name == "unread" for forest in (*report.forests, *report.listed) for line in forest.lines)
     listed = report.listed if known else (*report.listed, unread(verdicts))
     report = replace(
         report,

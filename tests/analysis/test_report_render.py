@@ -129,7 +129,7 @@ def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page,
         *(headline(forest).text for forest in report.forests),
         *(figure.caption for figure in report.figures),
     ]
-    assert (len(report.forests), len(report.figures)) == (8, 6)
+    assert (len(report.forests), len(report.figures)) == (7, 6)
     for image in images:
         drawing = ElementTree.fromstring(base64.b64decode(str(image["src"]).partition("base64,")[2]))
         assert drawing.tag.endswith("svg")
