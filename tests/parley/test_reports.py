@@ -230,7 +230,6 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
                 "echo",
                 "talking-score",
                 "talking-preference",
-                "unread-unread",
             )
         ),
     }
