@@ -32,7 +32,6 @@ FORMAT = '{"nothing_lost": <0 to 100>, "nothing_added": <0 to 100>, "reason": "<
 JUDGE = "Meaning"
 RULE = "rule"
 """The judge's name in verdicts that are counted, not judged."""
-COUNTED = ("words_kept", "length", "refusal", "identity_words_kept")
 JUDGED = ("nothing_lost", "nothing_added")
 MIN_WORDS = 5
 """A text with fewer content words may be reworded without any of them."""

@@ -14,7 +14,7 @@ import pandas as pd
 from parley.agents import ConfigError
 from parley.agents.providers import provider_of
 from parley.analysis.card.lines import card_lines
-from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, read_card, write_card
+from parley.analysis.card.record import BatteryRecord, Card, DataRecord, ModelRecord, RunRecord, write_card
 from parley.analysis.known_order import SEVERE
 from parley.analysis.malibu.ballots import SAMPLED_TEXT
 from parley.analysis.reporting.figures import save
@@ -29,17 +29,6 @@ from parley.scenarios import read_directions
 
 STUDY, MALIBU = "card", "malibu"
 RUN_SUFFIXES = (".sqlite", ".sqlite.gz")
-
-
-def card_of(source: str | Path | Card) -> Card:
-    """The card of a JSON file or a run file.
-
-    Args:
-        source: The file, or a card, which is returned as it is.
-    """
-    if isinstance(source, Card):
-        return source
-    return make_card(Path(source)) if str(source).endswith(RUN_SUFFIXES) else read_card(source)
 
 
 def make_card(path: Path) -> Card:
