@@ -12,7 +12,6 @@ import pytest
 
 import parley as package
 from parley.agents import ConfigError
-from parley.judging import overcorrection
 from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
 from parley.runs.options import Options
 
@@ -31,6 +30,9 @@ class Counting:
     async def close(self):
         pass
 """
+
+COUNTED = ("words_kept", "length", "refusal", "identity_words_kept")
+"""What is counted of every draft."""
 
 
 def row(number: int, toxicity: float) -> str:
@@ -165,7 +167,7 @@ def test_your_own_team_replaces_evaluators(place: Path, run_study: Callable[...,
     (place / "mine.toml").write_text(TEAM)
     file = run_study(team="mine.toml", scorer=None, method=["stardtox"], criteria=["politeness >= 96"])
     assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {
-        "toxicity", "politeness", "outside_toxicity", *overcorrection.COUNTED,
+        "toxicity", "politeness", "outside_toxicity", *COUNTED,
     }  # fmt: skip
     assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 12
     assert {m for (m,) in file.rows("SELECT DISTINCT model FROM calls")} == {"sim/m", "sim/butler"}
@@ -198,7 +200,7 @@ def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study:
     drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
     per_metric = dict(file.rows("SELECT metric, count(*) FROM verdicts GROUP BY 1"))
     assert per_metric == dict.fromkeys(
-        ("toxicity", "fluency", "coherence", "relevance", "outside_toxicity", *overcorrection.COUNTED), drafts
+        ("toxicity", "fluency", "coherence", "relevance", "outside_toxicity", *COUNTED), drafts
     )
     assert file.rows("SELECT DISTINCT judge FROM verdicts WHERE metric = 'toxicity' AND value IS NOT NULL") == [
         ("counting 7",)
