@@ -83,20 +83,6 @@ class Answer(NamedTuple):
     text: str | None
 
 
-class AboutRun(NamedTuple):
-    """The name, group and tags that people give a run, stored as notes without a unit.
-
-    Args:
-        name: A name in addition to its file's; "" without one.
-        group: The group that it is listed under, such as an experiment; "" without one.
-        tags: Tags, in any number.
-    """
-
-    name: str = ""
-    group: str = ""
-    tags: tuple[str, ...] = ()
-
-
 class NotesError(ParleyError):
     """Notes that cannot be written or read."""
 
@@ -193,33 +179,15 @@ class NotesFile:
             db.execute("UPDATE notes SET withdrawn_at = ? WHERE id = ?", (time.time(), note))
 
     def notes(self, unit: str | None = None) -> list[dict[str, Any]]:
-        """The notes on a unit and its messages, or all notes of the run."""
+        """The notes on a unit and its messages, or all notes of the run.
+
+        Older versions stored a run's name, group and tags here, as notes without a unit.
+        """
         return self._rows(
             "SELECT id, unit, seq, author, tag, comment, at FROM notes "
             "WHERE withdrawn_at IS NULL AND unit != '' AND (?1 IS NULL OR unit = ?1) ORDER BY id",
             (unit,),
         )
-
-    def about_run(self) -> AboutRun:
-        """The run's own name, group and tags."""
-        rows = self._rows(
-            "SELECT tag, comment FROM notes WHERE unit = '' AND withdrawn_at IS NULL AND comment != '' ORDER BY id"
-        )
-        by_kind: dict[str, list[str]] = {"name": [], "group": [], "tag": []}
-        for row in rows:
-            by_kind.setdefault(row["tag"], []).append(row["comment"])
-        return AboutRun("".join(by_kind["name"][-1:]), "".join(by_kind["group"][-1:]), tuple(by_kind["tag"]))
-
-    def describe_run(self, about: AboutRun) -> None:
-        """Name, group and tag the run. Its former ones stay in the file, withdrawn."""
-        now = time.time()
-        rows = [("name", about.name), ("group", about.group), *(("tag", tag) for tag in about.tags)]
-        with self._writing() as db:
-            db.execute("UPDATE notes SET withdrawn_at = ? WHERE unit = '' AND withdrawn_at IS NULL", (now,))
-            db.executemany(
-                "INSERT INTO notes (unit, seq, author, tag, comment, at) VALUES ('', NULL, '', ?, ?, ?)",
-                [(kind, text, now) for kind, text in rows if text],
-            )
 
     def units_by_tag(self) -> dict[str, list[str]]:
         units: dict[str, list[str]] = {}

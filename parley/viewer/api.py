@@ -139,7 +139,7 @@ async def get_runs(request: web.Request) -> web.Response:
     def work() -> dict[str, Any]:
         return {
             "folder": folder.root.name or str(folder.root),
-            "runs": [{"name": name, "about": folder.about(name)} for name in folder.names()],
+            "runs": folder.names(),
         }
 
     return await respond(work)

@@ -13,7 +13,6 @@ from parley.agents import ConfigError, seed_from
 from parley.reports.labels.draws import DrawSettings, draw_items
 from parley.reports.labels.files import as_csv
 from parley.reports.labels.items import SCALE
-from parley.runs.notes import AboutRun, NotesFile
 from parley.runs.reading import NotFound
 from parley.viewer import labelling
 from parley.viewer.api import (
@@ -23,7 +22,6 @@ from parley.viewer.api import (
     read_body,
     read_query,
     required,
-    respond,
     respond_about_run,
 )
 from parley.viewer.labelling import RaterView
@@ -41,14 +39,6 @@ class NewNote(BaseModel, extra="forbid", frozen=True):
     author: str = Field("", max_length=80)
     tag: str = Field("", max_length=60)
     comment: str = Field("", max_length=20_000)
-
-
-class NewAbout(BaseModel, extra="forbid", frozen=True):
-    """The name, group and tags of a run."""
-
-    name: str = Field("", max_length=120)
-    group: str = Field("", max_length=80)
-    tags: list[Annotated[str, Field(max_length=60)]] = Field([], max_length=20)
 
 
 class NoteWithdrawal(BaseModel, extra="forbid", frozen=True):
@@ -119,19 +109,6 @@ async def add_note(request: web.Request) -> web.Response:
         return {"notes": run.notes.notes(note.unit)}
 
     return await respond_about_run(request, work)
-
-
-@routes.post("/api/about")
-async def describe_run(request: web.Request) -> web.Response:
-    """Name, group and tag a run, in its notes file."""
-    name, state, new = required(request), request.app[STATE], await read_body(request, NewAbout)
-
-    def work() -> dict[str, Any]:
-        tags = tuple(dict.fromkeys(tag.strip() for tag in new.tags if tag.strip()))
-        NotesFile(state.folder.path(name)).describe_run(AboutRun(new.name.strip(), new.group.strip(), tags))
-        return state.folder.about(name)
-
-    return await respond(work)
 
 
 @routes.post("/api/notes/withdraw")

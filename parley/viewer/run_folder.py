@@ -11,7 +11,6 @@ from typing import Any
 
 from parley.agents import ParleyError
 from parley.runs import RunFile
-from parley.runs.notes import AboutRun, NotesError, NotesFile
 from parley.runs.opening import beside
 from parley.runs.packing import packed_path, run_stem
 from parley.runs.reading import NotFound
@@ -60,13 +59,6 @@ class RunFolder:
             raise NotFound(f"there is no run '{name}' in this folder")
         return self.root / name
 
-    def about(self, name: str) -> dict[str, Any]:
-        """The name, group and tags that people gave the run; none where its notes cannot be read."""
-        try:
-            return NotesFile(self.root / name).about_run()._asdict()
-        except NotesError:
-            return AboutRun()._asdict()
-
     def summary(self, name: str) -> dict[str, Any]:
         """What the runs page shows; read again only when the file has changed."""
         path = self.path(name)
@@ -78,7 +70,7 @@ class RunFolder:
             # A large run changes all the time while it runs: at most a tenth of the time goes into its summary.
             cached = (stamp, summary, time.monotonic() + 10 * (time.monotonic() - started))
             self._summaries[name] = cached
-        summary = {**cached[1], "about": self.about(name)}
+        summary = dict(cached[1])
         if "broken" not in summary:
             summary["state"] = run_state(path, summary["units"])
         return summary

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from parley.viewer.notes_api import LabelUndo, NewAbout, NewDraw, NewLabels, NewNote, NoteWithdrawal
+from parley.viewer.notes_api import LabelUndo, NewDraw, NewLabels, NewNote, NoteWithdrawal
 from parley.viewer.table import UnitQuery
 
 PAGE = "page parameters"
@@ -34,7 +34,6 @@ READS = {
 """Parameters by path; those with a question mark are optional."""
 WRITES: dict[str, tuple[tuple[str, ...], type[BaseModel]]] = {
     "/api/notes": (("run",), NewNote),
-    "/api/about": (("run",), NewAbout),
     "/api/notes/withdraw": (("run",), NoteWithdrawal),
     "/api/label/sets": (("run", PAGE), NewDraw),
     "/api/label": (("run",), NewLabels),

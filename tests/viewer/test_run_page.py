@@ -115,8 +115,11 @@ def test_notes_are_stored_beside_the_run_and_tags_are_filters(malibu, shelf, sha
     expect(page.locator(".count")).to_have_text("1 of 9 units")
     with closing(connect(shelf / "noted.notes.sqlite")) as db:
         assert db.execute("SELECT unit, seq, tag FROM notes").fetchall() == [(unit, 1, "odd")]
+        db.execute("INSERT INTO notes (unit, author, tag, comment, at) VALUES ('', '', 'name', 'a run of 2025', 0)")
+        db.commit()  # as versions stored it that let people name runs
     assert sha256(path.read_bytes()).hexdigest() == before
     page.get_by_role("link", name="Notes").click()
+    expect(page.locator(".notes li")).to_have_count(1)
     expect(page.locator(".notes li")).to_contain_text("<b>Why</b> so low?")
     page.locator(".notes a").click()
     expect(page.locator("#m1.linked")).to_be_visible()

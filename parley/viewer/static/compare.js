@@ -41,13 +41,12 @@ export function comparePage(main, params) {
       knowWordings(summary);
       const [facet, x, y] = ["facet", "x", "y"].map((key) => params.get(key) || "");
       const values = comparison.facets[facet] || [];
-      const free = runs.map(({ name }) => name).filter((name) => name !== run && !others.includes(name));
+      const free = runs.filter((name) => name !== run && !others.includes(name));
       const byFacet = { facet: "", x: "", y: "" };
-      const called = (name) => runs.find((one) => one.name === name)?.about?.name || name;
       const makeBaseline = (name) => go("/compare", [["run", name], ...[run, ...others.filter((kept) => kept !== name)].map((kept) => ["with", kept])]);
-      fill(choice, others.length ? h("span", { class: "pill baseline" }, "baseline: ", h("bdi", { title: run }, called(run))) : "",
-        others.map((name) => h("span", { class: "pill" }, h("bdi", { title: name }, called(name)), button("make this the baseline", () => makeBaseline(name), { class: "plain" }), button("×", () => change({}, others.filter((kept) => kept !== name)), { class: "plain", "aria-label": `remove ${name}` }))),
-        chooser("with run", "", free, (value) => value && change(byFacet, [...others, value]), "–", called),
+      fill(choice, others.length ? h("span", { class: "pill baseline" }, "baseline: ", h("bdi", {}, run)) : "",
+        others.map((name) => h("span", { class: "pill" }, h("bdi", {}, name), button("make this the baseline", () => makeBaseline(name), { class: "plain" }), button("×", () => change({}, others.filter((kept) => kept !== name)), { class: "plain", "aria-label": `remove ${name}` }))),
+        chooser("with run", "", free, (value) => value && change(byFacet, [...others, value])),
         others.length ? "" : chooser("or by facet", facet, Object.keys(comparison.facets), (value) => change({ facet: value, x: "", y: "" }, []), "–", facetName),
         facet ? chooser("from", x, values, (value) => change({ x: value }), "–", (value) => facetValue(facet, value)) : "", facet ? chooser("to", y, values, (value) => change({ y: value }), "–", (value) => facetValue(facet, value)) : "",
         others.length > 1 ? h("label", {}, "show units of ", h("select", { onchange: (event) => change({ shown: event.target.value }) }, others.map((name) => h("option", { value: name, selected: name === other }, name)))) : "",

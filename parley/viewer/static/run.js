@@ -88,11 +88,11 @@ export function runPage(main, params) {
     if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
     const { done, failed, planned } = summary.units;
     fill(about,
-      h("div", { class: "row spread" }, h("h1", {}, h("bdi", {}, summary.about?.name || run), h("span", { class: `pill ${summary.state}` }, summary.state), (summary.about?.tags || []).map((tag) => h("span", { class: "pill tag" }, tag))),
+      h("div", { class: "row spread" }, h("h1", {}, h("bdi", {}, run), h("span", { class: `pill ${summary.state}` }, summary.state)),
         embedded ? h("p", { class: "muted" }, "part of a run, exported") : h("div", { class: "row actions" },
           link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
           h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "download the matching units as one HTML file" }, "Export"))),
-      h("p", { class: "facts" }, summary.about?.name ? [h("bdi", {}, run), " · "] : "", summary.about?.group ? [h("bdi", {}, summary.about.group), " · "] : "", h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
+      h("p", { class: "facts" }, h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
       progress(summary.units),
       h("p", { class: "muted" }, [`${integer(done)} of ${plural(done + failed + planned, "unit")} done`, failed ? `${integer(failed)} failed` : null,
         plural(summary.calls, "call"), plural(summary.tokens, "token"), money(summary.cost), dateTime(summary.started)].filter(Boolean).join(" · ")),
@@ -119,7 +119,7 @@ export function runPage(main, params) {
     if (tab === "findings" && !findingsShown) refreshFindings();
     if (tab === "units") showUnits();
     if (tab === "grid") described.then(() => grid.show(state.params));
-    if (tab === "notes") showNotes(notes, run, () => showAbout());
+    if (tab === "notes") showNotes(notes, run);
     if (tab === "config" && !config.childElementCount) showConfig(config, run);
   }
 

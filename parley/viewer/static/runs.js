@@ -6,8 +6,7 @@ import { breadcrumbs, button, errorBox, loading, scrollTable, setTitle, shortcut
 const AT_ONCE = 4; // requests
 const ANSWERS_SHOWN = 2; // of a report's questions
 const COLUMNS = [
-  { key: "name", label: "run", value: (run) => run.about?.name || run.name },
-  { key: "group", label: "group", value: (run) => run.about?.group || null },
+  { key: "name", label: "run", value: (run) => run.name },
   { key: "study", label: "study", value: (run) => run.study },
   { key: "model", label: "model", value: (run) => run.models?.join(", ") },
   { key: "units", label: "units", value: (run) => run.units?.done, numeric: true },
@@ -22,20 +21,17 @@ export function runsPage(main, params) {
   setTitle("Runs");
   const list = h("div", { class: "list" }, loading());
   const title = h("h1", {}, "Runs");
-  const search = h("input", { type: "search", placeholder: "Find a run…", "aria-label": "Find a run by name, tag, study or model", oninput: () => draw(),
+  const search = h("input", { type: "search", placeholder: "Find a run…", "aria-label": "Find a run by name, study or model", oninput: () => draw(),
     onkeydown: (event) => { if (event.key === "Escape" && search.value) { event.preventDefault(); search.value = ""; draw(); } } });
-  const group = h("select", { "aria-label": "group", onchange: () => draw() });
   const compare = button("Compare", () => openComparison(), { class: "strong", disabled: true, title: "choose two or more runs of the same study" });
-  fill(main, h("div", { class: "page" }, h("div", { class: "row spread" }, title, h("div", { class: "row grow end" }, group, search, compare)), list));
-  const state = { params, runs: new Map(), order: [], chosen: new Set(), focused: -1, stopped: false, drawn: "", about: new Map() };
+  fill(main, h("div", { class: "page" }, h("div", { class: "row spread" }, title, h("div", { class: "row grow end" }, search, compare)), list));
+  const state = { params, runs: new Map(), order: [], chosen: new Set(), focused: -1, stopped: false, drawn: "" };
 
   async function refresh() {
     try {
       const { folder, runs } = await get("runs");
       title.textContent = `Runs in ${folder}/`;
-      state.order = runs.map((run) => run.name);
-      for (const { name, about } of runs) { state.about.set(name, about); if (state.runs.has(name)) state.runs.get(name).about = about; }
-      showGroups();
+      state.order = runs;
       if (!state.order.length) return fill(list, h("p", { class: "muted" }, "No runs yet. Start one with ", h("code", {}, "parley run malibu --suite quick"), "; it will appear here. To look around first: ", h("code", {}, "parley view --example"), " shows a real run."));
       for (const name of [...state.runs.keys()]) if (!state.order.includes(name)) { state.runs.delete(name); state.chosen.delete(name); }
       const unsettled = state.order.filter((name) => !state.runs.get(name)?.settled);
@@ -43,13 +39,6 @@ export function runsPage(main, params) {
       const next = unsettled.values();
       await Promise.all(Array.from({ length: AT_ONCE }, async () => { for (const name of next) { await load(name); draw(); } }));
     } catch (error) { fill(list, errorBox(error)); }
-  }
-
-  // A choice of groups, where runs have any.
-  function showGroups() {
-    const [names, chosen] = [unique([...state.about.values()].map((about) => about?.group).filter(Boolean)).sort(), group.value];
-    group.hidden = !names.length;
-    fill(group, h("option", { value: "" }, "all groups"), names.map((name) => h("option", { value: name, selected: name === chosen }, name)));
   }
 
   async function load(name) {
@@ -65,11 +54,10 @@ export function runsPage(main, params) {
   function sorted() {
     const { key, descending } = sorting();
     const column = COLUMNS.find((candidate) => candidate.key === key);
-    const known = state.order.map((name) => state.runs.get(name) || { name, unread: true, about: state.about.get(name) });
+    const known = state.order.map((name) => state.runs.get(name) || { name, unread: true });
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const text = (run) => [run.name, run.about?.name, run.about?.group, ...(run.about?.tags || []), run.study, run.suite, run.state, ...(run.models || []), run.broken ? "broken" : ""].join(" ").toLowerCase();
-    const chosen = group.value;
-    const rows = known.filter((run) => !chosen || run.about?.group === chosen).filter((run) => words.every((word) => text(run).includes(word)));
+    const text = (run) => [run.name, run.study, run.suite, run.state, ...(run.models || []), run.broken ? "broken" : ""].join(" ").toLowerCase();
+    const rows = known.filter((run) => words.every((word) => text(run).includes(word)));
     const missing = (value) => value === null || value === undefined;
     return rows.map((run, place) => ({ run, place, value: column?.value(run) })).sort((a, b) =>
       Boolean(a.run.broken) - Boolean(b.run.broken)
@@ -112,8 +100,7 @@ export function runsPage(main, params) {
     const focusedRun = document.activeElement?.closest?.("tr[data-run]")?.dataset.run;
     const wasCheckbox = document.activeElement?.matches?.("input[type=checkbox]");
     const { key, descending } = sorting();
-    state.grouped = rows.some((run) => run.about?.group);
-    const head = COLUMNS.filter((column) => column.key !== "group" || state.grouped).map((column) => h("th", { scope: "col", class: `col-${column.key} ${column.numeric ? "num" : ""}`, "aria-sort": key === column.key ? (descending ? "descending" : "ascending") : null },
+    const head = COLUMNS.map((column) => h("th", { scope: "col", class: `col-${column.key} ${column.numeric ? "num" : ""}`, "aria-sort": key === column.key ? (descending ? "descending" : "ascending") : null },
       button(column.label + (key === column.key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(column), { class: "plain" })));
     fill(list, scrollTable("Runs", [h("th", { scope: "col", class: "choose" }, h("span", { class: "unseen" }, "choose")), head], rows.map(row), { class: "table runs" }));
     if (!rows.length) fill(list, h("p", { class: "muted" }, "No run matches."));
@@ -122,16 +109,15 @@ export function runsPage(main, params) {
   }
 
   function row(run) {
-    const name = [link("/run", { run: run.name }, { class: "unit", title: run.name }, h("bdi", {}, run.about?.name || run.name)), (run.about?.tags || []).map((tag) => h("span", { class: "pill tag" }, tag)), run.about?.name ? h("div", { class: "muted" }, h("bdi", {}, run.name)) : ""];
-    if (run.unread) return h("tr", { "data-run": run.name }, h("td", { class: "choose" }), h("th", { scope: "row" }, name), h("td", { colspan: state.grouped ? 8 : 7, class: "muted" }, "…"));
+    const name = link("/run", { run: run.name }, { class: "unit" }, h("bdi", {}, run.name));
+    if (run.unread) return h("tr", { "data-run": run.name }, h("td", { class: "choose" }), h("th", { scope: "row" }, name), h("td", { colspan: 7, class: "muted" }, "…"));
     if (run.broken) return h("tr", { "data-run": run.name, class: "broken" }, h("td", { class: "choose" }), h("th", { scope: "row" }, h("bdi", {}, run.name)),
-      h("td", { colspan: state.grouped ? 7 : 6 }, h("span", { class: "error" }, run.broken), h("span", { class: "muted" }, ` ${bytes(run.size || 0)}`)), h("td", {}, h("span", { class: "pill bad" }, "broken")));
+      h("td", { colspan: 6 }, h("span", { class: "error" }, run.broken), h("span", { class: "muted" }, ` ${bytes(run.size || 0)}`)), h("td", {}, h("span", { class: "pill bad" }, "broken")));
     const { done, planned, failed } = run.units;
     const total = done + planned + failed;
     return h("tr", { "data-run": run.name },
       h("td", { class: "choose" }, h("input", { type: "checkbox", checked: state.chosen.has(run.name), "aria-label": `choose ${run.name}`, onchange: (event) => choose(run.name, event.target.checked) })),
       h("th", { scope: "row" }, name, run.errors.length ? h("div", { class: "error" }, `${plural(run.errors[0].units, "unit")}: ${run.errors[0].error}`) : ""),
-      state.grouped ? h("td", { "data-label": "group" }, h("bdi", {}, run.about?.group || "–")) : "",
       h("td", {}, run.study, run.suite ? h("span", { class: "muted" }, ` ${run.suite}`) : ""),
       h("td", { class: "model" }, run.models.map((model) => h("div", {}, h("bdi", { title: model }, model.split("?")[0])))),
       h("td", { class: "num", "data-label": "units" }, done === total ? integer(done) : `${integer(done)} of ${integer(total)}`, failed ? h("div", { class: "error" }, `${integer(failed)} failed`) : ""),

@@ -13,7 +13,7 @@ export function listenForSwitcher(actions) {
 }
 
 function pagesOf(run) {
-  const here = run ? [["Findings", "/run", { run, tab: "findings" }], ["Units", "/run", { run, tab: "units" }], ["Config", "/run", { run, tab: "config" }], ["Grid", "/run", { run, tab: "grid" }], ["Notes, name and tags", "/run", { run, tab: "notes" }], ["Compare", "/compare", { run }], ["Label", "/label", { run }]] : [];
+  const here = run ? [["Findings", "/run", { run, tab: "findings" }], ["Units", "/run", { run, tab: "units" }], ["Config", "/run", { run, tab: "config" }], ["Grid", "/run", { run, tab: "grid" }], ["Notes", "/run", { run, tab: "notes" }], ["Compare", "/compare", { run }], ["Label", "/label", { run }]] : [];
   const pages = embedded ? here.slice(0, 3) : [["Runs", "/", {}], ...here];
   return pages.map(([name, path, params]) => ({ kind: "page", name, detail: params.run || "", path, params }));
 }
@@ -76,7 +76,7 @@ export async function openSwitcher(actions = []) {
   if (embedded) return;
   try {
     const { runs } = await get("runs");
-    state.items.push(...runs.map(({ name, about }) => ({ kind: "run", name: about?.name || name, detail: [about?.name ? name : "", about?.group, ...(about?.tags || [])].filter(Boolean).join(" · "), path: "/run", params: { run: name } })));
+    state.items.push(...runs.map((name) => ({ kind: "run", name, detail: "", path: "/run", params: { run: name } })));
   } catch { /* pages are still offered */ }
   state.loading = false;
   draw();
