@@ -24,8 +24,9 @@ from parley.judging import Unit
 from parley.runs.executor import PendingRow, PendingTable
 from parley.runs.opening import RunFileError
 from parley.runs.rows import Row, Rows, Tally, finite, text_id
-from parley.runs.schema import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
+from parley.runs.schema import is_damaged, stored_checks, texts_of
 from parley.runs.store import RunFile
+from parley.runs.tables import CALLS, MESSAGES, OUTCOME, VERDICTS
 
 LOST = "(this text could not be read when the run was salvaged)"
 CHUNK = 200
@@ -39,11 +40,6 @@ IDS = (
     "SELECT id FROM units INDEXED BY units_by_status ORDER BY status DESC, position DESC",
     "SELECT unit FROM checks ORDER BY unit",
     "SELECT unit FROM checks ORDER BY unit DESC",
-)
-TABLES = (
-    "SELECT * FROM messages WHERE unit = ? ORDER BY seq",
-    "SELECT * FROM calls WHERE unit = ? ORDER BY seq, nth",
-    "SELECT * FROM verdicts WHERE unit = ? ORDER BY nth",
 )
 
 
@@ -150,12 +146,12 @@ def _ids(file: RunFile) -> list[str]:
     return list(dict.fromkeys(unit for (unit,) in _readable(file, IDS) if isinstance(unit, str)))
 
 
-def _stored_checks(file: RunFile, unit: str) -> UnitChecks:
-    """None for a unit whose checksums are damaged: the unit itself may be whole."""
-    try:
-        return stored_checks(file.db, unit)
-    except UNREADABLE:
-        return UnitChecks()
+def _changed(file: RunFile, unit: str, *parts: str) -> bool:
+    """Whether these parts differ from their checksums. If those cannot be read, the unit itself may still be whole."""
+    stored: dict[str, int] = {}
+    with suppress(*UNREADABLE):
+        stored = stored_checks(file.db, unit)
+    return is_damaged(file.db, unit, {name: stored[name] for name in parts if name in stored})
 
 
 def _plan(file: RunFile, unit: str) -> _SalvagePlan | None:
@@ -164,7 +160,7 @@ def _plan(file: RunFile, unit: str) -> _SalvagePlan | None:
     with suppress(*UNREADABLE):
         position, text, status = file.db.execute(sql, (unit,)).fetchone()
         facets = json.loads(text)
-        if isinstance(facets, dict) and not plan_is_damaged(file.db, unit, _stored_checks(file, unit)):
+        if isinstance(facets, dict) and not _changed(file, unit, "plan"):
             return _SalvagePlan(int(position), facets, status == "planned")
     return None
 
@@ -173,12 +169,12 @@ def _rows(file: RunFile, unit: str) -> Rows | None:
     """All of a unit; None if something cannot be read, or was changed."""
     db = file.db
     with suppress(*UNREADABLE):
-        if outcome_is_damaged(db, unit, _stored_checks(file, unit)):
+        if _changed(file, unit, "outcome", "verdicts"):
             return None
-        status = db.execute(
-            "SELECT status, error, stop_reason, started_at, finished_at, id FROM units WHERE id = ?", (unit,)
-        ).fetchone()
-        messages, calls, verdicts = (db.execute(sql, (unit,)).fetchall() for sql in TABLES)
+        status = db.execute(f"SELECT {', '.join(OUTCOME)}, id FROM units WHERE id = ?", (unit,)).fetchone()
+        messages, calls, verdicts = (
+            db.execute(table.select, (unit,)).fetchall() for table in (MESSAGES, CALLS, VERDICTS)
+        )
         messages = [_storable(message) for message in messages]
         texts = texts_of(db, unit)
         whole = {text: number for number, text in texts.items() if text is not None}
@@ -201,29 +197,31 @@ def _rows(file: RunFile, unit: str) -> Rows | None:
 
 def _storable(message: Row) -> Row:
     """The message without expected scores that JSON cannot store, which older versions wrote all the same."""
-    *before, expected, thought, cut = message
-    return (*before, json.dumps(finite(json.loads(expected))) if expected else expected, thought, cut)
+    named = MESSAGES.named(message)
+    if named["expected"]:
+        named["expected"] = json.dumps(finite(json.loads(named["expected"])))
+    return tuple(named.values())
 
 
 def _without(lost: Set[int], messages: Iterable[Row]) -> list[Row]:
     """Messages without the lost texts; LookupError if one is what a model said."""
     new = []
-    for *before, role, persona, text, status, parsed, expected, thought, cut in messages:
-        if thought in lost or (text in lost and role != "narrator"):
-            raise LookupError(text)
-        persona, text = (text_id(LOST) if number in lost else number for number in (persona, text))
-        new.append((*before, role, persona, text, status, parsed, expected, thought, cut))
+    for message in map(MESSAGES.named, messages):
+        if message["thought"] in lost or (message["text"] in lost and message["role"] != "narrator"):
+            raise LookupError(message["text"])
+        message |= {name: text_id(LOST) for name in ("persona", "text") if message[name] in lost}
+        new.append(tuple(message.values()))
     return new
 
 
 def _without_prompts(lost: Set[int], calls: Iterable[Row]) -> list[Row]:
     """Calls without the lost texts; LookupError if one is a reply or its thinking."""
     new = []
-    for unit, seq, nth, model, prompt, reply, *figures in calls:
-        if reply in lost or figures[-2] in lost:
-            raise LookupError(reply)
-        pieces = [(*piece[:2], text_id(LOST) if piece[2] in lost else piece[2]) for piece in json.loads(prompt)]
-        new.append((unit, seq, nth, model, json.dumps(pieces, separators=(",", ":")), reply, *figures))
+    for call in map(CALLS.named, calls):
+        if call["reply"] in lost or call["thought"] in lost:
+            raise LookupError(call["reply"])
+        pieces = [(*piece[:2], text_id(LOST) if piece[2] in lost else piece[2]) for piece in json.loads(call["prompt"])]
+        new.append(tuple((call | {"prompt": json.dumps(pieces, separators=(",", ":"))}).values()))
     return new
 
 

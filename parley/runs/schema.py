@@ -13,19 +13,18 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from importlib.resources import files
+from functools import lru_cache, reduce
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from types import NoneType
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 from parley.base.errors import ParleyError
 from parley.judging import Unit
 from parley.runs.opening import NotOpened, RunFileError, SchemaEntry, entries_of, reason, refuse_foreign_schema
 from parley.runs.rows import Row, Rows, text_id
+from parley.runs.tables import CALLS, MESSAGES, OUTCOME, PLAN, VERDICTS, Checked, columns_of, statements
 
 FORMAT = 3
 """Raised when the tables change. A file of another format is refused."""
@@ -44,13 +43,6 @@ PENDING_TABLE = (
     "PRIMARY KEY (unit, address)) WITHOUT ROWID"
 )
 """A table that only `--no-cache` creates, for units that are not done (see `parley.runs.executor`)."""
-
-
-@lru_cache(maxsize=1)
-def statements() -> tuple[str, ...]:
-    """The statements that create a run file."""
-    script = files("parley.runs").joinpath("schema.sql").read_text("utf-8")
-    return tuple(part for statement in script.split(";\n") if (part := statement.strip()))
 
 
 @lru_cache(maxsize=1)
@@ -122,29 +114,8 @@ def _fill_database(
     db.execute("COMMIT")
 
 
-_STATUS = "SELECT status, error, stop_reason, started_at, finished_at FROM units WHERE id = ?"
-_MESSAGES = (
-    "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected FROM messages "
-    "WHERE unit = ? ORDER BY seq"
-)
-_CALLS = (
-    "SELECT seq, nth, model, prompt, reply, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
-    "cached_tokens, written_tokens FROM calls WHERE unit = ? ORDER BY seq, nth"
-)
-_THOUGHTS = "SELECT seq, thought, cut FROM messages WHERE unit = ? AND (thought IS NOT NULL OR cut) ORDER BY seq"
-_CALL_THOUGHTS = (
-    "SELECT seq, nth, thought, thought_tokens FROM calls "
-    "WHERE unit = ? AND (thought IS NOT NULL OR thought_tokens IS NOT NULL) ORDER BY seq, nth"
-)
-"""Separate from the other columns, since few messages have a thought."""
-_VERDICT = "v.nth, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status"
-_VERDICTS = f"SELECT {_VERDICT} FROM verdicts v WHERE v.unit = ? ORDER BY v.nth"
-_INTEGER, _TEXT, _REAL = (frozenset({plain, NoneType}) for plain in (int, str, float))
-_STATUS_TYPES = (_TEXT, _TEXT, _TEXT, _REAL, _REAL)
-_MESSAGE_TYPES = (_INTEGER, _INTEGER, _TEXT, _TEXT, _INTEGER, _INTEGER, _TEXT, _TEXT, _TEXT)
-_CALL_TYPES = (*(_INTEGER, _INTEGER, _TEXT, _TEXT), *([_INTEGER] * 3), _REAL, _REAL, *([_INTEGER] * 4))
-_VERDICT_TYPES = (_INTEGER, _TEXT, _TEXT, _INTEGER, _TEXT, _TEXT, _REAL, _REAL, _TEXT, _TEXT)
-"""The types of values that SQLite gives back as they are, except NaN and -0.0, column by column as selected above."""
+_PLAN, _OUTCOME = (f"SELECT {', '.join(names)} FROM units WHERE id = ?" for names in (PLAN, OUTCOME))
+_VERDICT = ", ".join(f"v.{name}" for name in VERDICTS.names[1:])
 FINISHED_VERDICTS = (
     f"SELECT u.position, {_VERDICT} FROM verdicts v JOIN units u ON u.id = v.unit "
     "WHERE u.status = 'done' ORDER BY u.position, v.nth"
@@ -173,7 +144,7 @@ def _text_of(rows: Sequence[Row]) -> str:
 
 def add_plan_checks(db: sqlite3.Connection) -> None:
     """Write the checksums of a new plan; part of the same transaction."""
-    rows = db.execute("SELECT id, position, facets FROM units ORDER BY id")
+    rows = db.execute(f"SELECT {', '.join(PLAN)} FROM units ORDER BY id")
     db.executemany("INSERT INTO checks (unit, plan) VALUES (?, ?)", ((row[0], checksum([row])) for row in rows))
 
 
@@ -182,57 +153,65 @@ def add_checks(db: sqlite3.Connection, units: Iterable[Rows]) -> None:
     db.executemany(
         "INSERT INTO checks (unit, outcome, verdicts) VALUES (?, ?, ?) "
         "ON CONFLICT (unit) DO UPDATE SET outcome = excluded.outcome, verdicts = excluded.verdicts",
-        [(rows.id, _written_checksum(db, rows), _verdicts_checksum(db, rows)) for rows in units],
+        [(unit.id, *_checks(db, unit)) for unit in units],
     )
 
 
-def _written_checksum(db: sqlite3.Connection, unit: Rows) -> int:
-    """`_outcome_checksum` of a unit that was just written, which is read back only if that may make a difference."""
-    tables = (
-        ([unit.unit[:5]], _STATUS_TYPES),
-        ([row[1:10] for row in unit.messages], _MESSAGE_TYPES),
-        ([row[1:14] for row in unit.calls], _CALL_TYPES),
-        ([(row[1], *row[10:]) for row in unit.messages if row[10] is not None or row[11]], [_INTEGER] * 3),
-        ([(*row[1:3], *row[14:]) for row in unit.calls if row[14] is not None or row[15] is not None], [_INTEGER] * 4),
+def _checks(db: sqlite3.Connection, unit: Rows) -> tuple[int, int]:
+    """The checksums of outcome and verdicts. Rows are read back only where that may make a difference."""
+    outcome = _written(_outcome(unit.unit[:-1], unit.messages, unit.calls))
+    verdicts = _written([VERDICTS.checked(unit.verdicts)])
+    return (
+        _outcome_checksum(db, unit.id) if outcome is None else outcome,
+        _verdicts_checksum(db, unit.id) if verdicts is None else verdicts,
     )
+
+
+def _outcome(ended: Row, messages: Sequence[Row], calls: Sequence[Row]) -> Iterator[Checked]:
+    """What the checksum of a unit's outcome covers, in order."""
+    yield [ended], tuple(columns_of("units")[name] for name in OUTCOME)
+    yield from (MESSAGES.checked(messages), CALLS.checked(calls))
+    yield from (MESSAGES.checked_apart(messages), CALLS.checked_apart(calls))
+
+
+def _plan_checksum(db: sqlite3.Connection, unit: str) -> int:
+    return checksum(db.execute(_PLAN, (unit,)))
+
+
+def _outcome_checksum(db: sqlite3.Connection, unit: str) -> int:
+    ended, *_ = db.execute(_OUTCOME, (unit,)).fetchall() or [()]
+    messages, calls = (db.execute(table.select, (unit,)).fetchall() for table in (MESSAGES, CALLS))
+    return reduce(lambda crc, part: checksum(part[0], crc), _outcome(ended, messages, calls), 0)
+
+
+def _verdicts_checksum(db: sqlite3.Connection, unit: str) -> int:
+    return checksum(VERDICTS.checked(db.execute(VERDICTS.select, (unit,)))[0])
+
+
+_CHECKSUMS = {"plan": _plan_checksum, "outcome": _outcome_checksum, "verdicts": _verdicts_checksum}
+"""How each column of the table `checks` is computed from what is stored."""
+
+
+def _written(parts: Iterable[Checked]) -> int | None:
+    """The checksum of rows that were just written; None if SQLite may have stored a value as another.
+
+    The types of all values show it. With every row read back, checksums took 4 to 8% of a run's processor time.
+    """
     crc = 0
-    for rows, types in tables:
-        text = _stored_text(rows, types)
-        if text is None:
-            return _outcome_checksum(db, unit.id)
+    for rows, types in parts:
+        columns = zip(types, zip(*rows, strict=True), strict=False)
+        text = _text_of(rows)
+        if not all(known.issuperset(map(type, values)) for known, values in columns) or "nan" in text or "-0.0" in text:
+            return None
         crc = crc32(text.encode(), crc)
     return crc
 
 
-def _stored_text(rows: Sequence[Row], types: Sequence[frozenset[type]]) -> str | None:
-    """The text of rows as SQLite gives them back; None if it may have stored a value as another.
-
-    The types of all values show it. With every row read back, checksums took 4 to 8% of a run's processor time.
-    """
-    columns = zip(types, zip(*rows, strict=True), strict=False)
-    if not all(known.issuperset(map(type, values)) for known, values in columns):
-        return None
-    text = _text_of(rows)
-    return None if "nan" in text or "-0.0" in text else text
-
-
-def _outcome_checksum(db: sqlite3.Connection, unit: str) -> int:
-    crc = 0
-    for sql in (_STATUS, _MESSAGES, _CALLS, _THOUGHTS, _CALL_THOUGHTS):
-        crc = checksum(db.execute(sql, (unit,)), crc)
-    return crc
-
-
-def _verdicts_checksum(db: sqlite3.Connection, unit: Rows) -> int:
-    """The checksum of verdicts that were just written. Most of a run's rows are verdicts: they are read back only
-    if SQLite may have stored a value as another."""
-    text = _stored_text([row[1:] for row in unit.verdicts], _VERDICT_TYPES)
-    return checksum(db.execute(_VERDICTS, (unit.id,))) if text is None else crc32(text.encode())
-
-
 def damaged_plan(db: sqlite3.Connection) -> Iterator[str]:
     """Units whose id, position or facets were changed."""
-    rows = db.execute("SELECT c.plan, u.id, u.position, u.facets FROM units u JOIN checks c ON c.unit = u.id")
+    rows = db.execute(
+        f"SELECT c.plan, {', '.join(f'u.{name}' for name in PLAN)} FROM units u JOIN checks c ON c.unit = u.id"
+    )
     return (unit for plan, *row in rows if plan is not None and plan != checksum([tuple(row)]) for unit in row[:1])
 
 
@@ -258,51 +237,21 @@ def checked_verdicts(
             refuse(unit)
 
 
-def damaged_verdicts(db: sqlite3.Connection) -> Iterator[str]:
-    """Units that have a changed verdict or lost all of them."""
-    rows = db.execute(
-        f"SELECT v.unit, c.verdicts, {_VERDICT} FROM verdicts v JOIN checks c ON c.unit = v.unit "
-        "WHERE c.verdicts IS NOT NULL ORDER BY v.unit, v.nth"
-    )
-    for (unit, expected), group in groupby(rows, key=itemgetter(0, 1)):
-        if expected != checksum(row[2:] for row in group):
-            yield unit
-    gone = "SELECT unit FROM checks WHERE verdicts != 0 AND unit NOT IN (SELECT unit FROM verdicts)"
-    yield from (unit for (unit,) in db.execute(gone))
+def stored_checks(db: sqlite3.Connection, unit: str) -> dict[str, int]:
+    """The checksums of a unit, by what they cover: of its plan, outcome and verdicts, as far as it has them."""
+    row = db.execute(f"SELECT {', '.join(_CHECKSUMS)} FROM checks WHERE unit = ?", (unit,)).fetchone()
+    return {name: crc for name, crc in zip(_CHECKSUMS, row or (), strict=False) if crc is not None}
 
 
-class UnitChecks(NamedTuple):
-    """The stored checksums of a unit; None where it has none."""
-
-    plan: int | None = None
-    outcome: int | None = None
-    verdicts: int | None = None
-
-
-def stored_checks(db: sqlite3.Connection, unit: str) -> UnitChecks:
-    found = db.execute("SELECT plan, outcome, verdicts FROM checks WHERE unit = ?", (unit,)).fetchone()
-    return UnitChecks(*(found or ()))
-
-
-def plan_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bool:
-    rows = db.execute("SELECT id, position, facets FROM units WHERE id = ?", (unit,))
-    return stored.plan is not None and stored.plan != checksum(rows)
-
-
-def outcome_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bool:
-    return (stored.verdicts is not None and stored.verdicts != checksum(db.execute(_VERDICTS, (unit,)))) or (
-        stored.outcome is not None and stored.outcome != _outcome_checksum(db, unit)
-    )
+def is_damaged(db: sqlite3.Connection, unit: str, stored: Mapping[str, int]) -> bool:
+    """Whether a unit differs from one of these checksums."""
+    return any(crc != _CHECKSUMS[name](db, unit) for name, crc in stored.items())
 
 
 def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
     """Whether anything of a unit was changed since it was written. False where it has no checksums."""
     stored = stored_checks(db, unit)
-    return (
-        plan_is_damaged(db, unit, stored)
-        or outcome_is_damaged(db, unit, stored)
-        or (stored.outcome is not None and None in texts_of(db, unit).values())
-    )
+    return is_damaged(db, unit, stored) or ("outcome" in stored and None in texts_of(db, unit).values())
 
 
 def texts_of(db: sqlite3.Connection, unit: str) -> dict[int, str | None]:

@@ -14,6 +14,7 @@ import json
 import os
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -46,10 +47,10 @@ from parley.runs.schema import (
     checked_verdicts,
     create_file,
     damaged_plan,
-    damaged_verdicts,
     prepare_to_write,
     unit_is_damaged,
 )
+from parley.runs.tables import CALLS, FINISH_UNIT, MESSAGES, VERDICTS
 
 CLOSING_SECONDS = 2.0
 """How long a writer waits for readers, to merge the write-ahead log into the file."""
@@ -336,22 +337,10 @@ class RunFile:
         try:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
-            db.executemany(
-                "INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
-                (row for rows in units for row in rows.messages),
-            )
-            db.executemany(
-                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (row for rows in units for row in rows.calls),
-            )
-            db.executemany(
-                "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-                (row for rows in units for row in rows.verdicts),
-            )
-            db.executemany(
-                "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
-                (rows.unit for rows in units),
-            )
+            db.executemany(MESSAGES.insert, (row for rows in units for row in rows.messages))
+            db.executemany(CALLS.insert, (row for rows in units for row in rows.calls))
+            db.executemany(VERDICTS.insert, (row for rows in units for row in rows.verdicts))
+            db.executemany(FINISH_UNIT, (rows.unit for rows in units))
             done = [rows for rows in units if not rows.failed]  # failed units are run again, and need no checksums
             add_checks(db, done)
             pending = [rows.id for rows in done if rows.id in self.pending_units]
@@ -425,7 +414,7 @@ class RunFile:
 
     def check_verdicts(self) -> None:
         """Raise if the verdicts of a unit were changed since they were written."""
-        self._refuse_damaged(damaged_verdicts)
+        deque(self.verdicts(), maxlen=0)
 
     def verdicts(self) -> Iterator[Row]:
         """The verdicts of finished units: position, number, judge and the rest, in the order of the plan.

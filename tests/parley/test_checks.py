@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from parley.agents.transcripts import Transcript
+from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import RunFile, RunFileError, frames
 from parley.runs.rows import Record
@@ -36,6 +36,21 @@ def write(path: Path, *verdicts: Verdict) -> None:
     unit = Unit("u", {})
     with RunFile.create(path, INFO, {}, [unit]) as file:
         file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(()), verdicts))])
+
+
+def test_the_definition_of_an_outcome_has_not_changed(tmp_path: Path) -> None:
+    """Thoughts and cuts are checked after all other columns, and only where there are any."""
+    call = Call("sim/a", (PromptMessage("user", "", "Why?"),), "So.", 3, 1, 0.5, None, cached=False, attempts=1)
+    turns = [
+        Turn("user", "narrator", 0, "Why?"),
+        Turn("Ada", "debater", 1, "So.", "You are Ada.", calls=(call, call._replace(thought="Hm.", thought_tokens=0))),
+        Turn("Ben", "debater", 1, "Because", expected={"Accuracy": 6.5}, parse_status="cut", cut=True, thought="Hm."),
+    ]
+    unit, outcome = Unit("u", {"identity": "x"}), Outcome(Transcript(tuple(turns), "done"), (verdict(value=0.5),))
+    with RunFile.create(tmp_path / "a.sqlite", INFO, {}, [unit]) as file:
+        file.write([Record(unit=unit, started_at=1.0, finished_at=2.5, outcome=outcome)])
+        assert file.rows("SELECT * FROM checks")[1] == [("u", 3940885311, 3451774442, 1325094307)]
+        file.check_unit("u")
 
 
 def verdict(**fields: Any) -> Verdict:
