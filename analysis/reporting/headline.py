@@ -10,14 +10,13 @@ leaves without an answer ("not measured"); where all lines are, the answer is wh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 from parley.analysis.reporting.forest import Forest, in_numbers
-from parley.analysis.stats.results import NOT_MEASURED, Line
+from parley.analysis.stats.results import ALIKE, DIFFERENT, NOT_MEASURED, ON_AVERAGE, UNDECIDED, Line, Verdict
 from parley.base.text import p_text
-
-Status = Literal["shown", "not shown", "described", "too few", "blocked"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +26,8 @@ class Headline:
     Args:
         question: The question.
         answer: The answer in one sentence.
-        status: "shown": a primary line is; "not shown": none is; "described": the question has no reference value;
-            "too few": the data give no test; "blocked": something else leaves the question without an answer.
+        verdict: That of the line that is named; of all primary lines where none is shown and they have the same one,
+            else "undecided"; "not measured" where nothing could be tested; "" where a value is only described.
         line: The line that the answer names; None if it names none.
         distance: How far that line is from the reference value, for sorting; None without such a line.
         tests: Number of primary lines that were tested.
@@ -38,7 +37,7 @@ class Headline:
 
     question: str
     answer: str
-    status: Status
+    verdict: Verdict
     line: Line | None = None
     distance: float | None = None
     tests: int = 0
@@ -65,39 +64,49 @@ def headline(forest: Forest, *, blocked: str = "", prefix: str = "") -> Headline
         prefix: What stands before the question.
     """
 
-    def answered(status: Status, answer: str, **more: Any) -> Headline:
-        return Headline(question=forest.question, answer=answer, status=status, prefix=prefix, **more)
+    def answered(verdict: Verdict, answer: str, **more: Any) -> Headline:
+        return Headline(question=forest.question, answer=answer, verdict=verdict, prefix=prefix, **more)
 
     if blocked:
-        return answered("blocked", blocked)
+        return answered(NOT_MEASURED, blocked)
     lines = [line for line in forest.lines if not line.secondary and line.bounded]
     if forest.reference is None and lines:
-        return answered("described", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
+        return answered("", f"{_place(lines[0])} {in_numbers(lines[0], forest)}.", line=lines[0])
     if forest.constant:
-        return answered("described", forest.constant)
+        return answered("", forest.constant)
     with_test = [line for line in lines if not math.isnan(line.p_adjusted)]
     tested = [line for line in with_test if line.verdict != NOT_MEASURED]
     if not with_test:
-        return answered("too few", "Not known yet: the data are too few for an interval.")
+        return answered(NOT_MEASURED, "Not known yet: the data are too few for an interval.")
     if not tested:
-        return answered("blocked", with_test[0].note)
+        return answered(NOT_MEASURED, with_test[0].note)
     shown = [line for line in tested if line.shown]
     if not shown:
-        none = "the test is not" if len(tested) == 1 else f"none of {len(tested)} tests is"
-        return answered("not shown", f"Not shown: {none} significant.", tests=len(tested))
+        verdict, why = _unshown(tested)
+        return answered(verdict, f"{verdict.capitalize()}: {why}.", tests=len(tested))
 
     def distance(line: Line) -> float:
         return abs(line.estimate - float(forest.reference or 0))
 
     largest = max(shown, key=distance)
     return answered(
-        "shown",
+        largest.verdict or DIFFERENT,
         _shown(largest, forest, len(shown), len(with_test)),  # what is not measured was corrected for too
         line=largest,
         distance=distance(largest),
         tests=len(with_test),
         shown=len(shown),
     )
+
+
+def _unshown(lines: Sequence[Line]) -> tuple[Verdict, str]:
+    """What lines without a difference conclude together, and why."""
+    found = {line.verdict or UNDECIDED for line in lines}
+    verdict = found.pop() if len(found) == 1 else UNDECIDED
+    several = len(lines) > 1
+    if verdict in (ALIKE, ON_AVERAGE):
+        return verdict, f"{f'all {len(lines)} lie' if several else 'it lies'} within ±{lines[0].margin:g}"
+    return verdict, f"{f'none of {len(lines)} tests is' if several else 'the test is not'} significant"
 
 
 def _shown(line: Line, forest: Forest, shown: int, tests: int) -> str:

@@ -71,7 +71,7 @@ def _other_answers(report: Report) -> list[Headline]:
     from parley.analysis.reporting.headline import headline
 
     answers = [headline(forest) for forest in report.forests[1:]]
-    return [answer for answer in answers if answer.status == "shown"]
+    return [answer for answer in answers if answer.shown]
 
 
 def comparison(path: Path, other: Path) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figur
 
 IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 """Position, figures by judge, usage."""
-FORMAT = 10
+FORMAT = 11
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 # One document per unit, whose rowid is the unit's position in the plan, without a copy of the text: excerpts are read

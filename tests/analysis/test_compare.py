@@ -224,7 +224,7 @@ def test_words_name_only_significant_differences() -> None:
     same = compare(first, first, NAMES)
     assert len(same.words) == 1
     assert same.headline is not None
-    assert same.headline.answer == "Not shown: the test is not significant."
+    assert same.headline.answer == "Undecided: the test is not significant."
 
 
 def test_the_units_that_differ_most_come_first() -> None:

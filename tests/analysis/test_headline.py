@@ -36,20 +36,31 @@ def test_the_largest_line_that_is_shown_is_named_with_its_p_and_how_many_were_te
         "Do they differ? b − c: −0.50 (−0.90 to −0.10), p = 0.01 corrected for 3 tests; 2 are significant, and this is "
         "the largest."
     )
-    assert (found.status, found.line, found.distance, found.tests, found.shown) == ("shown", LARGE, 0.5, 3, 2)
+    assert (found.verdict, found.line, found.distance, found.tests, found.shown) == ("different", LARGE, 0.5, 3, 2)
 
 
 def test_none_shown_says_how_many_were_tested() -> None:
-    assert headline(plot(UNSURE)).answer == "Not shown: the test is not significant."
+    assert headline(plot(UNSURE)).answer == "Undecided: the test is not significant."
     found = headline(plot(*[UNSURE] * 14))
-    assert (found.answer, found.line) == ("Not shown: none of 14 tests is significant.", None)
+    assert (found.answer, found.line) == ("Undecided: none of 14 tests is significant.", None)
+
+
+def test_the_headline_has_the_verdict_of_its_lines() -> None:
+    alike = replace(UNSURE, verdict="alike", margin=0.1)
+    found = headline(plot(alike, alike))
+    assert (found.verdict, found.answer) == ("alike", "Alike: all 2 lie within ±0.1.")
+    assert headline(plot(alike)).answer == "Alike: it lies within ±0.1."
+    assert headline(plot(alike, UNSURE)).verdict == "undecided", "not all of them are alike"
+    assert headline(plot(alike, replace(SMALL, verdict="different but small"))).verdict == "different but small"
+    differ = headline(plot(replace(UNSURE, verdict="judges differ")))
+    assert differ.text == "Do they differ? Judges differ: the test is not significant."
 
 
 def test_a_line_without_a_test_or_an_interval_is_never_named() -> None:
     untested = replace(LARGE, p_adjusted=math.nan)
-    assert headline(plot(untested, UNSURE)).answer == "Not shown: the test is not significant."
-    assert headline(plot(untested)).status == "too few"
-    assert headline(plot(replace(LARGE, low=math.nan, high=math.nan))).status == "too few", (
+    assert headline(plot(untested, UNSURE)).answer == "Undecided: the test is not significant."
+    assert headline(plot(untested)).verdict == "not measured"
+    assert headline(plot(replace(LARGE, low=math.nan, high=math.nan))).verdict == "not measured", (
         "as of a run that stopped early"
     )
 
@@ -57,14 +68,14 @@ def test_a_line_without_a_test_or_an_interval_is_never_named() -> None:
 def test_a_line_that_is_left_without_an_answer_is_never_named() -> None:
     blocked = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
     found = headline(plot(blocked, UNSURE))
-    assert (found.answer, found.tests) == ("Not shown: the test is not significant.", 1)
+    assert (found.answer, found.tests) == ("Undecided: the test is not significant.", 1)
     found = headline(plot(blocked, blocked))
-    assert (found.status, found.answer) == ("blocked", blocked.note)
+    assert (found.verdict, found.answer) == ("not measured", blocked.note)
 
 
 def test_a_secondary_line_is_never_named() -> None:
     found = headline(plot(UNSURE, replace(LARGE, secondary=True)))
-    assert (found.answer, found.tests) == ("Not shown: the test is not significant.", 1)
+    assert (found.answer, found.tests) == ("Undecided: the test is not significant.", 1)
 
 
 def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for_all() -> None:
@@ -74,7 +85,7 @@ def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for
 
 def test_without_a_reference_the_first_line_is_described() -> None:
     found = headline(plot(replace(UNSURE, p_adjusted=math.nan), SMALL, reference=None))
-    assert (found.status, found.answer) == ("described", "a − c: 0.90 (−0.30 to 2.10).")
+    assert (found.verdict, found.answer) == ("", "a − c: 0.90 (−0.30 to 2.10).")
 
 
 def test_what_blocks_stands_in_place_of_the_answer_and_every_reader_gets_the_same_object() -> None:

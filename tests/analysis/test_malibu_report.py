@@ -145,7 +145,7 @@ def test_few_scenarios_are_pointed_out() -> None:
     assert len(whole.words) == 3, "and nothing that these would have to generalise from"
     assert set(whole.table("preferences")["verdict"]) == {"not measured"}
     assert whole.headline is not None
-    assert whole.headline.status == "blocked"
+    assert whole.headline.verdict == "not measured"
 
 
 def test_the_papers_test_is_reported_beside_ours() -> None:

@@ -45,7 +45,7 @@ def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do(
     black = [pair for pair in gaps.index if "black" in pair]
     assert set(gaps.loc[black, "verdict"]) == {"not measured"}
     assert "not measured" not in set(gaps.drop(index=black)["verdict"])
-    assert whole.headline.status == "shown", "religion"
+    assert whole.headline.verdict == "different", "religion"
     line, more = (line for line in whole.cautions if "no verdict" in line.lower())
     share = f"{lost.sum() / (everyone['identity'] == 'black').sum() / 3:.0%} and 0%"
     assert line.startswith(
@@ -61,7 +61,7 @@ def test_ballots_that_are_read_but_leave_the_scale_for_one_identity_leave_no_ver
     (row,) = whole.table("primary").itertuples()
     assert (row.verdict, round(row.difference)) == ("not measured", -1)
     assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is on" in row.note
-    assert whole.headline.status == "blocked"
+    assert whole.headline.verdict == "not measured"
 
 
 def test_a_difference_that_is_shown_to_be_small_blocks_nothing() -> None:
@@ -73,7 +73,7 @@ def test_a_difference_that_is_shown_to_be_small_blocks_nothing() -> None:
     on_scale = next(line for line in lines if line.measure == "on_scale")
     assert on_scale.verdict == "different but small"
     assert on_scale.p_adjusted < 0.001
-    assert whole.headline.status == "shown"
+    assert whole.headline.verdict == "different"
 
 
 def test_ballots_that_are_all_nearly_on_the_scale_need_no_test() -> None:

@@ -223,7 +223,7 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     assert table.loc["A", "p_adjusted"] == pytest.approx(2 * 2 / 2**12), "Holm over two roles"
     assert table.loc["A", "p_adjusted"] <= 0.05 < table.loc["all", "p_adjusted"]
     assert whole.headline is not None
-    assert whole.headline.answer == "Not shown: the test is not significant."
+    assert whole.headline.answer == "Undecided: the test is not significant."
     assert any("The score of A fell" in line for line in whole.words), "beside the headline"
 
 

@@ -42,7 +42,7 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
         seen = headline(file)
     (line,) = seen["forests"][0]["lines"]
     assert (line["label"], line["p_adjusted"]) == ("Ada − Ben", 1.0), "two letters show nothing"
-    assert seen["headline"]["status"] == "too few", "nor do they have an interval"
+    assert seen["headline"]["verdict"] == "not measured", "nor do they have an interval"
 
 
 def test_it_can_be_installed_killed_resumed_reported_and_viewed(

@@ -433,7 +433,7 @@ def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parle
     (named,) = report.table("primary")["model"]
     assert named == "sim/judge?female=+1, sim/judge?female=-1", "those who spoke, not the run's default"
     assert report.headline is not None
-    assert report.headline.status == "not shown", "of the panel as a whole"
+    assert report.headline.verdict == "undecided", "of the panel as a whole"
     assert any("female − male · sim/judge?female=" in line.label for line in report.forests[0].lines)
 
 

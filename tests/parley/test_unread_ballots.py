@@ -91,7 +91,7 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
     (contrast,) = data["primary"]
     assert contrast["verdict"] == "not measured"
     assert (contrast["low"], contrast["high"], contrast["p"], contrast["p_adjusted"]) == (None,) * 4
-    assert data["headline"]["status"] == "blocked"
+    assert data["headline"]["verdict"] == "not measured"
     share = f"{len(lost) / 20:.0%} and 0% of the silent ballots are unread"
     assert any(line.startswith(f"No verdict on female − male: {share} (p ") for line in data["cautions"])
     assert contrast["note"] in data["cautions"]
@@ -113,7 +113,7 @@ def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(
     judge(server, lambda label, refusal, draw: score(6.8 + 0.4 * draw - (label == "female"), mass))
     assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
     report = make_report([Path("a.sqlite")], draws=20)
-    assert report.headline.status == "shown"
+    assert report.headline.verdict == "different"
     assert report.table("primary")["difference"].iloc[0] == pytest.approx(-1, abs=0.15)
     assert not [line for line in report.cautions if line.startswith("No verdict on ")]
 

@@ -47,7 +47,7 @@ def bbq(rng: np.random.Generator, methods: int, categories: int) -> bool:
             )  # fmt: skip
     frame = answers(pd.DataFrame(rows))
     section = leaderboard_section(frame, ReportContext())
-    return headline(section.forests[0]).status == "shown"
+    return headline(section.forests[0]).shown > 0
 
 
 def rldf(rng: np.random.Generator) -> bool:
@@ -60,7 +60,7 @@ def rldf(rng: np.random.Generator) -> bool:
         for topic, role, number in np.ndindex(12, 5, 3)
     ]  # fmt: skip
     section = change_section({"a.sqlite": pd.DataFrame(rows)})
-    return headline(section.forests[0]).status == "shown"
+    return headline(section.forests[0]).shown > 0
 
 
 def optimism(rng: np.random.Generator) -> bool:

@@ -83,13 +83,13 @@ def test_runs_are_sorted_chosen_and_compared_by_keyboard(shelf, shared_viewer, o
 
 def test_the_list_shows_another_finding_where_the_main_question_has_none(flips, shared_viewer, open_page):
     page = open_page(shared_viewer + "label?run=flips.sqlite")
-    main = {"question": "Do scores differ?", "answer": "Not shown.", "status": "not shown", "prefix": "SIMULATED. "}
-    others = [{"question": f"Question {n}?", "answer": f"Answer {n}.", "status": "shown"} for n in (1, 2, 3)]
+    main = {"question": "Do scores differ?", "answer": "Undecided.", "shown": 0, "prefix": "SIMULATED. "}
+    others = [{"question": f"Question {n}?", "answer": f"Answer {n}.", "shown": 1} for n in (1, 2, 3)]
     found = json.dumps({"headline": main, "also": others})
     page.route("**/api/headline?*", lambda route: route.fulfill(body=found, content_type="application/json"))
     page.goto(shared_viewer)
     finding = page.locator("[data-run='flips.sqlite'] .finding")
-    expect(finding).to_contain_text("SIMULATED. Not shown.")
+    expect(finding).to_contain_text("SIMULATED. Undecided.")
     expect(finding).to_contain_text("SIMULATED. Answer 1.Question 1?and 2 other findings")
 
 

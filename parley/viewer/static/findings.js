@@ -23,11 +23,11 @@ function unitParams(run, { units }) {
 }
 
 // The answer as the largest text of the page, its interval and test below; it leads to its units.
-function findingView(run, { prefix, question, answer, line, status }, Tag = "h2") {
-  const [, main, numbers] = /^([^(]+?)(?: (\(.*))?$/s.exec(status === "shown" || status === "described" ? answer : "") || [null, answer, ""];
+function findingView(run, { prefix, question, answer, line, shown }, Tag = "h2") {
+  const [, main, numbers] = /^([^(]+?)(?: (\(.*))?$/s.exec(line ? answer : "") || [null, answer, ""];
   const units = line ? unitParams(run, line) : null;
   const text = h("bdi", {}, (prefix || "") + main);
-  return h("section", { class: `finding ${status === "shown" ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h(Tag, {}, units ? link("/run", units, { title: "show the units behind this finding" }, text) : text), numbers ? h("p", {}, numbers) : "");
+  return h("section", { class: `finding ${shown ? "" : "unknown"}` }, h("p", { class: "muted" }, question), h(Tag, {}, units ? link("/run", units, { title: "show the units behind this finding" }, text) : text), numbers ? h("p", {}, numbers) : "");
 }
 
 // What is being computed, and for how long: a large run's report takes a while.

@@ -149,7 +149,7 @@ function finding(found) {
   const { headline, also, unavailable } = found;
   if (!headline) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
   // Where the main question has no answer, another one may have.
-  const others = headline.status === "shown" ? [] : also || [];
-  return [headline, ...others].slice(0, ANSWERS_SHOWN).map(({ status, answer, question }) => [h("div", { class: status === "shown" ? "" : "muted" }, h("bdi", {}, headline.prefix + answer)), h("div", { class: "muted" }, question)])
+  const others = headline.shown ? [] : also || [];
+  return [headline, ...others].slice(0, ANSWERS_SHOWN).map(({ shown, answer, question }) => [h("div", { class: shown ? "" : "muted" }, h("bdi", {}, headline.prefix + answer)), h("div", { class: "muted" }, question)])
     .concat(others.length >= ANSWERS_SHOWN ? h("div", { class: "muted" }, `and ${plural(others.length + 1 - ANSWERS_SHOWN, "other finding")}`) : []);
 }
