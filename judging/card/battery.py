@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 
 from parley.base.errors import ConfigError
 from parley.judging.config import load
-from parley.scenarios.ballot_texts import LabelWording
+from parley.scenarios.ballot_texts import LabelWording, QuestionWording
 from parley.scenarios.malibu import FlawKind, Place
 
 SHIPPED = "card-1"
@@ -71,6 +71,10 @@ class ReverseQuestions(_Table):
     prefill_pair: str
     single: Mapping[str, str]
     pair: Mapping[str, str]
+
+    def of(self, question: QuestionWording) -> QuestionWording:
+        """The reverse of a question wording."""
+        return question.model_copy(update={"single": self.single[question.id], "pair": self.pair[question.id]})
 
 
 class Byline(_Table):

@@ -10,34 +10,36 @@ says what a unit is for: graded and graded-pairs (can it judge), triangle (circl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, ON_SCALE, READ, ConfigError, Debate, Models, SilentBallot, Turn, seed_from
+from parley.agents import DEFAULT_MODEL, ConfigError, Models, SilentBallot, seed_from
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.agents.providers import provider_of
 from parley.base.text import plural
+from parley.judging.ballots import PREFERRED, cast
 from parley.judging.card.battery import SHIPPED, Battery, BatterySize, SizeName, load_battery
 from parley.judging.config import call_options
+from parley.judging.known_order import GOOD, SEVERE, Part, Text
 from parley.judging.malibu.panel import Ballot, Panel, load_panel
-from parley.judging.malibu.silent import OVERALL, PREFERRED, BallotSettings, SilentBallots, verdicts
+from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, OVERALL, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
+from parley.judging.malibu.yardstick import GradedOrder, graded_texts
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
-from parley.scenarios import Graded, Scenario, aligned_directions, load_attempts, load_suite, select
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.scenarios import Scenario, aligned_directions, load_attempts, load_suite, select
 from parley.scenarios.ballot_wordings import load_ballot_wordings
 from parley.scenarios.malibu import TEN_EACH
-from parley.scenarios.templates import fill
 
-GOOD = ("", 0)
-SEVERE = 2
-REWORDED = (GOOD, ("safety", SEVERE), ("figure", SEVERE))
+REWORDED: Sequence[Text] = (GOOD, ("safety", SEVERE), ("figure", SEVERE))
 """The texts that are also read in other words. From `ENOUGH` bases on, two are enough; with eight bases, the interval
 of their joint shift holds in 91% of simulated cards with two texts, and in 94% with three."""
 ENOUGH = 20
+PAIRS = ("graded-pairs", "reverse-pairs", "triangle")
+"""The parts in which two answers stand side by side."""
 TALK, TALK_TOKENS = "talk", 400
 BLANK: Mapping[str, Facet] = {
     **{"category": "", "identity": "", "control": "", "wording": "", "flaw": "", "dose": 0, "flawed": ""},
@@ -99,7 +101,9 @@ class JudgesCard:
         chosen = set(bases[: self.size.bases])
         self.suite = suite.only(sorted(chosen), self.size.scenarios)
         most = min(self.size.graded, embedded.graded) if fast else self.size.graded
-        self.sets: list[Graded] = sorted(suite.graded, key=lambda graded: bases.index(graded.base))[:most]
+        sets = sorted(suite.graded, key=lambda graded: bases.index(graded.base))[:most]
+        flawed = [(kind, dose) for kind in self.size.kinds for dose in self.size.doses]
+        self.graded = graded_texts(suite, sets, [GOOD, *flawed])
         self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
         self.labelled: list[Scenario] = [scenario for scenario in self.suite.scenario if scenario.responses]
         self.identities = select(["all"])
@@ -112,12 +116,6 @@ class JudgesCard:
             identities=self.identities,
             scenarios=self.labelled,
         )
-        self._texts = {
-            (graded.base, flaw.kind, flaw.dose): flaw.text
-            for graded in self.sets
-            for flaw in graded.flaw
-            if flaw.kind in self.size.kinds and flaw.dose in self.size.doses
-        } | {(graded.base, *GOOD): graded.good for graded in self.sets}
         self._options = call_options(16, config.temperature)
         table = self.battery.talk
         ballot = Ballot(
@@ -148,9 +146,7 @@ class JudgesCard:
         return {
             f"battery {self.battery.name} {self.battery.version}": self.digest,
             f"suite {self.suite.name} {self.suite.version}": self.suite.digest(),
-            f"graded responses of {self.suite.name} {self.suite.version}": self.suite.model_copy(
-                update={"graded": tuple(self.sets)}
-            ).graded_digest(),
+            **self.graded.sources,
             f"attempts {self.attempts.name} {self.attempts.version}": self.attempts.digest(),
             **self.silent.sources(),
         }
@@ -183,8 +179,8 @@ class JudgesCard:
 
     def _groups(self) -> Iterator[Iterable[Unit]]:
         """All ballots about one situation at a time."""
-        for place, graded in enumerate(self.sets):
-            yield self._graded_units(graded, place)
+        for place, order in enumerate(self.graded.orders.values()):
+            yield self.silent.graded(order, *self._parts(order, place))
         seen: dict[str, int] = {}
         for scenario in self.labelled:
             base = scenario.base or scenario.id
@@ -209,37 +205,25 @@ class JudgesCard:
                 if unit.facets["category"] in sample.categories
             ]
 
-    def _graded_units(self, graded: Graded, place: int) -> Iterator[Unit]:
-        """The graded responses of a base: alone, with the reverse question, in other words, and in pairs."""
-        scenario, size = self._scenarios[graded.scenario], self.size
-        texts = [(flaw, dose) for base, flaw, dose in self._texts if base == graded.base]
-        again = {GOOD, *((kind, SEVERE) for kind in size.reversed)}
-        for flaw, dose in sorted(texts, key=lambda text: text != GOOD):
-            name = f"{flaw}-{dose}" if flaw else "good"
-            shown: dict[str, Facet] = {"phase": 3, "flaw": flaw, "dose": dose}
-            yield self._unit("graded", f"s3/{graded.base}/{name}", scenario, shown)
-            if (flaw, dose) in again:
-                yield self._unit("reverse", f"reverse/{graded.base}/{name}", scenario, shown)
-                if size.again:
-                    yield self._unit("again", f"again/{graded.base}/{name}", scenario, {**shown, "repeat": 1})
-            if (flaw, dose) in REWORDED[: 2 if size.graded >= ENOUGH else 3]:
-                other = {"question": self._other_question(scenario, place)}
-                yield self._unit("wording", f"wording/{graded.base}/{name}", scenario, {**shown, **other})
-        for kind in size.pairs:
-            yield from self._pair("graded-pairs", "s4", graded, scenario, kind)
-        for kind in size.reversed_pairs:
-            yield from self._pair("reverse-pairs", "reverse-pairs", graded, scenario, kind)
-        if {"safety", "figure"} <= set(size.pairs):  # the third side of the triangle with the good response
-            yield from self._pair("triangle", "triangle", graded, scenario, "safety", against="figure")
+    def _parts(self, order: GradedOrder, place: int) -> Iterator[Part]:
+        """How the graded responses of a base are read: alone, with the reverse question, in other words, in pairs."""
+        size, other = self.size, self._other_question(order.scenario, place)
 
-    def _pair(
-        self, part: str, prefix: str, graded: Graded, scenario: Scenario, kind: str, against: str = ""
-    ) -> Iterator[Unit]:
-        """A severely flawed response against the good one, or against another flawed one, in both orders."""
-        name = f"{kind}-{SEVERE}" + (f"-{against}-{SEVERE}" if against else "")
-        for side in "AB":
-            facets: dict[str, Facet] = {"phase": 4, "flaw": kind, "dose": SEVERE, "flawed": side, "against": against}
-            yield self._unit(part, f"{prefix}/{graded.base}/{name}/{side.lower()}", scenario, facets)
+        def part(name: str, texts: Collection[Text], against: Text = GOOD, **facets: Facet) -> Part:
+            paired = name in PAIRS
+            shown: dict[str, Facet] = {"part": name, "against": against[0], **facets}
+            return Part(name=name, texts=texts, paired=paired, against=against, facets=shown)
+
+        again = [GOOD, *_severe(size.reversed)]
+        yield part("graded", order.texts)
+        yield part("reverse", again)
+        if size.again:
+            yield part("again", again, repeat=1)
+        yield part("wording", REWORDED[: 2 if size.graded >= ENOUGH else 3], question=other)
+        yield part("graded-pairs", _severe(size.pairs))
+        yield part("reverse-pairs", _severe(size.reversed_pairs))
+        if {"safety", "figure"} <= set(size.pairs):  # the third side of the triangle with the good response
+            yield part("triangle", _severe(["safety"]), against=("figure", SEVERE))
 
     def _other_question(self, scenario: Scenario, place: int) -> str:
         """A question wording other than the base's own, so that all pairs of wordings occur."""
@@ -252,40 +236,27 @@ class JudgesCard:
 
     def _about_authors(self, scenario: Scenario, place: int) -> Iterator[Unit]:
         for author in ("own", "other", "person"):
-            facets: dict[str, Facet] = {"phase": 1, "author": author, "wording": f"byline-{place}"}
+            facets: dict[str, Facet] = {"author": author, "wording": f"byline-{place}"}
             yield self._unit("author", f"author/{scenario.id}/{author}", scenario, facets)
 
     def _injected(self, scenario: Scenario, place: int) -> Iterator[Unit]:
         attempts = sorted(self.attempts.attempt, key=lambda attempt: seed_from("attempt", self.config.seed, attempt.id))
         attempt, settings = attempts[place % len(attempts)], self.silent.settings
         for score in (settings.low, settings.high):
-            facets: dict[str, Facet] = {"phase": 1, "attempt": attempt.id, "ask": score}
+            facets: dict[str, Facet] = {"attempt": attempt.id, "ask": score}
             yield self._unit("injection", f"injection/{scenario.id}/{attempt.id}-{score}", scenario, facets)
 
     def _unit(self, part: str, unit_id: str, scenario: Scenario, facets: Mapping[str, Facet]) -> Unit:
-        base, settings = scenario.base or scenario.id, self.silent.settings
-        shared: dict[str, Facet] = {
-            "stage": "silent",
-            "part": part,
-            "scenario": scenario.id,
-            "base": base,
-            "repeat": 0,
-            "question": self.silent.question(base).id,
-            "scale": f"{settings.low}-{settings.high}",
-        }
-        return Unit(unit_id, {**shared, **facets})
+        return self.silent.unit(unit_id, 1, scenario, {"part": part, **facets})
 
     def texts(self, unit: Unit) -> list[str]:
         """The answers that a unit shows, in their order."""
         facets = unit.facets
-        base, flaw, dose = str(facets["base"]), str(facets["flaw"]), int(facets["dose"])
+        if facets["phase"] in (GRADED, GRADED_PAIRS):
+            order, against = self.graded.orders[str(facets["base"])], str(facets["against"])
+            text = str(facets["flaw"]), int(facets["dose"])
+            return order.shown(text, str(facets["flawed"]), (against, SEVERE) if against else GOOD)
         scenario = self._scenarios[str(facets["scenario"])]
-        if facets["phase"] == 3:
-            return [self._texts[base, flaw, dose]]
-        if facets["phase"] == 4:
-            against = str(facets["against"])
-            pair = [self._texts[base, flaw, dose], self._texts[base, against, SEVERE if against else 0]]
-            return pair if facets["flawed"] == "A" else pair[::-1]
         response = scenario.responses[0] if scenario.responses else ""
         if facets["attempt"]:
             attempt = next(row for row in self.attempts.attempt if row.id == facets["attempt"])
@@ -297,24 +268,21 @@ class JudgesCard:
         """What a unit asks."""
         facets, silent, reverse = unit.facets, self.silent, self.battery.reverse
         situation, texts = self._situation(unit), self.texts(unit)
-        if facets["part"] == "author":
-            return self._byline_ballot(unit, situation, texts[0])
-        (ballot,) = silent.ballots(unit, texts, situation)
-        question = str(facets["question"])
-        if facets["part"] == "reverse":
-            values = {"low": str(silent.settings.low), "high": str(silent.settings.high)}
-            asked = silent.single_prompt(unit, texts[0], situation, ask=fill(reverse.single[question], values))
-            return ballot.model_copy(update={"question": asked})
+        asked = None
+        if str(facets["part"]).startswith("reverse"):
+            asked = reverse.of(silent.wordings.question_by_id(str(facets["question"])))
+        (ballot,) = silent.ballots(unit, texts, situation, asked)
         if facets["part"] == "reverse-pairs":
-            asked = silent.pair_prompt(unit, texts, situation, ask=reverse.pair[question])
-            return ballot.model_copy(update={"question": asked, "prefill": reverse.prefill_pair})
+            return ballot.model_copy(update={"prefill": reverse.prefill_pair})
+        if facets["part"] == "author":
+            return ballot.model_copy(update={"question": self._with_byline(unit, situation, texts[0])})
         return ballot
 
-    def _byline_ballot(self, unit: Unit, situation: str, text: str) -> SilentBallot:
+    def _with_byline(self, unit: Unit, situation: str, text: str) -> str:
         facets, settings, words = unit.facets, self.silent.settings, self.silent.wordings
         place = int(str(facets["wording"]).rpartition("-")[2])
         names = self.battery.author_names(self.config.model, place)
-        question = words.single(
+        return words.single(
             situation=situation,
             answer=text,
             label=self.battery.author.wording(place),
@@ -322,14 +290,6 @@ class JudgesCard:
             question=words.question_by_id(str(facets["question"])),
             low=settings.low,
             high=settings.high,
-        )
-        return SilentBallot(
-            question=question,
-            metric=OVERALL,
-            low=settings.low,
-            high=settings.high,
-            prefill=words.prompt.prefill,
-            samples=settings.samples,
         )
 
     def task(self, unit: Unit) -> str:
@@ -361,23 +321,14 @@ class JudgesCard:
             )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        client = models[str(unit.facets["model"])]
+        client = models[self.config.model]
         if isinstance(client, SimClient):
             client.label_words = self.silent.label_words
         if unit.facets["part"] == TALK:
             return await self.talk.run(unit, self.texts(unit), self._situation(unit), models)
-        ballot = self.ballot(unit)
-        debate = Debate(
-            [self.silent.judge], model=client, rounds=0, ballots=[ballot], options=self._options, models=models
-        )
-        transcript = await debate.converse(None)
-        found: Sequence[Turn] = transcript.spoken()
-        return Outcome(transcript, tuple(verdict for turn in found for verdict in ballot_verdicts(turn, ballot.metric)))
+        judges, ballots = [self.silent.judge], [self.ballot(unit)]
+        return await cast(judges, ballots, self.config.model, models, options=self._options, on_scale=True)
 
 
-def ballot_verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
-    """What a ballot says, and how much of the probability lay on its answers, or how many sampled replies were read."""
-    yield from verdicts(turn, metric)
-    unspoken = 0.0 if turn.parse_status == "refused" else None  # not known where log-probabilities were unusable
-    share = turn.expected.get(f"{metric} {ON_SCALE}", turn.expected.get(f"{metric} {READ}", unspoken))
-    yield Verdict.from_turn(turn, ON_SCALE, value=share, status="unparsed" if share is None else "ok")
+def _severe(kinds: Iterable[str]) -> list[Text]:
+    return [(kind, SEVERE) for kind in kinds]

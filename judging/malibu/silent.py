@@ -14,29 +14,32 @@ the cluster.
 from __future__ import annotations
 
 import json
-import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 
-from parley.agents import LOG_ODDS, Persona, SilentBallot, Turn, seed_from
+from parley.agents import Persona, SilentBallot, seed_from
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
 from parley.base.text import plural
+from parley.judging.ballots import PREFERRED
+from parley.judging.known_order import GOOD, Part, Text
 from parley.judging.malibu.panel import cell_facets
+from parley.judging.malibu.yardstick import GradedOrder
 from parley.judging.scoring.rubrics import Metric
-from parley.judging.study import Facet, Unit, UsageEstimate, Verdict
-from parley.scenarios import Graded, Identities, Scenario
+from parley.judging.study import Facet, Unit, UsageEstimate
+from parley.scenarios import Identities, Scenario
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.label_choice import LabelChoice
 from parley.scenarios.malibu import LabelKind, Place
 
 OVERALL = "Overall"
-PREFERRED = "preferred"
 GRADED, GRADED_PAIRS = 3, 4
 """The phases of graded responses: alone, and each flawed one with the good one."""
+PREFIXES = {"graded": "s3", "graded-pairs": "s4"}
+"""How the ids of their units begin."""
 JUDGE_TOKENS = 30
 SAMPLE_TOKENS = 4
 REPEATED_SHARE = 0.05
@@ -194,8 +197,7 @@ class SilentBallots:
                     facets: dict[str, Facet] = {"category": category, "identity": label, "control": ""}
                     yield Unit(f"s1/{scenario.id}/{label}{words}", self._facets(1, scenario, wording) | facets)
         if controls:
-            facets = {"category": "", "identity": "", "control": "no label"}
-            yield Unit(f"s1/{scenario.id}/none", self._facets(1, scenario, None) | facets)
+            yield self.unit(f"s1/{scenario.id}/none", 1, scenario, {"control": "no label"})
 
     def pairs(self, scenario: Scenario) -> Iterator[Unit]:
         """Two units per pair of labels, one in each order; four with both assignments of label to response."""
@@ -212,36 +214,25 @@ class SilentBallots:
                             | {"category": category, "control": "", **cell_facets(x, y, assignment, order)},
                         )
 
-    def graded(
-        self,
-        sets: Sequence[Graded],
-        scenarios: Mapping[str, Scenario],
-        texts: Mapping[tuple[str, str, int], str],
-        *,
-        in_pairs: bool = True,
-    ) -> Iterator[Unit]:
-        """The graded responses: each alone, and each flawed one with the good one in both orders.
+    def graded(self, order: GradedOrder, *parts: Part) -> Iterator[Unit]:
+        """The graded responses to one scenario, alone (phase 3) and in pairs (phase 4).
 
         Args:
-            sets: One per base.
-            scenarios: What they answer, by id.
-            texts: Those that are read, by base, kind of flaw and dose.
-            in_pairs: Whether they are also read in a pair with the good one.
+            order: The responses.
+            parts: The ways in which they are read.
         """
-        for graded in sets:
-            scenario = scenarios[graded.scenario]
-            blank: dict[str, Facet] = {"category": "", "identity": "", "control": ""}
-            for base, flaw, dose in texts:
-                if base != graded.base:
-                    continue
-                shown = {**blank, "flaw": flaw, "dose": dose}
-                name = f"{flaw}-{dose}" if flaw else "good"
-                yield Unit(f"s3/{graded.base}/{name}", self._facets(GRADED, scenario, None) | shown)
-                for place in "AB" if flaw and in_pairs else "":
-                    yield Unit(
-                        f"s4/{graded.base}/{name}/{place.lower()}",
-                        self._facets(GRADED_PAIRS, scenario, None) | shown | {"flawed": place},
-                    )
+        base = order.scenario.base or order.scenario.id
+        for part, (flaw, dose), side in order.readings(*parts):
+            against = "" if part.against == GOOD else f"-{_text_name(part.against)}"
+            name = f"{PREFIXES.get(part.name, part.name)}/{base}/{_text_name((flaw, dose))}{against}"
+            facets: dict[str, Facet] = {"flaw": flaw, "dose": dose, **({"flawed": side} if side else {}), **part.facets}
+            phase = GRADED_PAIRS if part.paired else GRADED
+            yield self.unit(f"{name}/{side.lower()}" if side else name, phase, order.scenario, facets)
+
+    def unit(self, unit_id: str, phase: int, scenario: Scenario, facets: Mapping[str, Facet]) -> Unit:
+        """A unit without a label."""
+        blank: dict[str, Facet] = {"category": "", "identity": "", "control": ""}
+        return Unit(unit_id, {**self._facets(phase, scenario, None), **blank, **facets})
 
     def again(self, units: Iterable[Unit], model: str) -> Iterator[Unit]:
         """The units of a model that are read twice, drawn by the seed; none where the second reading is the same."""
@@ -283,19 +274,22 @@ class SilentBallots:
         rest = sorted(names)[seed_from(*drawn) % len(names)]
         return names[rest][seed_from(*drawn, identity) % len(names[rest])]
 
-    def ballots(self, unit: Unit, texts: Sequence[str], situation: str) -> list[SilentBallot]:
+    def ballots(
+        self, unit: Unit, texts: Sequence[str], situation: str, ask: QuestionWording | None = None
+    ) -> list[SilentBallot]:
         """What a unit asks: one ballot, or one per metric.
 
         Args:
             unit: A unit of these ballots, or one of the debate that begins with them.
             texts: The response, or the two responses in the order in which they are shown.
             situation: The situation that they answer.
+            ask: The question, in place of the unit's question wording: its reverse.
         """
         settings, prompt = self.settings, self.wordings.prompt
         if len(texts) == 2:
             return [
                 SilentBallot(
-                    question=self.pair_prompt(unit, texts, situation),
+                    question=self.pair_prompt(unit, texts, situation, ask),
                     metric=PREFERRED,
                     choices=("A", "B", prompt.tie) if settings.ties else ("A", "B"),
                     prefill=prompt.prefill_pair,
@@ -304,7 +298,7 @@ class SilentBallots:
             ]
         return [
             SilentBallot(
-                question=self.single_prompt(unit, texts[0], situation, metric),
+                question=self.single_prompt(unit, texts[0], situation, ask, metric),
                 metric=metric.name if metric else OVERALL,
                 low=settings.low,
                 high=settings.high,
@@ -315,7 +309,12 @@ class SilentBallots:
         ]
 
     def single_prompt(
-        self, unit: Unit, text: str, situation: str, metric: Metric | None = None, ask: str | None = None
+        self,
+        unit: Unit,
+        text: str,
+        situation: str,
+        ask: QuestionWording | str | None = None,
+        metric: Metric | None = None,
     ) -> str:
         """The prompt about one answer.
 
@@ -323,8 +322,8 @@ class SilentBallots:
             unit: The unit.
             text: The response.
             situation: What it answers.
+            ask: The debate's question, or a reverse one, in place of the unit's question wording.
             metric: What is asked about; None for the answer as a whole.
-            ask: The debate's question, in place of the unit's question wording.
         """
         identity = str(unit.facets["identity"])
         wording = self._by_id.get(str(unit.facets["wording"]))
@@ -340,7 +339,9 @@ class SilentBallots:
             metric=(metric.name, " ".join(metric.questions)) if metric else None,
         )
 
-    def pair_prompt(self, unit: Unit, texts: Sequence[str], situation: str, ask: str | None = None) -> str:
+    def pair_prompt(
+        self, unit: Unit, texts: Sequence[str], situation: str, ask: QuestionWording | str | None = None
+    ) -> str:
         """The prompt about two answers; the arguments are those of `single_prompt`."""
         facets = unit.facets
         wording = self._by_id.get(str(facets["wording"]))
@@ -374,44 +375,8 @@ class SilentBallots:
         )
 
 
-def verdicts(turn: Turn, metric: str) -> Iterator[Verdict]:
-    """What a silent ballot says, readable or not.
-
-    Args:
-        turn: A turn of round 0.
-        metric: The ballot's metric.
-    """
-    status = turn.parse_status or "unparsed"
-    reading = turn.verdict.model_dump() if turn.verdict else {}
-    if metric != PREFERRED:
-        expected = turn.expected.get(metric)
-        answer = reading.get("answer")
-        yield Verdict.from_turn(
-            turn,
-            metric,
-            value=expected,
-            sampled=None if answer is None else float(answer),
-            text=None if f"{metric} on scale" in turn.expected or expected is None else "mean of sampled replies",
-            status=status,
-        )
-        return
-    of_a, of_b = (turn.expected.get(f"{PREFERRED}={side}", 0.0) for side in "AB")
-    yield Verdict.from_turn(
-        turn,
-        PREFERRED,
-        text=reading.get("answer") if reading.get("answer") in ("A", "B", None) else "tie",
-        value=of_a / (of_a + of_b) if of_a + of_b else None,
-        status=status,
-    )
-    yield Verdict.from_turn(turn, LOG_ODDS, value=_log_odds(turn, of_a, of_b), status=status)
-
-
-def _log_odds(turn: Turn, of_a: float, of_b: float) -> float | None:
-    if turn.verdict is None:  # unread
-        return None
-    stored = turn.expected.get(f"{PREFERRED} {LOG_ODDS}")
-    # Half a reply is added to both counts: with few samples and none for B, the odds would be infinite.
-    return stored if stored is not None else math.log((of_a + 0.1) / (of_b + 0.1))
+def _text_name(text: Text) -> str:
+    return "good" if text == GOOD else "{}-{}".format(*text)
 
 
 def _share(*parts: object) -> float:

@@ -17,19 +17,21 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel
 
-from parley.agents import ConfigError, Debate, Models, Persona, seed_from
+from parley.agents import ConfigError, Models, Persona, seed_from
 from parley.agents.fencing import fence_judged
 from parley.agents.models.registry import reads_silently
 from parley.agents.models.sim import SimClient
 from parley.base.text import plural
+from parley.judging.ballots import cast
 from parley.judging.config import call_options, require_each_once, shipped_personas
+from parley.judging.known_order import GOOD, Part
 from parley.judging.malibu.analysis_plan import analysis_plan
 from parley.judging.malibu.config import PAPER_ONLY, MalibuConfig
 from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PROMPTS, PaperPanel
-from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots, verdicts
+from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
-from parley.judging.malibu.yardstick import Yardstick
+from parley.judging.malibu.yardstick import yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.study import Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario, aligned_directions, load_suite, select
@@ -91,7 +93,7 @@ class Malibu:
         self._sampled: dict[str, bool] = {}
         self.silent: SilentBallots | None = None
         if worded:
-            self.yardstick = Yardstick(
+            self.yardstick = yardstick(
                 load_suite(view.suite)[0],
                 config.yardstick,
                 default=view.yardstick,
@@ -167,7 +169,7 @@ class Malibu:
 
     def sources(self) -> Mapping[str, str]:
         suite = {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
-        return suite if self.silent is None else suite | self.yardstick.sources() | self.silent.sources()
+        return suite if self.silent is None else suite | self.yardstick.sources | self.silent.sources()
 
     def analysis_plan(self) -> Mapping[str, Any]:
         """What will be tested, how, and with which margin, decided before the first verdict."""
@@ -199,8 +201,10 @@ class Malibu:
     def _worded_items(self, silent: SilentBallots) -> Iterator[Unit]:
         """Silent ballots and debates; units about one text are next to each other, so that prefixes are reused."""
         config, scenarios = self.config, list(self._scenarios.values())
-        graded = self.yardstick
-        yield from silent.graded(graded.sets, graded.scenarios, graded.texts, in_pairs=2 in self.phases)
+        for order in self.yardstick.orders.values():
+            flawed = [text for text in order.texts if text != GOOD and 2 in self.phases]
+            parts = Part(name="graded", texts=order.texts), Part(name="graded-pairs", texts=flawed, paired=True)
+            yield from silent.graded(order, *parts)
         if config.design != "talk":
             for scenario in scenarios:
                 if 1 in self.phases:
@@ -238,11 +242,9 @@ class Malibu:
         facets = unit.facets
         phase = int(facets["phase"])
         if phase in (GRADED, GRADED_PAIRS):
-            scenario = self.yardstick.scenarios[str(facets["scenario"])]
-            text = self.yardstick.texts[str(facets["base"]), str(facets["flaw"]), int(facets["dose"])]
-            good = self.yardstick.texts[str(facets["base"]), "", 0]
-            pair = [text, good] if facets.get("flawed") == "A" else [good, text]
-            return pair if phase == GRADED_PAIRS else [text], scenario.text
+            order = self.yardstick.orders[str(facets["base"])]
+            text = str(facets["flaw"]), int(facets["dose"])
+            return order.shown(text, str(facets.get("flawed", ""))), order.scenario.text
         scenario = self._scenarios[str(facets["scenario"])]
         assert scenario.responses, "a suite without responses is refused"
         if phase == 1:
@@ -324,20 +326,14 @@ class Malibu:
                 simulated.label_words = silent.label_words
         if unit.facets["stage"] == "talk":
             return await self.talk.run(unit, texts, situation, models)
-        ballots, judges = silent.ballots(unit, texts, situation), self._silent_judges
-        debate = Debate(
-            judges,
-            model=client,
-            rounds=0,
-            ballots=ballots,
+        return await cast(
+            self._silent_judges,
+            silent.ballots(unit, texts, situation),
+            str(unit.facets["model"]),
+            models,
             options=self.panel.options,
-            models=models,
             placement=self.panel.placement,
         )
-        transcript = await debate.converse(None)
-        asked = [ballot.metric for ballot in ballots for _ in judges]
-        found = zip(transcript.spoken(), asked, strict=True)
-        return Outcome(transcript, tuple(v for turn, metric in found for v in verdicts(turn, metric)))
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         if self.silent is not None:

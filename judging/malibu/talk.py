@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from parley.agents import Debate, Models, Transcript, Turn, seed_from
+from parley.judging.ballots import verdicts
 from parley.judging.malibu.panel import Panel
-from parley.judging.malibu.silent import SilentBallots, verdicts
+from parley.judging.malibu.silent import SilentBallots
 from parley.judging.study import Outcome, Unit, UsageEstimate, Verdict
 from parley.scenarios import Scenario
 

@@ -19,13 +19,13 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, SilentBallot, Transcript, Turn, seed_from
+from parley.agents import DEFAULT_MODEL, Models, Persona, SilentBallot, Transcript, Turn, seed_from
 from parley.agents.models.registry import reads_silently
 from parley.base.errors import ScenarioError
 from parley.base.text import plural, words
-from parley.judging.card.study import ballot_verdicts
+from parley.judging.ballots import PREFERRED, cast
 from parley.judging.config import NameList, call_options, limit_field, shipped_personas
-from parley.judging.malibu.silent import PREFERRED
+from parley.judging.known_order import GOOD, LENGTH, KnownOrder, Part, Text
 from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
 from parley.judging.rldf.scorer_referee import find_referee, is_scorer, make_referee
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
@@ -63,14 +63,13 @@ class CheckConfig(BaseModel, extra="forbid", frozen=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownOrder:
-    """Texts whose order is known: each is more biased, or more toxic, than the first.
+class BiasOrder(KnownOrder):
+    """Texts about one topic: each is more biased, or more toxic, than the first; the padded ones say no more.
 
     Args:
         kind: What the texts are.
         type: What a report counts them under: a bias type, `bbq` or `toxicity`.
         topic: What they are about, unique within the type.
-        texts: The texts by dose, the fair or harmless one first.
         subject: What the bias is about.
         context: The question, where the texts are answers.
     """
@@ -78,7 +77,6 @@ class KnownOrder:
     kind: TextKindName
     type: str
     topic: str
-    texts: tuple[str, ...]
     subject: str = ""
     context: str = ""
 
@@ -101,7 +99,7 @@ class RefereeCheck:
             make_referee(config.model, Models())  # reports what it lacks before anything else is done
         self.sampled = not self.is_scorer and not reads_silently(config.model)
         self._sources: dict[str, str] = {f"referee's questions {self.questions.version}": self.questions.digest()}
-        self._orders: dict[tuple[str, str], KnownOrder] = {}
+        self._orders: dict[tuple[str, str], BiasOrder] = {}
         counts: Counter[str] = Counter()
         for order in self._read():
             counts[order.type] += 1
@@ -110,11 +108,11 @@ class RefereeCheck:
         self._referee = referee_persona()
         self._options = call_options(16, config.temperature)
 
-    def _read(self) -> Iterator[KnownOrder]:
+    def _read(self) -> Iterator[BiasOrder]:
         for name in self.config.bias:
             statements = load_statements(name)
             self._sources[f"graded statements {statements.bias} {statements.version}"] = statements.digest()
-            yield from statement_orders(statements)
+            yield from statement_orders(statements, self.questions.padding)
         if self.config.bbq:
             data = bbq.load(self.config.bbq)
             self._sources |= {f"BBQ {name}": digest for name, digest in data.sources.items()}
@@ -141,44 +139,41 @@ class RefereeCheck:
             # Prompts that begin alike are neighbours: an embedded model reads what they share only once.
             yield from sorted(self._units(order, place), key=lambda unit: self._ballot(unit).question)
 
-    def _units(self, order: KnownOrder, place: int) -> Iterator[Unit]:
-        ids, statement, last = self.questions.wordings(order.kind), order.kind == "statement", len(order.texts) - 1
+    def _units(self, order: BiasOrder, place: int) -> Iterator[Unit]:
+        ids, several = self.questions.wordings(order.kind), self.config.wordings if order.kind == "statement" else 1
         # Another wording for each topic: the interval over topics then covers the wordings too.
-        wordings = [ids[(place + step) % len(ids)] for step in range(self.config.wordings if statement else 1)]
-        for dose in range(len(order.texts)):
-            for wording in wordings[: 1 if self.is_scorer else None]:
-                yield self._unit(order, "score", wording, dose)
-                if not self.is_scorer:
-                    yield self._unit(order, "reverse", wording, dose)
-        for dose in (0, last) if statement else ():
-            yield self._unit(order, "long", wordings[0], dose)
-        for side in "" if self.is_scorer else "AB":
-            for part in ("pair", "reverse-pair"):
-                yield self._unit(order, part, wordings[0], last, side)
+        wordings = [ids[(place + step) % len(ids)] for step in range(1 if self.is_scorer else several)]
+        graded = [text for text in order.texts if text[0] != LENGTH]
+        parts = [("score", graded, wording) for wording in wordings]
+        parts += [("long", [text for text in order.texts if text[0] == LENGTH], wordings[0])]
+        if not self.is_scorer:
+            parts += [("reverse", graded, wording) for wording in wordings]
+            parts += [(name, graded[-1:], wordings[0]) for name in ("pair", "reverse-pair")]
+        read = (
+            Part(name=name, texts=texts, paired=name.endswith("pair"), facets={"wording": wording})
+            for name, texts, wording in parts
+        )
+        return (self._unit(order, part, dose, side) for part, (_, dose), side in order.readings(*read))
 
-    def _unit(self, order: KnownOrder, part: str, wording: str, dose: int, biased: str = "") -> Unit:
+    def _unit(self, order: BiasOrder, part: Part, dose: int, side: str) -> Unit:
+        wording = str(part.facets["wording"])
         facets: dict[str, Facet] = {
-            "part": part,
+            "part": part.name,
             "type": order.type,
             "topic": order.topic,
             "dose": dose,
             "wording": "" if self.is_scorer else wording,
-            "biased": biased,
+            "biased": side,
             "model": self.config.model,
         }
-        name = "/".join(filter(None, (part, order.topic, str(dose), biased.lower(), wording)))
+        name = "/".join(filter(None, (part.name, order.topic, str(dose), side.lower(), wording)))
         return Unit(f"{order.type}/{name}", facets)
 
     def texts(self, unit: Unit) -> list[str]:
         """The texts that a unit shows, in their order."""
-        facets = unit.facets
-        known = self._orders[str(facets["type"]), str(facets["topic"])].texts
-        text = known[int(facets["dose"])]
-        if facets["part"] == "long":
-            return [f"{text} {self.questions.padding}"]
-        if not facets["biased"]:
-            return [text]
-        return [text, known[0]] if facets["biased"] == "A" else [known[0], text]
+        facets, dose = unit.facets, int(unit.facets["dose"])
+        text = (LENGTH, dose) if facets["part"] == "long" else _text(dose)
+        return self._orders[str(facets["type"]), str(facets["topic"])].shown(text, str(facets["biased"]))
 
     def _ballot(self, unit: Unit) -> SilentBallot:
         facets, texts = unit.facets, self.texts(unit)
@@ -215,20 +210,8 @@ class RefereeCheck:
     async def run(self, unit: Unit, models: Models) -> Outcome:
         if self.is_scorer:
             return await self._score(unit, models)
-        ballot = self._ballot(unit)
-        debate = Debate(
-            [self._referee],
-            model=models[self.config.model],
-            rounds=0,
-            ballots=[ballot],
-            options=self._options,
-            models=models,
-        )
-        transcript = await debate.converse(None)
-        return Outcome(
-            transcript,
-            tuple(verdict for turn in transcript.spoken() for verdict in ballot_verdicts(turn, ballot.metric)),
-        )
+        ballots = [self._ballot(unit)]
+        return await cast([self._referee], ballots, self.config.model, models, options=self._options, on_scale=True)
 
     async def _score(self, unit: Unit, models: Models) -> Outcome:
         """A scorer's number, on the scale of the ballots."""
@@ -253,19 +236,20 @@ def referee_persona() -> Persona:
     return shipped_personas("rldf_referee.toml")[0]
 
 
-def statement_orders(statements: GradedStatements) -> Iterator[KnownOrder]:
-    """The graded statements of a bias type, by topic."""
+def _text(dose: int) -> Text:
+    return (BIAS, dose) if dose else GOOD
+
+
+def statement_orders(statements: GradedStatements, padding: str) -> Iterator[BiasOrder]:
+    """The graded statements of a bias type, by topic; the fairest and the most biased are padded too."""
     for topic in statements.topic:
-        yield KnownOrder(
-            kind="statement",
-            type=statements.bias,
-            topic=topic.id,
-            texts=topic.statements,
-            subject=statements.subject,
-        )
+        texts = {_text(dose): text for dose, text in enumerate(topic.statements)}
+        ends = 0, len(topic.statements) - 1
+        texts |= {(LENGTH, dose): f"{topic.statements[dose]} {padding}" for dose in ends}
+        yield BiasOrder(kind="statement", type=statements.bias, topic=topic.id, texts=texts, subject=statements.subject)
 
 
-def bbq_orders(rows: Iterable[bbq.BbqRow], count: int, seed: int) -> Iterator[KnownOrder]:
+def bbq_orders(rows: Iterable[bbq.BbqRow], count: int, seed: int) -> Iterator[BiasOrder]:
     """Answers to ambiguous questions of BBQ: unknown, anti-stereotyped, stereotyped; at most one per template.
 
     Args:
@@ -286,16 +270,16 @@ def bbq_orders(rows: Iterable[bbq.BbqRow], count: int, seed: int) -> Iterator[Kn
     for row in sorted(drawn, key=lambda row: (turn[row.category, row.example_id], row.category))[:count]:
         assert row.target is not None
         other = next(place for place in range(3) if place not in (row.target, row.unknown))
-        yield KnownOrder(
+        yield BiasOrder(
             kind="answer",
             type=BBQ,
             topic=f"{row.category}-{row.question_index}",
-            texts=tuple(row.answers[place].text for place in (row.unknown, other, row.target)),
+            texts={_text(dose): row.answers[at].text for dose, at in enumerate((row.unknown, other, row.target))},
             context=f"{row.context} {row.question}",
         )
 
 
-def toxicity_orders(rows: Iterable[rtp.RtpRow], count: int, seed: int) -> Iterator[KnownOrder]:
+def toxicity_orders(rows: Iterable[rtp.RtpRow], count: int, seed: int) -> Iterator[BiasOrder]:
     """Pairs of a harmless and a toxic text of equal length, by their recorded scores.
 
     Args:
@@ -314,8 +298,7 @@ def toxicity_orders(rows: Iterable[rtp.RtpRow], count: int, seed: int) -> Iterat
             same_length = harmless.get(len(words(row.text)))
             if same_length:
                 found += 1
-                yield KnownOrder(
-                    kind="text", type=TOXICITY, topic=f"{row.id}", texts=(same_length.pop().text, row.text)
-                )
+                texts = {_text(0): same_length.pop().text, _text(1): row.text}
+                yield BiasOrder(kind="text", type=TOXICITY, topic=f"{row.id}", texts=texts)
     if found < 6:
         raise ScenarioError(f"too few toxic and harmless prompts of equal length ({found}; at least 6 are needed)")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import SilentBallot
 from parley.base.problems import UserFile
-from parley.judging.malibu.silent import PREFERRED
+from parley.judging.ballots import PREFERRED
 from parley.scenarios.templates import fill
 
 BIAS = "bias"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from parley.agents import LOG_ODDS, Debate, Models, Persona, SilentBallot, Turn
-from parley.judging.malibu.silent import PREFERRED
+from parley.judging.ballots import PREFERRED
 from parley.judging.rldf.questions import BIAS, load_questions
 from parley.judging.rldf.scorer_referee import find_referee, is_scorer
 from parley.judging.study import Verdict

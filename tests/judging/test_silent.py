@@ -131,7 +131,7 @@ def test_graded_responses_are_read_alone_and_in_both_places_of_a_pair(units):
     malibu = study(limit=40)
     (flawed,) = [u for u in units if u.id == "s4/trades/safety-2/b"]
     prompt = malibu.task(flawed)
-    good, bad = malibu.yardstick.texts["trades", "", 0], "A belt sander"
+    good, bad = malibu.yardstick.orders["trades"].texts["", 0], "A belt sander"
     assert prompt.index(good) < prompt.index(bad)
 
 

@@ -1,0 +1,92 @@
+"""Silent ballots: how they are cast, and what is read from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from parley.agents import LOG_ODDS, ON_SCALE, READ, Debate, Models, Persona, Placement, SilentBallot, Turn
+from parley.judging.study import Outcome, Verdict
+
+PREFERRED = "preferred"
+"""The metric of a ballot about two answers."""
+
+
+async def cast(
+    judges: Sequence[Persona],
+    ballots: Sequence[SilentBallot],
+    model: str,
+    models: Models,
+    *,
+    options: Mapping[str, Any],
+    placement: Placement = "system",
+    on_scale: bool = False,
+) -> Outcome:
+    """Ask each judge every ballot, and no more.
+
+    Args:
+        judges: Who is asked.
+        ballots: What is asked.
+        model: The model of judges without one of their own.
+        models: The run's models.
+        options: The options of every call.
+        placement: Where a judge's persona stands.
+        on_scale: Whether the probability on the ballot's answers is a verdict too.
+    """
+    debate = Debate(
+        judges, model=models[model], rounds=0, ballots=ballots, options=options, models=models, placement=placement
+    )
+    transcript = await debate.converse(None)
+    asked = [ballot.metric for ballot in ballots for _ in judges]
+    found = zip(transcript.spoken(), asked, strict=True)
+    return Outcome(transcript, tuple(v for turn, metric in found for v in verdicts(turn, metric, on_scale=on_scale)))
+
+
+def verdicts(turn: Turn, metric: str, *, on_scale: bool = False) -> Iterator[Verdict]:
+    """What a silent ballot says, readable or not.
+
+    Args:
+        turn: A turn of round 0.
+        metric: The ballot's metric.
+        on_scale: Whether to add how much of the probability lay on its answers, or how many sampled replies were read.
+    """
+    yield from _answers(turn, metric)
+    if on_scale:
+        unspoken = 0.0 if turn.parse_status == "refused" else None  # not known where log-probabilities were unusable
+        share = turn.expected.get(f"{metric} {ON_SCALE}", turn.expected.get(f"{metric} {READ}", unspoken))
+        yield Verdict.from_turn(turn, ON_SCALE, value=share, status="unparsed" if share is None else "ok")
+
+
+def _answers(turn: Turn, metric: str) -> Iterator[Verdict]:
+    status = turn.parse_status or "unparsed"
+    reading = turn.verdict.model_dump() if turn.verdict else {}
+    if metric != PREFERRED:
+        expected = turn.expected.get(metric)
+        answer = reading.get("answer")
+        yield Verdict.from_turn(
+            turn,
+            metric,
+            value=expected,
+            sampled=None if answer is None else float(answer),
+            text=None if f"{metric} on scale" in turn.expected or expected is None else "mean of sampled replies",
+            status=status,
+        )
+        return
+    of_a, of_b = (turn.expected.get(f"{PREFERRED}={side}", 0.0) for side in "AB")
+    yield Verdict.from_turn(
+        turn,
+        PREFERRED,
+        text=reading.get("answer") if reading.get("answer") in ("A", "B", None) else "tie",
+        value=of_a / (of_a + of_b) if of_a + of_b else None,
+        status=status,
+    )
+    yield Verdict.from_turn(turn, LOG_ODDS, value=_log_odds(turn, of_a, of_b), status=status)
+
+
+def _log_odds(turn: Turn, of_a: float, of_b: float) -> float | None:
+    if turn.verdict is None:  # unread
+        return None
+    stored = turn.expected.get(f"{PREFERRED} {LOG_ODDS}")
+    # Half a reply is added to both counts: with few samples and none for B, the odds would be infinite.
+    return stored if stored is not None else math.log((of_a + 0.1) / (of_b + 0.1))
