@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from parley.judging.study import Facet
+from parley.judging.study import FacetValue
 
 Text = tuple[str, int]
 """Which text of a cluster: its kind of flaw, and the dose of it."""
@@ -34,7 +34,7 @@ class Part:
     texts: Collection[Text]
     paired: bool = False
     against: Text = GOOD
-    facets: Mapping[str, Facet] = field(default_factory=dict)
+    facets: Mapping[str, FacetValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,18 @@ from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, T
 from parley.agents.search import make_engine
 from parley.judging.config import NameList, call_options, limit_field, require_each_once
 from parley.judging.search import FACTS, SearchAgent
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import (
+    REPEAT,
+    Advanced,
+    Facet,
+    FacetValue,
+    Measure,
+    Outcome,
+    Prompt,
+    Unit,
+    UsageEstimate,
+    Verdict,
+)
 from parley.scenarios.squad import Question, load, sample
 
 NONE = "none"
@@ -86,6 +97,15 @@ class SquadStudy:
     Config: ClassVar[type[BaseModel]] = SquadConfig
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("answer", "exact match", better="higher", kind="correct", key="answers"),
+    )
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("article", "text", title="{}"),
+        Facet("question_id", "text", title="question {:.6}", label="question"),
+        Facet("answerable", title="{}", silent="true", words={"true": "answerable", "false": "unanswerable"}),
+        Facet("search", "varied", title="search {}", silent="none"),
+        REPEAT,
+        Facet("model", "varied"),
+        *(Facet(name, "technical") for name in ("answers", "paragraph", "paragraph_shown")),
     )
 
     def __init__(self, config: SquadConfig) -> None:
@@ -174,7 +194,7 @@ class SquadStudy:
         return Outcome(Transcript((*turns, *answer_turns), "answered"), (*verdicts, _verdict(answer_turns[-1])))
 
 
-def question_facets(question: Question, arm: str, model: str, *, paragraph_shown: bool) -> dict[str, Facet]:
+def question_facets(question: Question, arm: str, model: str, *, paragraph_shown: bool) -> dict[str, FacetValue]:
     """What scoring needs to know about a question and how it was asked.
 
     Args:

@@ -20,7 +20,7 @@ from parley.agents import ConfigError, ParseStatus, Role, Transcript, Turn
 if TYPE_CHECKING:
     from parley.agents import Models
 
-Facet = str | int | bool
+FacetValue = str | int | bool
 T = TypeVar("T")
 ADVANCED = object()
 Advanced = Annotated[T, ADVANCED]
@@ -38,7 +38,7 @@ class Unit:
     """
 
     id: str
-    facets: Mapping[str, Facet]
+    facets: Mapping[str, FacetValue]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class UsageEstimate:
 class Accepted(NamedTuple):
     """A reply that a writing study accepted: the facets of its unit, and the parsed reply."""
 
-    facets: Mapping[str, Facet]
+    facets: Mapping[str, FacetValue]
     reply: Mapping[str, Any]
 
 
@@ -270,6 +270,54 @@ class HasMeasures(Protocol):
     measures: ClassVar[tuple[Measure, ...]]
     """A unit's number comes from the first score or correct answer that it has a verdict on, its word from the first
     choice. The first measure is the study's main one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facet:
+    """How people read a facet of a study's units: in titles, filters, the grid and comparisons.
+
+    Args:
+        name: Its name in `Unit.facets`.
+        kind: "text" for what the unit is about: the subject of its title, and the rows of the grid. "identity" for a
+            label on a person, where no value is "no label"; names that end in `_a` and `_b` are a pair's two sides.
+            "varied" for anything else that is varied on a text: with "identity", the columns of the grid. "part" for
+            parts of the study that are not averaged with each other. "order" for the order in which a pair is shown.
+            "answer" for the number of an option, "count" for a number from 0 on, "technical" for what few people
+            filter by.
+        title: How a unit's title says it, with {} for its value, or {:.6} for the first characters; "" if it does not.
+        silent: The value that a title leaves out. It also leaves out an empty one, unless `words` has words for it.
+        label: Its name in words, if `name` is not clear; of kind "answer", what is known about the option: "right".
+        words: Values in words, where units store codes.
+    """
+
+    name: str
+    kind: Literal["", "text", "identity", "varied", "part", "order", "answer", "count", "technical"] = ""
+    title: str = ""
+    silent: str = ""
+    label: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+REPEAT = Facet("repeat", "count", title="repeat {}", silent="0")
+SIDES = (Facet("identity_a", "identity", title="A {}"), Facet("identity_b", "identity", title="B {}"))
+COMMON_FACETS = (
+    *(Facet(name, "text", title="{}") for name in ("base", "scenario", "topic", "item")),
+    Facet("identity", "identity", title="{}"),
+    *SIDES,
+    Facet("order", "order"),
+    *(Facet(name, "varied", title="{}") for name in ("method", "group")),
+    Facet("model", "varied"),
+    REPEAT,
+)
+"""The facets of a study that declares none: their names say what they are."""
+
+
+@runtime_checkable
+class HasFacets(Protocol):
+    """A study that says how people read its facets. Without it, those with common names are known by them."""
+
+    facets: ClassVar[tuple[Facet, ...]]
+    """In the order in which a unit's title says them."""
 
 
 @runtime_checkable

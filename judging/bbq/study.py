@@ -8,7 +8,8 @@ without the data. Scores: `parley report`, or `parley.analysis.bbq.scores`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import permutations
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
@@ -17,10 +18,17 @@ from parley.agents import DEFAULT_MODEL, Models, Readout
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
+
+
+OPTIONS = {"-1": "none", "0": "option 1", "1": "option 2", "2": "option 3"}
+
+
+def _in_words(order: Iterable[str]) -> str:
+    return "options " + " ".join(str(int(number) + 1) for number in order)
 
 
 class BbqConfig(BaseModel, extra="forbid", frozen=True):
@@ -60,6 +68,22 @@ class BbqStudy:
     arms: ClassVar[tuple[str, ...]] = ("method",)
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure("answer", "right", better="higher", kind="correct", key="label"),
+    )
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("category", "text", title="{}"),
+        Facet("example_id", "text", title="example {}", label="example"),
+        Facet("scenario", "text"),
+        Facet("condition", title="{} context", words={"ambig": "ambiguous", "disambig": "disambiguated"}),
+        Facet("polarity", title="{} question", words={"neg": "negative", "nonneg": "non-negative"}),
+        Facet("method", "varied", title="{}"),
+        REPEAT,
+        Facet("model", "varied"),
+        Facet("label", "answer", label="right", words=OPTIONS),
+        Facet("target", "answer", label="stereotyped", words=OPTIONS),
+        Facet("unknown", "answer", label="unknown", words=OPTIONS),
+        Facet("names", "technical", label="proper names"),
+        Facet("question", "technical"),
+        Facet("order", "technical", words={"".join(order): _in_words(order) for order in permutations("012")}),
     )
 
     def __init__(self, config: BbqConfig) -> None:
@@ -103,7 +127,7 @@ class BbqStudy:
                         name = f"{row.category}/{row.example_id}/{method}/r{repeat}"
                         yield Unit(f"{name}/@{model}" if several else name, self._facets(row, method, model, repeat))
 
-    def _facets(self, row: BbqRow, method: str, model: str, repeat: int) -> dict[str, Facet]:
+    def _facets(self, row: BbqRow, method: str, model: str, repeat: int) -> dict[str, FacetValue]:
         return {**row_facets(self._task(row)), "method": method, "model": model, "repeat": repeat}
 
     def _task(self, row: BbqRow) -> Task:
@@ -130,7 +154,7 @@ class BbqStudy:
         return Outcome(solved.transcript, (*solved.verdicts, final))
 
 
-def row_facets(task: Task) -> dict[str, Facet]:
+def row_facets(task: Task) -> dict[str, FacetValue]:
     """What scoring needs to know about a row.
 
     Args:

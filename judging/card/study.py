@@ -11,6 +11,7 @@ says what a unit is for: graded and graded-pairs (can it judge), triangle (circl
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, Field
@@ -24,12 +25,12 @@ from parley.judging.ballots import PREFERRED, cast
 from parley.judging.card.battery import SHIPPED, Battery, BatterySize, SizeName, load_battery
 from parley.judging.config import call_options
 from parley.judging.known_order import GOOD, SEVERE, Part, Text
-from parley.judging.malibu.panel import Ballot, Panel, load_panel
+from parley.judging.malibu.panel import FACETS, Ballot, Panel, load_panel
 from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, OVERALL, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import GradedOrder, graded_texts
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Scenario, aligned_directions, load_attempts, load_suite, select
 from parley.scenarios.ballot_wordings import load_ballot_wordings
 from parley.scenarios.malibu import TEN_EACH
@@ -41,7 +42,7 @@ ENOUGH = 20
 PAIRS = ("graded-pairs", "reverse-pairs", "triangle")
 """The parts in which two answers stand side by side."""
 TALK, TALK_TOKENS = "talk", 400
-BLANK: Mapping[str, Facet] = {
+BLANK: Mapping[str, FacetValue] = {
     **{"category": "", "identity": "", "control": "", "wording": "", "flaw": "", "dose": 0, "flawed": ""},
     **{"against": "", "author": "", "attempt": "", "ask": 0, "heard": ""},
 }
@@ -77,6 +78,15 @@ class JudgesCard:
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure(OVERALL, "overall", better="higher", scale=(1, 9)),
         Measure(PREFERRED, "preferred", kind="choice"),
+    )
+    facets: ClassVar[tuple[Facet, ...]] = (
+        *(replace(facet, words={}) if facet.name == "flaw" else facet for facet in FACETS if facet.name != "phase"),
+        Facet("against", title="against {}"),
+        Facet("author", title="by {}"),
+        Facet("attempt", title="{}"),
+        Facet("ask", title="asks for {}", silent="0", label="score asked for"),
+        Facet("part", "part"),
+        Facet("phase", "technical"),
     )
 
     def __init__(self, config: CardConfig) -> None:
@@ -209,9 +219,9 @@ class JudgesCard:
         """How the graded responses of a base are read: alone, with the reverse question, in other words, in pairs."""
         size, other = self.size, self._other_question(order.scenario, place)
 
-        def part(name: str, texts: Collection[Text], against: Text = GOOD, **facets: Facet) -> Part:
+        def part(name: str, texts: Collection[Text], against: Text = GOOD, **facets: FacetValue) -> Part:
             paired = name in PAIRS
-            shown: dict[str, Facet] = {"part": name, "against": against[0], **facets}
+            shown: dict[str, FacetValue] = {"part": name, "against": against[0], **facets}
             return Part(name=name, texts=texts, paired=paired, against=against, facets=shown)
 
         again = [GOOD, *_severe(size.reversed)]
@@ -236,17 +246,17 @@ class JudgesCard:
 
     def _about_authors(self, scenario: Scenario, place: int) -> Iterator[Unit]:
         for author in ("own", "other", "person"):
-            facets: dict[str, Facet] = {"author": author, "wording": f"byline-{place}"}
+            facets: dict[str, FacetValue] = {"author": author, "wording": f"byline-{place}"}
             yield self._unit("author", f"author/{scenario.id}/{author}", scenario, facets)
 
     def _injected(self, scenario: Scenario, place: int) -> Iterator[Unit]:
         attempts = sorted(self.attempts.attempt, key=lambda attempt: seed_from("attempt", self.config.seed, attempt.id))
         attempt, settings = attempts[place % len(attempts)], self.silent.settings
         for score in (settings.low, settings.high):
-            facets: dict[str, Facet] = {"attempt": attempt.id, "ask": score}
+            facets: dict[str, FacetValue] = {"attempt": attempt.id, "ask": score}
             yield self._unit("injection", f"injection/{scenario.id}/{attempt.id}-{score}", scenario, facets)
 
-    def _unit(self, part: str, unit_id: str, scenario: Scenario, facets: Mapping[str, Facet]) -> Unit:
+    def _unit(self, part: str, unit_id: str, scenario: Scenario, facets: Mapping[str, FacetValue]) -> Unit:
         return self.silent.unit(unit_id, 1, scenario, {"part": part, **facets})
 
     def texts(self, unit: Unit) -> list[str]:

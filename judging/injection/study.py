@@ -22,7 +22,7 @@ from parley.agents.fencing import instruction_kinds
 from parley.judging.config import require_each_once
 from parley.judging.injection.config import MALIBU, InjectionConfig
 from parley.judging.injection.targets import HIGHEST, LOWEST, TARGETS, Judged, Target
-from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import REPEAT, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Scenario, load_attempts, load_suite
 
 CLEAN, ATTACK, CONTROL = "clean", "attack", "control"
@@ -55,6 +55,19 @@ class Injection:
     Config: ClassVar[type[BaseModel]] = InjectionConfig
     arms: ClassVar[tuple[str, ...]] = ("variant",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("base", "text", title="{}"),
+        Facet("scenario", "text", title="{}"),
+        Facet("attempt", title="{}"),
+        Facet("variant", title="{}", silent=ATTACK, words={CLEAN: "no attempt", CONTROL: "harmless control"}),
+        Facet("ask", title="asks for {}", label="score asked for"),
+        Facet("shown", title="{}"),
+        Facet("judged_by", title="judged by {}"),
+        REPEAT,
+        Facet("kind", "varied"),
+        Facet("model", "varied"),
+        *(Facet(name, "technical") for name in ("lowest", "highest", "wanted")),
+    )
 
     def __init__(self, config: InjectionConfig) -> None:
         self.config = config
@@ -136,7 +149,7 @@ class Injection:
             for ask in self.config.asks or (HIGHEST, LOWEST):
                 yield _Variant(ATTACK, attempt, str(ask))
 
-    def _facets(self, scenario: str, target: Target, display: str, variant: _Variant) -> dict[str, Facet]:
+    def _facets(self, scenario: str, target: Target, display: str, variant: _Variant) -> dict[str, FacetValue]:
         return {
             "judged_by": target.name,
             "scenario": scenario,

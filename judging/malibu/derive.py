@@ -17,7 +17,8 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.base.text import plural
 from parley.judging.config import limit_field
-from parley.judging.study import Accepted, Advanced, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.malibu.panel import FACETS
+from parley.judging.study import Accepted, Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import WritingStudy
 from parley.scenarios import (
     SHIPPED,
@@ -65,6 +66,7 @@ class Derive(WritingStudy):
     name: ClassVar[str] = "malibu-derive"
     Config: ClassVar[type[BaseModel]] = DeriveConfig
     used = PROMPTS
+    facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
 
     def __init__(self, config: DeriveConfig) -> None:
         self.config = config

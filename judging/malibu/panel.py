@@ -37,7 +37,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.judging.config import shipped_personas
 from parley.judging.scoring.rubrics import Rubric
-from parley.judging.study import Facet, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import REPEAT, SIDES, Facet, FacetValue, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.ballot_texts import ReplyWords
 
 PANELS = {
@@ -79,7 +79,31 @@ def candidate(side: str = "", label: str = "") -> str:
     return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
 
 
-def cell_facets(x: str, y: str, assignment: int, order: int) -> dict[str, Facet]:
+FACETS = (
+    Facet("base", "text", title="{}"),
+    Facet("scenario", "text", title="{}"),
+    Facet("identity", "identity", title="{}"),
+    Facet("other", "identity", label="other identity"),
+    *SIDES,
+    Facet("flaw", title="{} flaw", words={"": "no"}),
+    Facet("dose", title="dose {}", silent="0"),
+    Facet("flawed", title="flawed answer is {}"),
+    Facet("order", "order", title="order {}", silent="0", words={"0": "as planned", "1": "swapped"}),
+    Facet("assignment", "technical", title="answers {}", silent="0", words={"0": "as written", "1": "exchanged"}),
+    Facet("stage", title="{}", silent="silent", words={"talk": "debate"}),
+    Facet("control", title="control: {}"),
+    REPEAT,
+    Facet("phase", "part", words={"1": "single answers", "2": "pairs", "3": "graded answers", "4": "graded pairs"}),
+    Facet("wording", "varied"),
+    Facet("model", "varied"),
+    Facet("question", "technical", label="question wording"),
+    Facet("response_a", "technical", label="text of A", words={"1": "text 1", "2": "text 2"}),
+    Facet("response_b", "technical", label="text of B", words={"1": "text 1", "2": "text 2"}),
+)
+"""How people read the facets of MALIBU's units."""
+
+
+def cell_facets(x: str, y: str, assignment: int, order: int) -> dict[str, FacetValue]:
     """A cell of a pair: who is shown where, with which response.
 
     Args:

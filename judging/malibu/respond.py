@@ -15,7 +15,8 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.judging.config import limit_field
-from parley.judging.study import Accepted, Advanced, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.malibu.panel import FACETS
+from parley.judging.study import Accepted, Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import WritingStudy
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
@@ -52,6 +53,7 @@ class Respond(WritingStudy):
     name: ClassVar[str] = "malibu-respond"
     Config: ClassVar[type[BaseModel]] = RespondConfig
     used = PROMPTS
+    facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
 
     def __init__(self, config: RespondConfig) -> None:
         self.config = config

@@ -29,7 +29,7 @@ from parley.judging.known_order import GOOD, Part, Text
 from parley.judging.malibu.panel import cell_facets
 from parley.judging.malibu.yardstick import GradedOrder
 from parley.judging.scoring.rubrics import Metric
-from parley.judging.study import Facet, Unit, UsageEstimate
+from parley.judging.study import FacetValue, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.label_choice import LabelChoice
@@ -194,7 +194,7 @@ class SilentBallots:
             for wording in self.label_wordings(base, category):
                 for label in labels:
                     words = f"/{wording.id}" if self.settings.wordings_per_base > 1 else ""
-                    facets: dict[str, Facet] = {"category": category, "identity": label, "control": ""}
+                    facets: dict[str, FacetValue] = {"category": category, "identity": label, "control": ""}
                     yield Unit(f"s1/{scenario.id}/{label}{words}", self._facets(1, scenario, wording) | facets)
         if controls:
             yield self.unit(f"s1/{scenario.id}/none", 1, scenario, {"control": "no label"})
@@ -225,13 +225,18 @@ class SilentBallots:
         for part, (flaw, dose), side in order.readings(*parts):
             against = "" if part.against == GOOD else f"-{_text_name(part.against)}"
             name = f"{PREFIXES.get(part.name, part.name)}/{base}/{_text_name((flaw, dose))}{against}"
-            facets: dict[str, Facet] = {"flaw": flaw, "dose": dose, **({"flawed": side} if side else {}), **part.facets}
+            facets: dict[str, FacetValue] = {
+                "flaw": flaw,
+                "dose": dose,
+                **({"flawed": side} if side else {}),
+                **part.facets,
+            }
             phase = GRADED_PAIRS if part.paired else GRADED
             yield self.unit(f"{name}/{side.lower()}" if side else name, phase, order.scenario, facets)
 
-    def unit(self, unit_id: str, phase: int, scenario: Scenario, facets: Mapping[str, Facet]) -> Unit:
+    def unit(self, unit_id: str, phase: int, scenario: Scenario, facets: Mapping[str, FacetValue]) -> Unit:
         """A unit without a label."""
-        blank: dict[str, Facet] = {"category": "", "identity": "", "control": ""}
+        blank: dict[str, FacetValue] = {"category": "", "identity": "", "control": ""}
         return Unit(unit_id, {**self._facets(phase, scenario, None), **blank, **facets})
 
     def again(self, units: Iterable[Unit], model: str) -> Iterator[Unit]:
@@ -242,7 +247,7 @@ class SilentBallots:
             if unit.facets["phase"] == 1 and _share(self.settings.seed, unit.id) < REPEATED_SHARE:
                 yield Unit(f"{unit.id}/again", {**unit.facets, "repeat": 1, "control": "read again"})
 
-    def _facets(self, phase: int, scenario: Scenario, wording: LabelWording | None) -> dict[str, Facet]:
+    def _facets(self, phase: int, scenario: Scenario, wording: LabelWording | None) -> dict[str, FacetValue]:
         base = scenario.base or scenario.id
         return {
             "phase": phase,
@@ -265,7 +270,7 @@ class SilentBallots:
                 words.setdefault(word.lower(), set()).add(label)
         return {word: labels.pop() for word, labels in words.items() if len(labels) == 1}
 
-    def _name(self, wording: LabelWording | None, facets: Mapping[str, Facet], identity: str) -> str:
+    def _name(self, wording: LabelWording | None, facets: Mapping[str, FacetValue], identity: str) -> str:
         """The first name in a label wording that has one, drawn for each base; the same kind for all identities."""
         if wording is None or wording.kind != "name" or not identity:
             return ""

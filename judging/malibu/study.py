@@ -27,13 +27,13 @@ from parley.judging.config import call_options, require_each_once, shipped_perso
 from parley.judging.known_order import GOOD, Part
 from parley.judging.malibu.analysis_plan import analysis_plan
 from parley.judging.malibu.config import PAPER_ONLY, MalibuConfig
-from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
+from parley.judging.malibu.panel import FACETS, FENCED, Ballot, Panel, load_panel
 from parley.judging.malibu.paper import PROMPTS, PaperPanel
 from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, SilentBallots
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import yardstick
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario, aligned_directions, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
 
@@ -48,6 +48,7 @@ class Malibu:
         Measure("", "score", better="higher", scale=(0, 10)),
         Measure("preferred", "preferred", kind="choice"),
     )
+    facets: ClassVar[tuple[Facet, ...]] = FACETS
 
     def __init__(self, config: MalibuConfig) -> None:
         whole, view = load_suite(config.suite)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, simultaneous
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
-from parley.judging.study import Advanced, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")
@@ -45,6 +45,12 @@ class AnswersStudy:
 
     name: ClassVar[str] = "answers"
     Config: ClassVar[type[BaseModel]] = AnswersConfig
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("topic", "text", title="{}"),
+        Facet("topic_id", "technical"),
+        Facet("method", "varied", title="{}"),
+        Facet("model", "varied"),
+    )
 
     def __init__(self, config: AnswersConfig) -> None:
         self.config = config

@@ -28,7 +28,7 @@ from parley.judging.config import NameList, call_options, limit_field, shipped_p
 from parley.judging.known_order import GOOD, LENGTH, KnownOrder, Part, Text
 from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
 from parley.judging.rldf.scorer_referee import find_referee, is_scorer, make_referee
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate, Verdict
 from parley.scenarios import BIASES, bbq, rtp
 from parley.scenarios.statements import GradedStatements, load_statements
 
@@ -89,6 +89,15 @@ class RefereeCheck:
     measures: ClassVar[tuple[Measure, ...]] = (
         Measure(BIAS, "bias", scale=(1, 9)),
         Measure(PREFERRED, "preferred", kind="choice"),
+    )
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("topic", "text", title="{}"),
+        Facet("type", title="{}"),
+        Facet("dose", title="dose {}"),
+        Facet("biased", title="biased text is {}"),
+        Facet("part", "part", title="{}"),
+        Facet("wording", "varied"),
+        Facet("model", "varied"),
     )
 
     def __init__(self, config: CheckConfig) -> None:
@@ -157,7 +166,7 @@ class RefereeCheck:
 
     def _unit(self, order: BiasOrder, part: Part, dose: int, side: str) -> Unit:
         wording = str(part.facets["wording"])
-        facets: dict[str, Facet] = {
+        facets: dict[str, FacetValue] = {
             "part": part.name,
             "type": order.type,
             "topic": order.topic,

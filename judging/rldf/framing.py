@@ -18,7 +18,18 @@ from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Tu
 from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options
 from parley.judging.rldf.roles import TopicSample, load_bias
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import (
+    REPEAT,
+    Advanced,
+    Facet,
+    FacetValue,
+    Measure,
+    Outcome,
+    Prompt,
+    Unit,
+    UsageEstimate,
+    Verdict,
+)
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 FRAMES = ("ours", "model", "rival")
@@ -50,6 +61,12 @@ class Framing:
     name: ClassVar[str] = "framing"
     Config: ClassVar[type[BaseModel]] = FramingConfig
     measures: ClassVar[tuple[Measure, ...]] = (Measure("biases", "biases named"),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("topic", "text", title="{}"),
+        Facet("topic_id", "technical"),
+        Facet("bias", title="{}"),
+        REPEAT,
+    )
 
     def __init__(self, config: FramingConfig) -> None:
         self.config = config
@@ -72,7 +89,12 @@ class Framing:
     def plan(self) -> Iterator[Unit]:
         for repeat in range(self.config.repeats):
             for key, topic in self._topics.items():
-                facets: dict[str, Facet] = {"bias": self.bias.trait, "topic": topic, "topic_id": key, "repeat": repeat}
+                facets: dict[str, FacetValue] = {
+                    "bias": self.bias.trait,
+                    "topic": topic,
+                    "topic_id": key,
+                    "repeat": repeat,
+                }
                 yield Unit(f"{self.bias.trait}/{key}/r{repeat}", facets)
 
     def estimate(self, unit: Unit) -> UsageEstimate:

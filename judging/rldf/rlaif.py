@@ -18,7 +18,7 @@ from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, R
 from parley.agents.fencing import fence_judged
 from parley.judging.config import limit_field
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label")
@@ -53,6 +53,11 @@ class Rlaif:
     name: ClassVar[str] = "rlaif"
     Config: ClassVar[type[BaseModel]] = RlaifPairsConfig
     measures: ClassVar[tuple[Measure, ...]] = (Measure("agreed", "labels agree", better="higher", scale=(0, 1)),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("topic", "text", title="{}"),
+        Facet("topic_id", "technical"),
+        Facet("pair", "count", title="pair {}", silent="0"),
+    )
 
     def __init__(self, config: RlaifPairsConfig) -> None:
         self.config = config

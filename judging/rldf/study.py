@@ -52,7 +52,7 @@ from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.scorer_referee import is_scorer, make_referee
 from parley.judging.rldf.silent_referee import SilentReferee
 from parley.judging.rldf.statements import statement_verdicts
-from parley.judging.study import Advanced, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import REPEAT, Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
 from parley.scenarios.statements import load_statements
 
@@ -125,6 +125,13 @@ class Rldf:
     Config: ClassVar[type[BaseModel]] = RldfConfig
     arms: ClassVar[tuple[str, ...]] = ("round",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("topic", "text", title="{}"),
+        Facet("topic_id", "technical"),
+        Facet("bias", title="{}"),
+        Facet("mode", title="{}", silent="self-reflection"),
+        REPEAT,
+    )
 
     def __init__(self, config: RldfConfig) -> None:
         self.config = config

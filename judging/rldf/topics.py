@@ -21,7 +21,7 @@ from parley.agents import DEFAULT_MODEL, Models
 from parley.base.text import plural
 from parley.judging.config import limit_field
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Advanced, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import WritingStudy
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
 
@@ -76,6 +76,11 @@ class WriteTopics(WritingStudy):
     name: ClassVar[str] = "topics"
     Config: ClassVar[type[BaseModel]] = TopicsConfig
     used = PROMPTS
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("bias", "text", title="{}"),
+        Facet("area", "text", title="{}"),
+        Facet("wanted", "technical"),
+    )
 
     def __init__(self, config: TopicsConfig) -> None:
         self.config = config

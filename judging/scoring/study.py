@@ -32,7 +32,7 @@ from parley.agents import (
 )
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.scoring.rubrics import SCORE, ScoreSheet
-from parley.judging.study import Advanced, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
 
 
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):
@@ -82,6 +82,12 @@ class RubricScores:
     Config: ClassVar[type[BaseModel]] = ScoringConfig
     arms: ClassVar[tuple[str, ...]] = ("group",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("topic", "text", title="{}"),
+        Facet("item", "text", title="{}"),
+        Facet("group", "varied", title="{}"),
+        Facet("model", "varied"),
+    )
 
     def __init__(self, config: ScoringConfig) -> None:
         self.config = config

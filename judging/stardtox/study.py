@@ -22,7 +22,7 @@ from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 JUDGE_TOKENS = 160
@@ -74,6 +74,14 @@ class StardtoxStudy:
     Config: ClassVar[type[BaseModel]] = StardtoxConfig
     arms: ClassVar[tuple[str, ...]] = ("method",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("set", "text", title="{} toxicity"),
+        Facet("prompt", "text", title="prompt {:.7}"),
+        Facet("completion", "count", title="completion {}"),
+        Facet("method", "varied", title="{}"),
+        Facet("model", "varied"),
+        Facet("iterations", "technical"),
+    )
 
     def __init__(self, config: StardtoxConfig) -> None:
         self.config = config
@@ -118,7 +126,7 @@ class StardtoxStudy:
                     for method in self.methods:
                         for model in self.config.model:
                             unit = f"{name}/{rows[place].id}/c{completion}/{method}"
-                            facets: dict[str, Facet] = {
+                            facets: dict[str, FacetValue] = {
                                 "set": name,
                                 "prompt": rows[place].id,
                                 "completion": completion,

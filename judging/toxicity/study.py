@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import Models, ParseStatus, Transcript, Turn, record_calls
 from parley.judging.config import NameList, limit_field, require_each_once
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate, Verdict
 from parley.judging.texts import TextLine, read_lines
 from parley.judging.toxicity.registry import MODEL_SCORERS, find_scorer
 from parley.scenarios import select
@@ -75,6 +75,12 @@ class ToxicityStudy:
     Config: ClassVar[type[BaseModel]] = ToxicityConfig
     arms: ClassVar[tuple[str, ...]] = ("scorer",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("item", "text", title="{}"),
+        Facet("sentence", "text"),
+        Facet("identity", "identity"),
+        Facet("kind", "varied"),
+    )
 
     def __init__(self, config: ToxicityConfig) -> None:
         self.config = config
@@ -86,23 +92,23 @@ class ToxicityStudy:
         scorers = [find_scorer(name, Models(), cache=False) for name in config.scorer]
         self.versions = {scorer.name: scorer.version for scorer in scorers}
 
-    def _swaps(self) -> Iterator[tuple[str, tuple[str, dict[str, Facet]]]]:
+    def _swaps(self) -> Iterator[tuple[str, tuple[str, dict[str, FacetValue]]]]:
         audit = load_audit(select(self.config.identities) if self.config.identities else None)
         for probe in audit.probes:
-            facets: dict[str, Facet] = {key: value for key, value in probe._asdict().items() if key != "text"}
+            facets: dict[str, FacetValue] = {key: value for key, value in probe._asdict().items() if key != "text"}
             sentence = audit.sentences[probe.sentence]
             yield f"{probe.sentence}/{probe.identity}", (probe.text, {**facets, "sentence": sentence, "kind": ""})
         for number, control in enumerate(audit.controls, 1):
-            named: dict[str, Facet] = {"sentence": "", "category": "", "identity": "", "hostile": control.toxic}
+            named: dict[str, FacetValue] = {"sentence": "", "category": "", "identity": "", "hostile": control.toxic}
             yield f"control/{number}", (control.text, {**named, "kind": control.kind, "toxic": control.toxic})
 
-    def _read(self) -> Iterator[tuple[str, tuple[str, dict[str, Facet]]]]:
+    def _read(self) -> Iterator[tuple[str, tuple[str, dict[str, FacetValue]]]]:
         config = self.config
         also = [field for field in (config.language, config.group) if field]
         for line in read_lines(config.data, config.field, config.label, also):
             self.lines[str(line.number)] = line
             given = line.given
-            labelled: dict[str, Facet] = (
+            labelled: dict[str, FacetValue] = (
                 {} if given is None else {"label": f"{given:g}", "toxic": given >= config.label_from}
             )
             yield str(line.number), (line.text, labelled)

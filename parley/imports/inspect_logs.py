@@ -27,7 +27,7 @@ from parley.imports.imported import (
     whole_number,
 )
 from parley.judging import Outcome, Unit, Verdict
-from parley.judging.study import Facet
+from parley.judging.study import FacetValue
 from parley.runs import Record
 
 Json = Mapping[str, Any]
@@ -137,7 +137,7 @@ def _unpack(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
 
 def _record(sample: Json, task: str, model: str) -> Record:
     name, epoch = str(sample["id"]), whole_number(sample.get("epoch", 1))
-    own: dict[str, Facet] = {"task": task, "epoch": epoch, "model": model}
+    own: dict[str, FacetValue] = {"task": task, "epoch": epoch, "model": model}
     unit = Unit(f"{name}/e{epoch}", {"scenario": name, **facets_of(sample.get("metadata")), **own})
     started, finished = seconds(sample.get("started_at")), seconds(sample.get("completed_at"))
     if error := sample.get("error"):

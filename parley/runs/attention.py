@@ -21,7 +21,7 @@ from parley.agents import Models, Transcript, Turn
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
-from parley.judging import Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.judging import Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
 from parley.judging.config import limit_field
 from parley.judging.rldf.attention import AttentionWeights, require_weights
 from parley.runs.diagnosis import explain_damage
@@ -46,6 +46,11 @@ class AttentionStudy:
     name: ClassVar[str] = "attention"
     Config: ClassVar[type[BaseModel]] = AttentionConfig
     measures: ClassVar[tuple[Measure, ...]] = (Measure("share", "share of attention", scale=(0, 1)),)
+    facets: ClassVar[tuple[Facet, ...]] = (
+        Facet("topic", "text", title="{}"),
+        Facet("framing", "varied", title="{}"),
+        Facet("weights", "technical"),
+    )
 
     def __init__(self, config: AttentionConfig) -> None:
         self.config = config

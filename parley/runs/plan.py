@@ -31,7 +31,7 @@ from typing import Any
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.plugins import absolute_path
-from parley.judging import HasAnalysisPlan, HasMeasures, Measure, Study, Unit
+from parley.judging import Facet, HasAnalysisPlan, HasFacets, HasMeasures, Measure, Study, Unit
 from parley.runs.store import RunFile
 from parley.runs.studies import find_study
 
@@ -124,17 +124,20 @@ def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
         "plan": size.digest,
         "units": size.units,
         "versions": {"python": platform.python_version(), **_versions()},
-        **_describe_measures(study),
+        **_declared(study, HasMeasures, "measures", Measure),
+        **_declared(study, HasFacets, "facets", Facet),
         **describe_plan(study),
     }
 
 
-def _describe_measures(study: Study) -> dict[str, Any]:
-    if not isinstance(study, HasMeasures):
+def _declared(study: Study, protocol: type, name: str, kind: type) -> dict[str, Any]:
+    """What a study declares under this name, for pages that show its runs without loading its code."""
+    if not isinstance(study, protocol):
         return {}
-    if not all(isinstance(measure, Measure) for measure in study.measures):
-        raise ConfigError(f"the measures of {study.name} must be instances of parley.judging.Measure")
-    return {"measures": [asdict(measure) for measure in study.measures]}
+    declared: tuple[Any, ...] = getattr(study, name)
+    if not all(isinstance(item, kind) for item in declared):
+        raise ConfigError(f"the {name} of {study.name} must be instances of parley.judging.{kind.__name__}")
+    return {name: [asdict(item) for item in declared]}
 
 
 def weights_of(study: Study) -> dict[str, str]:

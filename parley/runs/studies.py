@@ -12,14 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from parley.agents import ConfigError
 from parley.base.plugins import Registry, installed, load_object
-from parley.judging import Measure, Study
+from parley.judging import Facet, Measure, Study
+from parley.judging.study import COMMON_FACETS
 
+T = TypeVar("T")
 GENERIC_REPORT = "parley.analysis.reporting.generic:report"
 
 
@@ -86,6 +88,7 @@ STUDIES: dict[str, StudyEntry] = {
     "rlaif": StudyEntry(study="parley.judging.rldf.rlaif:Rlaif"),
 }
 _MEASURES = TypeAdapter(tuple[Measure, ...])
+_FACETS = TypeAdapter(tuple[Facet, ...])
 _REGISTRY = Registry(
     "study",
     group="parley.studies",
@@ -165,18 +168,37 @@ def find_verdict(study: str) -> Callable[..., Any] | None:
 
 
 def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:
-    """What the units of a run are shown by: as stored in it, or as a shipped study of this name says; () if unknown.
+    """What the units of a run are shown by; () if unknown.
 
     Args:
-        info: The run's description, as `RunFile.info` gives it. No code of a user's own study is loaded for it.
+        info: The run's description, as `RunFile.info` gives it.
     """
-    if (stored := info.get("measures")) is not None:
+    return _declared(info, "measures", _MEASURES, ())
+
+
+def facets_of(info: Mapping[str, Any]) -> tuple[Facet, ...]:
+    """How people read the facets of a run.
+
+    Args:
+        info: The run's description, as `RunFile.info` gives it.
+    """
+    return _declared(info, "facets", _FACETS, COMMON_FACETS)
+
+
+def _declared(
+    info: Mapping[str, Any], name: str, items: TypeAdapter[tuple[T, ...]], otherwise: tuple[T, ...]
+) -> tuple[T, ...]:
+    """What a study declares: as stored in the run, or as the shipped study of this name says.
+
+    No code of a user's own study is loaded for it.
+    """
+    if (stored := info.get(name)) is not None:
         try:
-            return _MEASURES.validate_python(stored)
+            return items.validate_python(stored)
         except ValidationError:
-            return ()
+            return otherwise
     study = find_study(str(info["study"])) if info.get("study") in STUDIES else None
-    return tuple(getattr(study, "measures", ()))
+    return tuple(getattr(study, name, otherwise))
 
 
 def _function(target: Any) -> Callable[..., Any]:

@@ -15,12 +15,6 @@ from parley.runs import RunFile
 from parley.runs.rows import finite
 from parley.viewer.table import UnitQuery, UnitTable
 
-ROWS = ("scenario", "topic", "article", "item", "prompt", "example_id", "base")
-"""The facets that name a situation or a text, the most natural first."""
-COLUMNS = ("identity", "method", "kind", "group", "model", "wording")
-"""The facets that are varied on a text, the most natural first."""
-PARTS = ("part", "phase")
-"""Facets of parts of a study that are not averaged with each other."""
 MAX_COLUMNS = 60
 MAX_BALLOTS = 200
 
@@ -34,8 +28,10 @@ def grid(table: UnitTable, query: UnitQuery, rows: str = "", columns: str = "") 
         rows: the facet of the rows; "": the most natural.
         columns: the facet of the columns; "": the most natural.
     """
-    row_facets = [name for name in ROWS if name in table.facets]
-    column_facets = [name for name in COLUMNS if name in table.facets and len(table.facets[name].labels) > 1]
+    row_facets = table.named("text")[::-1]  # the last one says most exactly what a unit is about
+    column_facets = [
+        name for name in [*table.named("identity")[:1], *table.named("varied")] if len(table.facets[name].labels) > 1
+    ]
     row_facet = rows if rows in table.facets else next(iter(row_facets), "")
     found: dict[str, Any] = {"row_facets": row_facets, "column_facets": column_facets, "columns": [], "rows": []}
     for column_facet in [columns] if columns in table.facets else [name for name in column_facets if name != row_facet]:
@@ -67,10 +63,10 @@ def _one_part(table: UnitTable, query: UnitQuery, column_facet: str) -> tuple[di
     scores = table.figures(query.judge).score
     plan = query.model_copy(update={"sort": "position", "desc": False})
     positions = [position for position in table.positions(plan) if not math.isnan(scores[position])]
-    if column_facet == "identity" and "identity_a" in table.facets:  # a pair has two of them, and one score for both
-        positions = [position for position in positions if table.facets["identity_a"].codes[position] < 0]
-    for facet in PARTS:
-        if facet in table.facets and f"f.{facet}" not in query.filters:
+    if (side := f"{column_facet}_a") in table.facets:  # a pair has two of them, and one score for both
+        positions = [position for position in positions if table.facets[side].codes[position] < 0]
+    for facet in table.named("part"):
+        if f"f.{facet}" not in query.filters:
             by_part: dict[str, list[int]] = {}
             for position in positions:
                 by_part.setdefault(_label(table, facet, position), []).append(position)

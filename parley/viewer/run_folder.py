@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from parley.runs import RunFile
 from parley.runs.opening import beside
 from parley.runs.packing import packed_path, run_stem
 from parley.runs.reading import NotFound
-from parley.runs.studies import measures_of
+from parley.runs.studies import facets_of, measures_of
 
 FileStamp = tuple[int, ...]
 STOPPED_AFTER_SECONDS = 120.0
@@ -88,7 +88,7 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
                 "SELECT error, count(*) FROM units WHERE status = 'failed' GROUP BY error ORDER BY 2 DESC LIMIT 5"
             )
             _, labels = file.rows("SELECT substr(name, 7), text FROM prompts WHERE name LIKE 'label/%'")
-        config = info["config"]
+        config, wordings = info["config"], {wording: in_words(text) for wording, text in labels}
         return {
             **base,
             "study": str(info["study"]),
@@ -97,7 +97,10 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
             "measures": [asdict(measure) for measure in measures_of(info)],
             "config": config,
             "versions": info.get("versions"),
-            "wordings": {wording: in_words(text) for wording, text in labels},
+            "facets": [
+                asdict(replace(facet, words=wordings) if facet.name == "wording" else facet)
+                for facet in facets_of(info)
+            ],
             "units": units,
             "started": events[0][0] if events else None,
             "last_event": {"at": events[-1][0], "kind": events[-1][1], "detail": events[-1][2]} if events else None,

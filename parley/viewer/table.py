@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from parley.runs import RunFile
+from parley.runs.studies import facets_of
 from parley.viewer import bitmaps
 from parley.viewer.facets import MAX_FILTER_VALUES, facet_columns, partners
 from parley.viewer.figures import PANEL, UnitFigures, UnitUsage
@@ -23,8 +24,6 @@ from parley.viewer.figures import PANEL, UnitFigures, UnitUsage
 Masks = dict[str, int]
 """Sets of units (see `bitmaps`) by filter value."""
 FIGURE_FILTERS = ("d.choice", "d.flip", "d.changed", "d.parse")
-IDENTITIES = ("identity", "other", "identity_a", "identity_b")
-"""The filter "f.identity" finds a pair by either of its candidates."""
 ANSWER_FACETS = ("label", "target", "unknown")
 """The right, the stereotyped and the unknown answer of a question with options, by their numbers."""
 PAUSE_SECONDS = 0.1
@@ -124,6 +123,7 @@ class UnitTable:
         self.ids = [row[0] for row in rows]
         self.size = len(self.ids)
         self.all_units = (1 << self.size) - 1
+        self.kinds = {facet.name: facet.kind for facet in facets_of(file.info())}
         self.facets = facet_columns([row[1] for row in rows])
         self.partner = partners(self.facets, self.size)
         self.by_judge: dict[str, JudgeFigures] = {PANEL: JudgeFigures(self.size)}
@@ -194,6 +194,10 @@ class UnitTable:
                 self._order(UnitQuery(sort=key, desc=descending))
                 time.sleep(PAUSE_SECONDS)
 
+    def named(self, *kinds: str) -> list[str]:
+        """The facets of some kinds that units have, in the order of titles."""
+        return [name for name, kind in self.kinds.items() if kind in kinds and name in self.facets]
+
     def figures(self, judge: str) -> JudgeFigures:
         return self.by_judge.get(judge) or self.by_judge[PANEL]
 
@@ -220,8 +224,8 @@ class UnitTable:
         """Every filter with its values: facets, status, the judge's figures, tags."""
         columns = self.facets.items()
         facets = {f"f.{name}": dict(zip(column.labels, column.masks, strict=True)) for name, column in columns}
-        if "f.identity" in facets:
-            facets["f.identity"] = _united([facets.get(f"f.{name}", {}) for name in IDENTITIES])
+        if identities := self.named("identity"):  # the first one's filter finds a pair by either of its sides
+            facets[f"f.{identities[0]}"] = _united([facets[f"f.{name}"] for name in identities])
         figures = {"d.status": self.status, "d.answer": self.answers, **self.figures(judge).masks()}
         return facets | figures | {"d.tag": self.tags}
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,6 +20,7 @@ from pydantic import BaseModel
 import parley
 from parley.agents import Call, Transcript, Turn
 from parley.judging import Outcome, Unit
+from parley.judging.malibu import Malibu
 from parley.judging.study import Verdict
 from parley.runs import Record, RunFile
 from parley.viewer.server import serve
@@ -152,6 +153,8 @@ def write_run(
 ) -> Path:
     """A run file with these finished units, and some that are only planned."""
     info = {"study": study, "models": ["sim/any"], "config": {}, "plan": f"plan of {path.name}", "versions": {}}
+    if study == "by-hand":
+        info["facets"] = [asdict(facet) for facet in Malibu.facets]
     units = [record.unit for record in records] + list(planned)
     with RunFile.create(path, info, prompts or {}, units) as file:
         file.note("started", "by hand")

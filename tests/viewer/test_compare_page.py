@@ -19,7 +19,7 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
     page = open_page(shared_viewer + "compare?run=side-a.sqlite")
     page.get_by_label("with run").select_option("side-b.sqlite")
     expect(page.locator("main")).to_contain_text("1 matched pair.")
-    expect(page.locator("tbody tr", has_text="S1 · A black, B white")).to_contain_text("A → B")
+    expect(page.locator("tbody tr", has_text="S1 · A black · B white")).to_contain_text("A → B")
     page.locator("tbody a").click()
     expect(page.locator("del").first).to_have_text("brief")
     expect(page.locator("ins").first).to_have_text("long")

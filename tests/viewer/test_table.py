@@ -22,7 +22,7 @@ from parley.reports.labels.items import redact
 from parley.runs import Record, RunFile
 from parley.runs.notes import Answer, Item
 from parley.runs.reading import template_fields
-from parley.runs.studies import measures_of
+from parley.runs.studies import facets_of, measures_of
 from parley.viewer.compare import match_by_facet
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 from parley.viewer.index import SearchIndex, fts_query
@@ -247,6 +247,15 @@ def test_measures_come_from_the_run_file_or_from_the_shipped_study_of_that_name(
     assert measures_of({"study": "rldf"}) == Rldf.measures, "an imported run stores none"
     assert measures_of({"study": "mine"}) == ()
     assert measures_of({"study": "mine", "measures": [{"metric": "x", "label": "y", "kind": "lies"}]}) == ()
+
+
+def test_facets_come_from_the_run_file_or_from_the_shipped_study_of_that_name(runs):
+    with RunFile.open(runs / "quick.sqlite") as file:
+        stored = file.info()
+    assert facets_of(stored) == Malibu.facets
+    assert facets_of({**stored, "study": "mine"}) == Malibu.facets, "no code of a user's own study is loaded"
+    assert facets_of({"study": "rldf"}) == Rldf.facets, "a run from before stores none"
+    assert facets_of({"study": "mine"}) == facets_of({"study": "mine", "facets": [{"name": "x", "kind": "lies"}]})
 
 
 def test_the_number_of_an_answer_is_not_a_score():

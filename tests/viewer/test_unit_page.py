@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from parley.agents import Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile
+from parley.runs.studies import facets_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -18,45 +19,61 @@ ACCESSIBILITY = (Path(__file__).parent / "accessibility.js").read_text("utf-8").
 
 TITLES = [
     (
+        "malibu",
         {"phase": "2", "scenario": "fitness-desk-worker", "base": "fitness", "identity": "female", "other": "male",
          "identity_a": "male", "identity_b": "female", "response_a": "2", "response_b": "1", "assignment": "1",
          "order": "1", "control": "", "repeat": "1"},
-        "Fitness: desk worker · A male, B female · order swapped · answers exchanged · repeat 2",
+        "Fitness: desk worker · A male · B female · order swapped · answers exchanged · repeat 2",
     ),
     (
+        "malibu",
         {"phase": "1", "scenario": "law-fire-exit", "base": "law", "identity": "", "control": "no label"},
-        "Law: fire exit · no label",
+        "Law: fire exit · control: no label",
     ),
     (
-        {"phase": "3", "scenario": "law-fire-exit", "base": "law", "identity": "", "flaw": "figure", "dose": "2",
-         "reader": "Editor"},
-        "Law: fire exit · figure flaw, dose 2 · read by Editor",
+        "malibu",
+        {"phase": "4", "scenario": "law-fire-exit", "base": "law", "flaw": "safety", "dose": "1", "flawed": "B"},
+        "Law: fire exit · safety flaw · dose 1 · flawed answer is B",
     ),
+    ("malibu", {"scenario": "law-fire-exit", "base": "law", "flaw": "", "dose": "0"}, "Law: fire exit · no flaw"),
     (
-        {"category": "Race_ethnicity", "example_id": "102", "condition": "ambig", "polarity": "neg", "order": "012",
-         "method": "cot", "scenario": "Race_ethnicity/25"},
-        "Race ethnicity 102 · ambiguous context · negative question · cot",
-    ),
-    ({"topic": "Should buses be free?", "topic_id": "x", "bias": "age"}, "Should buses be free? · age"),
-    (
-        {"scenario": "law-fire-exit", "base": "law", "variant": "attack", "attempt": "order-short", "ask": "10",
-         "shown": "fenced"},
-        "Law: fire exit · order-short asks for 10 · fenced",
-    ),
-    (
-        {"scenario": "law-fire-exit", "base": "law", "flaw": "safety", "dose": "1", "flawed": "B"},
-        "Law: fire exit · safety flaw, dose 1 · flawed answer is B",
-    ),
-    (
-        {"scenario": "law-fire-exit", "base": "law", "identity": "female", "stage": "talk"},
+        "malibu",
+        {"scenario": "law-fire-exit", "base": "law", "identity": "female", "stage": "talk", "model": "sim/any"},
         "Law: fire exit · female · debate",
     ),
+    ("card", {"scenario": "law-fire-exit", "base": "law", "identity": "", "flaw": "", "ask": "0"}, "Law: fire exit"),
     (
-        {"set": "high", "prompt": "0928521-de11.txt-1-2", "completion": "1", "method": "stardtox"},
-        "High toxicity, prompt 0928521 · completion 2 · stardtox",
+        "bbq",
+        {"category": "Race_ethnicity", "example_id": "102", "condition": "ambig", "polarity": "neg", "order": "012",
+         "method": "cot", "scenario": "Race_ethnicity/25"},
+        "Race ethnicity: example 102 · ambiguous context · negative question · cot",
     ),
-    ({"colour": "blue", "model": "sim/any"}, "colour blue"),
-    ({}, "the-id"),
+    (
+        "squad",
+        {"article": "Normans", "question_id": "56ddde9a6b", "answerable": "false", "search": "none"},
+        "Normans: question 56ddde · unanswerable",
+    ),
+    ("rldf", {"topic": "Are e-scooters safe?", "topic_id": "x", "bias": "age"}, "Are e-scooters safe? · age"),
+    (
+        "injection",
+        {"scenario": "law-fire-exit", "base": "law", "variant": "attack", "attempt": "order-short", "ask": "10",
+         "shown": "fenced"},
+        "Law: fire exit · order-short · asks for 10 · fenced",
+    ),
+    (
+        "injection",
+        {"scenario": "law-fire-exit", "base": "law", "variant": "clean", "attempt": "", "ask": "", "shown": "open"},
+        "Law: fire exit · no attempt · open",
+    ),
+    (
+        "stardtox",
+        {"set": "high", "prompt": "0928521-de11.txt-1-2", "completion": "1", "method": "stardtox"},
+        "High toxicity: prompt 0928521 · completion 2 · stardtox",
+    ),
+    ("topics", {"bias": "age", "area": "work", "wanted": "3"}, "Age: work"),
+    ("own", {"scenario": "a-wedding", "identity": "Ada", "order": "1"}, "A wedding · Ada"),
+    ("own", {"colour": "blue", "model": "sim/any"}, "colour blue"),
+    ("own", {}, "the-id"),
 ]  # fmt: skip
 
 
@@ -67,13 +84,14 @@ def first_unit(path, like="%"):
 
 def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
     page = open_page(f"{shared_viewer}unit?run=quick.sqlite&unit={first_unit(malibu)}")
-    facets = [facets for facets, _ in TITLES]
+    units = [([asdict(facet) for facet in facets_of({"study": study})], facets) for study, facets, _ in TITLES]
     titles = page.evaluate(
-        "async (list) => { const { unitTitle } = await import('/static/title.js'); "
-        "return list.map((facets) => unitTitle(facets, 'the-id')); }",
-        facets,
+        "async (list) => { const { knowFacets, unitTitle } = await import('/static/facets.js'); "
+        "return list.map(([declared, facets]) => { knowFacets({ facets: declared }); "
+        "return unitTitle(facets, 'the-id'); }); }",
+        units,
     )
-    assert titles == [title for _, title in TITLES]
+    assert titles == [title for *_, title in TITLES]
     meanings = page.evaluate("async () => (await import('/static/facets.js')).GLOSSARY")
     texts = [["The panel saw 60 bases."], ["It saw 60 bases.", "A base is an area."]]
     explained = page.evaluate(
@@ -90,7 +108,7 @@ def test_every_study_has_titles_in_words(malibu, shared_viewer, open_page):
 def test_a_pair_is_read_at_a_glance(malibu, shared_viewer, open_page, scheme):
     unit = first_unit(malibu, "p2%")
     page = open_page(f"{shared_viewer}unit?run=quick.sqlite&unit={unit}", color_scheme=scheme)
-    expect(page.locator("h1")).to_have_text("Childcare: first morning · A female, B male")
+    expect(page.locator("h1")).to_have_text("Childcare: first morning · A female · B male")
     expect(page.locator(".sides .part")).to_have_count(2)
     expect(page.locator(".part[data-side='B'] h2")).to_contain_text("Answer B · male")
     assert page.locator(".part[data-side='A'] mark.only").count() > 2
@@ -174,7 +192,7 @@ def test_the_drawer_shows_a_transcript_beside_the_list(shared_viewer, open_page)
     expect(drawer.locator(".matrix")).to_be_visible()
     assert page.evaluate(ACCESSIBILITY) == []
     page.keyboard.press("j")
-    expect(drawer.locator("#drawer-title")).to_contain_text("A female, B male")
+    expect(drawer.locator("#drawer-title")).to_contain_text("A female · B male")
     page.keyboard.press("Escape")
     expect(drawer).to_have_count(0)
     expect(page.locator("a.unit").nth(1)).to_be_focused()
@@ -230,7 +248,7 @@ def test_a_unit_says_its_verdict_below_its_title_and_the_drawer_explains_its_key
     page.keyboard.press("Escape")
     page.keyboard.press("Control+k")
     page.get_by_role("combobox", name="Go to").fill("white s1 o1")
-    expect(page.get_by_role("option", name="S1 · A white, B black")).to_be_visible()
+    expect(page.get_by_role("option", name="S1 · A white · B black")).to_be_visible()
 
 
 def test_a_debate_after_silent_ballots_has_the_panels_result_and_its_labels_words(

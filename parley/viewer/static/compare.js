@@ -3,10 +3,9 @@ import { get } from "./api.js";
 import { scatter } from "./charts.js";
 import { fill, go, h, integer, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
 import { markChanges, mostlyDifferent } from "./diff.js";
-import { facetName, facetValue, knowWordings } from "./facets.js";
+import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { forestPlot, formats } from "./forest.js";
 import { isLongTask, parsedReply, speakerColour, speakerName } from "./message.js";
-import { unitTitle } from "./title.js";
 import { breadcrumbs, button, cautions, errorBox, loading, pager, scrollTable, setTitle, shortcuts, speakerIndex } from "./widgets.js";
 
 export function comparePage(main, params) {
@@ -38,7 +37,7 @@ export function comparePage(main, params) {
   async function show() {
     try {
       const [{ runs }, comparison, summary] = await Promise.all([get("runs"), get("compare", pairParams()), get("run", { run })]);
-      knowWordings(summary);
+      knowFacets(summary);
       const [facet, x, y] = ["facet", "x", "y"].map((key) => params.get(key) || "");
       const values = comparison.facets[facet] || [];
       const free = runs.filter((name) => name !== run && !others.includes(name));
@@ -186,7 +185,8 @@ export function pairPage(main, params) {
 
   async function show() {
     try {
-      const [a, b] = await Promise.all([get("unit", { run, unit: params.get("unit") }), get("unit", { run: run2, unit: params.get("unit2") })]);
+      const [a, b, summary] = await Promise.all([get("unit", { run, unit: params.get("unit") }), get("unit", { run: run2, unit: params.get("unit2") }), get("run", { run })]);
+      knowFacets(summary);
       const index = speakerIndex(unique([...a.messages, ...b.messages].filter((message) => message.role !== "narrator").map((message) => message.speaker)));
       const rows = Array.from({ length: Math.max(a.messages.length, b.messages.length) }, (_, n) => h("div", { class: "pair-row" },
         messageSide(a.messages[n], b.messages[n], "before", index), messageSide(b.messages[n], a.messages[n], "after", index)));

@@ -5,7 +5,7 @@ import { echoInWords, findEchoes } from "./echo.js";
 import { materialView } from "./material.js";
 import { parsedAside, saidView, speakerColour, speakerName } from "./message.js";
 import { scoreMatrix } from "./scores.js";
-import { unitTitle } from "./title.js";
+import { unitTitle } from "./facets.js";
 import { verdictLine } from "./verdict.js";
 import { button, errorBox, loading, showHelp, speakerIndex } from "./widgets.js";
 

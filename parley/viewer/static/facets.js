@@ -1,17 +1,6 @@
-// Facets as people read them: the names of filters and columns, and values that a plan stores as codes.
+// Facets as people read them, as the run's study declares them: titles, names of filters and columns, values in words.
 
-const NAMES = { label: "right answer", target: "stereotyped answer", unknown: "answer “unknown”", names: "proper names", other: "other identity", example_id: "example", topic_id: "topic id", response_a: "text of A", response_b: "text of B", ask: "score asked for" };
-const WORDS = {
-  phase: { 1: "single answers", 2: "pairs", 3: "graded answers", 4: "pairs of graded answers" }, order: { 0: "as planned", 1: "swapped" }, assignment: { 0: "as written", 1: "exchanged" }, stage: { talk: "debate" },
-  condition: { ambig: "ambiguous", disambig: "disambiguated" }, polarity: { neg: "negative", nonneg: "non-negative" },
-};
-const OPTIONS = new Set(["label", "target", "unknown"]); // the number of an option, from 0; -1 where there is none
-const UNLABELLED = new Set(["identity", "other", "identity_a", "identity_b"]);
-
-// Filters that few need stay closed, however few values they have.
-export const TECHNICAL = new Set(["label", "target", "unknown", "names", "order", "assignment", "response_a", "response_b", "repeat", "example_id", "question", "identity_a", "identity_b"]);
-
-export function facetName(name) { return NAMES[name] || name.replace(/_[ab]$/, (side) => side.toUpperCase()).replaceAll("_", " "); }
+const CLOSED = new Set(["answer", "order", "count", "technical"]);
 
 // What words of ours mean, as in docs/glossary.md.
 export const GLOSSARY = {
@@ -28,18 +17,71 @@ export function wordsOf(texts) {
   return Object.entries(GLOSSARY).filter(([word]) => new RegExp(`\\b${word}s?\\b`, "i").test(all) && !new RegExp(`\\ban? ${word} is\\b`, "i").test(all));
 }
 
-// The words of a run's labels, by the codes in its plan.
-let wordings = {};
-export function knowWordings(summary) { wordings = summary.wordings || {}; }
+let declared = new Map();
+export function knowFacets(summary) { declared = new Map((summary.facets || []).map((facet) => [facet.name, facet])); }
+
+const NONE = { kind: "", title: "", silent: "", label: "", words: {} };
+const facetOf = (name) => declared.get(name) || NONE;
+
+export function facetName(name) {
+  const { kind, label } = facetOf(name);
+  return label ? label + (kind === "answer" ? " answer" : "") : name.replace(/_[ab]$/, (side) => side.toUpperCase()).replaceAll("_", " ");
+}
+
+// The names of the facets of a kind, in the order of titles.
+export function facetsOf(...kinds) { return [...declared.values()].filter(({ kind }) => kinds.includes(kind)).map(({ name }) => name); }
+
+// Filters that few need stay closed, however few values they have. An identity's finds the others too.
+export function isClosed(name) { const { kind } = facetOf(name); return CLOSED.has(kind) || (kind === "identity" && name !== facetsOf("identity")[0]); }
+
+// A list of titles needs no column for what they say.
+export function inColumn(name) { const { kind, title } = facetOf(name); return !title && !CLOSED.has(kind) && kind !== "identity" && kind !== "text"; }
 
 export function facetValue(name, value) {
-  if (name === "wording" && wordings[value]) return wordings[value];
-  if (value === "") return UNLABELLED.has(name) ? "no label" : "(none)";
-  if (WORDS[name]?.[value]) return WORDS[name][value];
+  const { kind, words } = facetOf(name);
+  if (Object.hasOwn(words, value)) return words[value];
+  if (value === "") return kind === "identity" ? "no label" : "(none)";
   if (value === "true" || value === "false") return value === "true" ? "yes" : "no";
-  if (!/^-?\d+$/.test(value)) return value;
-  if (OPTIONS.has(name)) return Number(value) < 0 ? "none" : `option ${Number(value) + 1}`;
-  if (/^response_[ab]$/.test(name)) return `text ${value}`;
-  if (name === "order" && value.length === 3) return `options ${[...value].map((digit) => Number(digit) + 1).join(" ")}`;
-  return name === "repeat" ? `no. ${Number(value) + 1}` : value;
+  return kind === "count" ? `no. ${Number(value) + 1}` : value;
+}
+
+const inWords = (name) => (/\s/.test(name) ? name : name.replaceAll(/[-_]+/g, " ").trim());
+
+// What a title says about a facet: "order swapped"; nothing if there is nothing to say.
+function said({ name, kind, title, silent, words }, facets) {
+  const value = facets[name];
+  if (!title || value === undefined || (silent && value === silent) || (value === "" && !("" in words))) return "";
+  // A pair's title names its two sides.
+  if (kind === "identity" && `${name}_a` in facets) return "";
+  const shown = kind === "count" ? String(Number(value) + 1) : kind === "text" ? inWords(value) : words[value] ?? value;
+  return title.replace(/\{(?::\.(\d+))?\}/, (_, length) => shown.slice(0, length || undefined));
+}
+
+// A unit's title in words: "Fitness: desk worker · A female · B male · order swapped".
+export function unitTitle(facets, id, only = [...declared.values()]) {
+  const [subject, details] = [[], []];
+  let before = "";
+  for (const facet of only) {
+    // The id of a scenario begins with that of its base.
+    const own = facet.kind === "text" && before && facets[facet.name]?.startsWith(`${before}-`) ? { ...facets, [facet.name]: facets[facet.name].slice(before.length + 1) } : facets;
+    const words = said(facet, own);
+    if (words) (facet.kind === "text" ? subject : details).push(words);
+    if (facet.kind === "text" && words) before = facets[facet.name];
+  }
+  const about = subject.join(": ");
+  const parts = about ? [about.charAt(0).toUpperCase() + about.slice(1), ...details] : allFacets(facets);
+  if (id.includes("@") && facets.model) parts.push(facets.model.split("?")[0].split("/").at(-1));
+  return parts.join(" · ") || id;
+}
+
+// The title of what a unit is about, up to one of its facets of kind "text", without what is varied on it.
+export function subjectTitle(facets, name, id) {
+  const texts = facetsOf("text");
+  return unitTitle(facets, id, texts.slice(0, texts.indexOf(name) + 1).map(facetOf));
+}
+
+// Where no facet says what a unit is about: all of them, if they are few enough to read.
+function allFacets(facets) {
+  const shown = Object.entries(facets).filter(([name, value]) => value !== "" && !["model", "repeat"].includes(name));
+  return shown.length <= 5 ? shown.map(([name, value]) => `${inWords(name)} ${value}`) : [];
 }

@@ -2,18 +2,11 @@
 import { get } from "./api.js";
 import { openDrawer } from "./drawer.js";
 import { fill, go, h, link, number, percent, plural } from "./dom.js";
-import { facetName, facetValue } from "./facets.js";
-import { unitTitle } from "./title.js";
+import { facetName, facetValue, subjectTitle } from "./facets.js";
 import { distributionOf } from "./verdict.js";
 import { errorBox, loading, pager, unindexed } from "./widgets.js";
 
 const STRONGEST = 60; // percent of colour in the cell that is furthest from its row's mean: the number stays readable
-
-// Only the facets that name the text, so that the title says nothing about the columns.
-function situationTitle(row, facet) {
-  const kept = Object.fromEntries(["scenario", "base", "topic", "article", "question_id", "item", "set", "prompt", "category", "example_id"].filter((name) => name in row.facets && (name !== "category" || facet === "example_id")).map((name) => [name, row.facets[name]]));
-  return unitTitle(kept, row.name) || row.name;
-}
 
 export function gridView(box, run, measure) {
   const state = { params: null, grid: null, row: 0, column: 0, ballots: new Map() };
@@ -50,7 +43,7 @@ export function gridView(box, run, measure) {
     const only = Object.entries(part).map(([facet, value]) => `${facetName(facet)}: ${facetValue(facet, value)}`);
     fill(table, h("table", { class: "heat" }, h("caption", { class: "unseen" }, `${measure()?.label || "score"} by ${facetName(rowFacet)} and ${facetName(columnFacet)}`),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, facetName(rowFacet)), h("th", { scope: "col", class: "num" }, "spread"), columns.map((label) => h("th", { scope: "col", class: "num" }, h("bdi", {}, facetValue(columnFacet, label)))))),
-      h("tbody", {}, rows.map((row, nth) => h("tr", {}, h("th", { scope: "row", title: row.name }, h("bdi", {}, situationTitle(row, rowFacet))), h("td", { class: "num spread" }, number(row.spread)), row.cells.map((cell, column) => cellView(row, cell, largest, nth, column)))))));
+      h("tbody", {}, rows.map((row, nth) => h("tr", {}, h("th", { scope: "row", title: row.name }, h("bdi", {}, subjectTitle(row.facets, rowFacet, row.name))), h("td", { class: "num spread" }, number(row.spread)), row.cells.map((cell, column) => cellView(row, cell, largest, nth, column)))))));
     fill(box, h("div", { class: "row spread" }, h("div", { class: "row" }, chooser("rows", "rows", rowFacets, rowFacet), chooser("columns", "columns", columnFacets.filter((name) => name !== rowFacet), columnFacet), only.length ? h("span", { class: "pill" }, only.join(", ")) : "", unfinished ? h("span", { class: "muted", role: "status" }, unfinished) : ""), pager(Number(state.params.get("page") || 0), total, "/run", state.params)),
       h("p", { class: "muted" }, "Rows with the largest spread come first. Blue cells are above the row's mean, orange ones below it; ▲ marks the highest and ▼ the lowest. Press ", h("kbd", {}, "j"), " or ", h("kbd", {}, "k"), " for the next or previous situation, an arrow key for another cell, and ", h("kbd", {}, "Enter"), " to read its unit."),
       about, table);
@@ -91,7 +84,7 @@ export function gridView(box, run, measure) {
     if (row !== state.row || column !== state.column) return;
     about.classList.toggle("tall", Object.keys(ballots).length > 0);
     const filters = new URLSearchParams([["run", run], ["tab", "units"], [`f.${rowFacet}`, rows[row].name], [`f.${columnFacet}`, columns[column]], ...Object.entries(state.grid.part).map(([facet, value]) => [`f.${facet}`, value])]);
-    fill(about, h("p", {}, h("b", {}, h("bdi", {}, situationTitle(rows[row], rowFacet))), ` · ${facetValue(columnFacet, columns[column])}: `, h("b", {}, number(cell.score)), " · ", link("/run", filters, {}, plural(cell.units.length, "unit"))), distribution(ballots[cell.units[0]]));
+    fill(about, h("p", {}, h("b", {}, h("bdi", {}, subjectTitle(rows[row].facets, rowFacet, rows[row].name))), ` · ${facetValue(columnFacet, columns[column])}: `, h("b", {}, number(cell.score)), " · ", link("/run", filters, {}, plural(cell.units.length, "unit"))), distribution(ballots[cell.units[0]]));
   }
 
   // Bars with their numbers: what the judge would have said, and how probably.

@@ -1,7 +1,7 @@
 // A tab of a run: all notes on its units, each a link to what it is about.
 import { get } from "./api.js";
 import { dateTime, fill, h, link, plural } from "./dom.js";
-import { unitTitle } from "./title.js";
+import { unitTitle } from "./facets.js";
 import { errorBox, loading } from "./widgets.js";
 
 export async function showNotes(box, run) {

@@ -4,11 +4,10 @@ import { progress } from "./charts.js";
 import { showConfig } from "./config.js";
 import { drawerRows } from "./drawer.js";
 import { dateTime, embedded, fill, go, h, integer, link, money, number, plural, signed, unique } from "./dom.js";
-import { facetName, facetValue, GLOSSARY, knowWordings, TECHNICAL } from "./facets.js";
+import { facetName, facetValue, GLOSSARY, inColumn, isClosed, knowFacets, unitTitle } from "./facets.js";
 import { showFindings } from "./findings.js";
 import { gridView } from "./grid.js";
 import { showNotes } from "./notes.js";
-import { TITLE_FACETS, unitTitle } from "./title.js";
 import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
@@ -83,7 +82,7 @@ export function runPage(main, params) {
   async function showAbout() {
     const summary = await get("run", { run });
     state.measure = mainMeasure(summary);
-    knowWordings(summary);
+    knowFacets(summary);
     state.choices = (summary.measures || []).some(({ kind }) => kind === "choice");
     if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
     const { done, failed, planned } = summary.units;
@@ -131,7 +130,7 @@ export function runPage(main, params) {
       const chosen = state.params.getAll(key);
       const name = FILTER_NAMES[key] || facetName(key.slice(2)); // "d.…" are figures, "f.…" facets
       const facet = key.startsWith("f.") ? key.slice(2) : "";
-      const open = chosen.length || state.openFilters.has(key) || (values.length <= 5 && !TECHNICAL.has(facet));
+      const open = chosen.length || state.openFilters.has(key) || (values.length <= 5 && !isClosed(facet));
       const shown = state.expandedFilters.has(key) ? values
         : values.filter(([value, n], index) => chosen.includes(value) || index < VALUES_SHOWN || (n && values.length <= VALUES_SHOWN + 3));
       const options = shown.map(([value, n]) => h("label", { class: n || chosen.includes(value) ? "" : "empty" },
@@ -151,7 +150,7 @@ export function runPage(main, params) {
     const expected = { score: state.measure, choice: state.choices, tokens: true };
     const has = (key) => (state.page.loading && expected[key]) || rows.some((row) => row[key] !== null && row[key] !== undefined);
     const facets = unique(rows.flatMap((row) => Object.keys(row.facets)))
-      .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && !TITLE_FACETS.has(name));
+      .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && inColumn(name));
     return [
       ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, name in row.facets ? facetValue(name, row.facets[name]) : "") })),
       rows.some((row) => row.answers?.length) && { key: "choice", label: "answer", show: (row) => h("span", {}, h("bdi", {}, row.choice ?? "–"), row.answers.filter((kind) => kind !== "unparsed").map((kind) => h("span", { class: `pill ${kind}` }, kind))) },

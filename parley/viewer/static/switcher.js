@@ -1,7 +1,7 @@
 // Ctrl-K: go to any page, run or unit by typing a part of its name, or do what the page can do.
 import { get } from "./api.js";
 import { currentPage, embedded, fill, go, h } from "./dom.js";
-import { unitTitle } from "./title.js";
+import { unitTitle } from "./facets.js";
 import { pageActions } from "./widgets.js";
 
 const SHOWN = 12;

@@ -3,11 +3,10 @@ import { get } from "./api.js";
 import { badge, sparkline } from "./charts.js";
 import { address, announce, currentPage, dateTime, embedded, fill, go, h, integer, link, orNone, plural, unique } from "./dom.js";
 import { echoInWords, findEchoes } from "./echo.js";
-import { facetName, facetValue, knowWordings } from "./facets.js";
+import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { draftComparisons, materialView } from "./material.js";
 import { messageView, noteForm, noteList } from "./message.js";
 import { scoreMatrix } from "./scores.js";
-import { unitTitle } from "./title.js";
 import { isSilent, verdictLine } from "./verdict.js";
 import { breadcrumbs, button, copy, download, errorBox, loading, mainMeasure, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
 
@@ -28,7 +27,7 @@ export function unitPage(main, params) {
       query.set("run", run);
       const [found, summary] = await Promise.all([get("unit", query), get("run", { run })]);
       [unit, measure] = [found, mainMeasure(summary)];
-      knowWordings(summary);
+      knowFacets(summary);
     } catch (error) { return fill(page, errorBox(error)); }
     const top = window.scrollY;
     draw();
