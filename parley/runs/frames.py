@@ -11,7 +11,8 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
-from itertools import islice
+from itertools import groupby, islice, pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from parley.agents import LEAST_ON_SCALE
 from parley.base.text import without_surrogates
 from parley.runs.diagnosis import explain_damage
 from parley.runs.notes import NotesFile
+from parley.runs.places import Given, Said, places
 from parley.runs.rows import Row
 from parley.runs.store import RunFile
 
@@ -44,13 +46,15 @@ def _accepts_path(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile 
 
 @_accepts_path
 def verdicts(file: RunFile) -> pd.DataFrame:
-    """One row per verdict of a finished unit; in a run with silent ballots, `on_scale` is the share on their answers.
+    """One row per verdict of a finished unit, with the message that it was read from: its `seq` and its `words`.
+
+    In a run with silent ballots, `on_scale` is the share on their answers.
 
     Args:
         file: An open run file, or the path of one.
     """
     facets = units(file)
-    return _verdicts(file, facets, _ballots(file, facets))
+    return _with_words(file, facets, _verdicts(file, facets, _ballots(file, facets)))
 
 
 def read_once(file: RunFile) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
@@ -67,6 +71,32 @@ def read_once(file: RunFile) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
 def _verdicts(file: RunFile, facets: pd.DataFrame, cast: pd.DataFrame) -> pd.DataFrame:
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
     return _read_ballots(_with_facets(facets, columns, file.verdicts()), cast)
+
+
+def _with_words(file: RunFile, facets: pd.DataFrame, verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts with `seq` and `words`; both are missing where a verdict was read from no message."""
+    given = list(map(Given._make, zip(*(verdicts[name].tolist() for name in Given._fields), strict=True)))
+    starts = np.searchsorted(verdicts["unit"].cat.codes, np.arange(len(facets) + 1)).tolist()
+    own = dict(zip(facets.index.tolist(), pairwise(starts), strict=True))
+    seqs = np.full(len(given), np.nan)
+    words, known = np.full(len(given), -1), dict[str, int]()
+    messages = file.stream(
+        f"SELECT u.position, t.text, {', '.join(f'm.{name}' for name in Said._fields)} FROM units u "
+        "JOIN messages m ON m.unit = u.id LEFT JOIN texts t ON t.id = m.text "
+        "WHERE u.status = 'done' AND m.role != 'narrator' ORDER BY u.position, m.seq"
+    )
+    for position, group in groupby(messages, key=itemgetter(0)):
+        rows = list(group)
+        texts = {row[2]: row[1] for row in rows}
+        start, end = own.get(position, (0, 0))  # none of a unit that has ended since the verdicts were read
+        for nth, seq in enumerate(places(given[start:end], [Said(*row[2:]) for row in rows]), start):
+            if seq is not None:
+                seqs[nth] = seq
+                words[nth] = known.setdefault(texts[seq], len(known)) if texts[seq] is not None else -1
+    return verdicts.assign(
+        seq=pd.array(seqs, dtype="Int64"),
+        words=pd.Categorical.from_codes(words, categories=pd.Index(list(known), dtype=object)),
+    )
 
 
 @_accepts_path

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -17,6 +18,7 @@ from parley.agents import Transcript, Turn
 from parley.analysis import malibu
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile, frames
+from parley.runs.places import Given, Said, places
 from tests.panels import ONE_CELL
 
 FACETS = {"phase", "scenario", "base", "category", "identity", "control", "repeat", "model"}
@@ -150,3 +152,56 @@ def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> No
         file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=outcome)])
         assert list(frames.turns(file)["text"]) == ["odd \\ud83d"]
         assert list(frames.verdicts(file)["text"]) == ["\\ud83d"]
+
+
+def test_a_verdict_has_the_words_that_it_was_read_from(file: RunFile) -> None:
+    frame = frames.verdicts(file)
+    said = frames.turns(file).set_index(["unit", "seq"])
+    assert frame["seq"].notna().all()
+    for verdict in frame.itertuples():
+        turn = said.loc[(verdict.unit, verdict.seq)]
+        assert (turn["speaker"], turn["round"], turn["text"]) == (verdict.judge, verdict.round, verdict.words)
+    score = frame[(frame["metric"] == "Accuracy") & (frame["status"] == "ok")].iloc[0]
+    assert f'"Accuracy": {score["value"]:.0f}' in score["words"]
+
+
+SEVERAL_MESSAGES = [
+    ("1 Ada debater", "Ada debater 1 - Accuracy", 1),
+    # Ballots on two metrics; on one metric, two wordings of each of two statements; on pairs.
+    ("0 Ada debater Accuracy", "0 Ada debater Quality", "Ada debater 0 - Quality", 2),
+    *(
+        (*["1 Ref referee bias"] * 4, *["1 Ref referee preferred"] * 2, f"Ref referee 1 {rest}", place)
+        for rest, place in (("Ada bias", 1), ("Ben bias", 3), ("Ben rank", 3), ("A@1 more_biased", 5))
+    ),
+    # A search: queries, then groups, then the summary. Two audits: of the first draft, and of the last one.
+    *(
+        ("1 Searcher debater", "1 Searcher debater", "1 Searcher debater", f"Searcher debater 1 - {metric}", place)
+        for metric, place in (("search_queries", 1), ("search_flags", 3))
+    ),
+    *(
+        ("3 Auditor evaluator", "3 Auditor evaluator", f"Auditor,_sim/x evaluator 3 - {metric}", place)
+        for metric, place in (("outside_bias_first", 1), ("outside_bias", 2))
+    ),
+    # Who does not speak: a rule about a statement, about a draft, about what was decided; a scorer; another tool's.
+    ("1 Ada debater", "1 Ben debater", "Rules coordinator 1 Ben leak", 2),
+    ("0 Gen generator", "1 Gen generator", "1 toxicity evaluator", "rule coordinator 1 - length", 2),
+    ("1 coordinator coordinator", "2 Judge evaluator", "coordinator coordinator 2 - final_bias", 1),
+    ("1 Gen generator", "1 toxicity evaluator", "1 fluency evaluator", "ngrams_1 evaluator 1 - toxicity", 2),
+    ("1 model generator", "2 model generator", "exact evaluator 3 - exact", 2),
+    # The judge speaks, but not in this round.
+    ("0 Judge evaluator", "1 Gen generator", "Judge evaluator 1 - bias", None),
+]
+
+
+@pytest.mark.parametrize("case", SEVERAL_MESSAGES, ids=lambda case: case[-2])
+def test_the_message_is_found_where_a_judge_spoke_twice_or_not_at_all(case: tuple[Any, ...]) -> None:
+    """Messages as "round speaker role ballot", numbered from 1; a verdict as "judge role round subject metric"."""
+    *said, verdict, place = case
+    messages = [
+        Said(seq, int(round), speaker, role, json.dumps({f"{ballot[0]} on scale": 1.0}) if ballot else None)
+        for seq, (round, speaker, role, *ballot) in enumerate(map(str.split, said), 1)
+    ]
+    judge, role, round, subject, metric = verdict.replace("-", "").split(" ")
+    given = Given(judge.replace("_", " "), role, int(round), subject, metric)
+    others = [given._replace(subject=name) for name in ("Ada", "Ben")] if subject in ("Ada", "Ben") else [given]
+    assert list(places(others, messages))[others.index(given)] == place

@@ -1,0 +1,83 @@
+"""Which message a verdict was read from. A run file does not store it: judge, round, metric and subject tell it.
+
+Nearly always the judge spoke once in that round. The rest is about judges that cast several ballots or spoke twice, and
+about rules and scorers, which do not speak themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+BALLOTS = {"log-odds": "preferred", "more_biased": "preferred", "bias_in_wording": "bias", "rank": "bias"}
+"""What the ballots of a metric ask for, where that is not the metric itself."""
+FIRST = ("search_queries", "outside_bias_first", "outside_relevancy_first")
+"""Metrics of the first of two messages: queries come before the summary, and the first draft is audited first."""
+
+
+class Said(NamedTuple):
+    """A message, as far as it is needed to find it; `expected` is JSON or None."""
+
+    seq: int
+    round: int
+    speaker: str
+    role: str
+    expected: str | None
+
+
+class Given(NamedTuple):
+    """A verdict, as far as it is needed to find its message."""
+
+    judge: str
+    role: str
+    round: int
+    subject: str
+    metric: str
+
+
+def places(verdicts: Sequence[Given], messages: Sequence[Said]) -> Iterator[int | None]:
+    """The number (`seq`) of the message that each verdict of a unit was read from; None if there is none.
+
+    Args:
+        verdicts: The unit's verdicts, in order.
+        messages: What was said in the unit, in order, without what the narrator said.
+    """
+    said: dict[tuple[str, int], list[Said]] = {}
+    for message in messages:
+        said.setdefault((message.speaker, message.round), []).append(message)
+    alike, before = Counter((verdict.judge, verdict.round, verdict.metric) for verdict in verdicts), Counter[object]()
+    for verdict in verdicts:
+        key = (verdict.judge, verdict.round, verdict.metric)
+        own = said.get((verdict.judge, verdict.round)) or _unspoken(verdict, said, messages)
+        if len(own) > 1:
+            cast = [message for message in own if _asks_for(message, verdict.metric)]
+            # Several ballots can make one verdict, in the same order: four wordings, or two orders of a pair.
+            first = before[key] * len(cast) // alike[key]
+            own = cast[first:] or (own if verdict.metric in FIRST else own[-1:])
+        before[key] += 1
+        yield own[0].seq if own else None
+
+
+def _asks_for(message: Said, metric: str) -> bool:
+    """Whether a message is a ballot on a metric: its probabilities are called "bias=1", "bias on scale"."""
+    name = json.dumps(BALLOTS.get(metric, metric))[:-1]
+    return message.expected is not None and any(f"{name}{end}" in message.expected for end in ("=", " ", '"'))
+
+
+def _unspoken(verdict: Given, said: Mapping[tuple[str, int], list[Said]], messages: Sequence[Said]) -> Sequence[Said]:
+    """What a judge read that said nothing itself in this round."""
+    in_round = [message for message in messages if message.round == verdict.round]
+    if verdict.role == "coordinator":  # a rule: about a statement, a draft, or a decision
+        drafts = [message for message in in_round if message.role == "generator"]
+        decisions = [message for message in messages if message.role == "coordinator"]
+        return said.get((verdict.subject, verdict.round)) or drafts or decisions[-1:]
+    # A scorer speaks under the name of its metric, an auditor without its model.
+    named = [
+        message
+        for message in in_round
+        if message.speaker == verdict.metric or verdict.judge.startswith(f"{message.speaker}, ")
+    ]
+    never_speaks = all(message.speaker != verdict.judge for message in messages)
+    return named or ((in_round or messages)[-1:] if never_speaks else [])
