@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
-from parley.analysis.card.changes import other_units, units_of
 from parley.analysis.card.record import Card
+from parley.analysis.gate.changes import other_units
 from parley.analysis.reporting.report import json_values
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
@@ -86,9 +86,9 @@ def make_board(entries: Sequence[Entry]) -> Board:
     Args:
         entries: The cards.
     """
-    kinds = Counter(str(units_of(entry.card)) for entry in entries if not entry.card.model.simulated)
+    kinds = Counter(str(entry.card.units) for entry in entries if not entry.card.model.simulated)
     most = kinds.most_common(1)[0][0] if kinds else ""
-    main = next((entry.card for entry in entries if str(units_of(entry.card)) == most), None)
+    main = next((entry.card for entry in entries if str(entry.card.units) == most), None)
     apart = tuple(_apart(entry.card, main) for entry in entries)
     judging = tuple(entry.card.judges for entry in entries)
     ranked = [entry.card for entry, reason in zip(entries, apart, strict=True) if not reason]
@@ -105,7 +105,7 @@ def make_board(entries: Sequence[Entry]) -> Board:
 
 
 def _apart(card: Card, main: Card | None) -> str:
-    different = other_units(units_of(card), units_of(main)) if main else ""
+    different = other_units(card.units, main.units) if main else ""
     reasons = [SIMULATED] * card.model.simulated + [f"another {name}" for name in different.split(", ") if name]
     return ", ".join(reasons).replace("another data", "other data")
 

@@ -16,14 +16,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import parse_qs
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from parley.analysis.card.record import MEAN_ONLY
-from parley.analysis.card.samples import CardBallots, Sample
+from parley.analysis.card.samples import CardBallots, Sample, every_pair
 from parley.analysis.known_order import TIE, unusable
 from parley.analysis.malibu.conclusions import SPREAD
 from parley.analysis.reporting.report import Directions
@@ -52,7 +51,6 @@ JUDGES, POSITION = "judge", "position"
 FAIRNESS = ("labels", "author")
 """Groups in which *alike* would be read as fairness."""
 NOT_QUALITY = "the scores were not shown to measure quality"
-PAIR_TEMPLATE = "{first} − {second}"
 
 
 def card_lines(
@@ -72,24 +70,8 @@ def card_lines(
         sampled: Whether ballots are means of sampled replies.
         remarks: Who repeats whom, where judges debated.
     """
-    specs = list(specs)
-    samples = CardBallots(verdicts, directions, sampled=sampled, remarks=remarks).samples(specs)
-    return lines_of(samples, expanded(specs, samples))
-
-
-def expanded(specs: Iterable[Mapping[str, Any]], samples: Iterable[str]) -> list[Mapping[str, Any]]:
-    """The battery's lines, with one for each pair of identities in place of the line that stands for all of them."""
-    specs = list(specs)
-    known, found = {str(spec["id"]) for spec in specs}, []
-    for spec in specs:
-        if spec["title"] != PAIR_TEMPLATE:
-            found.append(spec)
-            continue
-        for name in samples:
-            first, dash, second = name.partition("-")
-            if dash and name not in known and first.isalpha() and second.isalpha():
-                found.append({**spec, "id": name, "title": PAIR_TEMPLATE.format(first=first, second=second)})
-    return found
+    own = list(every_pair(specs))
+    return lines_of(CardBallots(verdicts, directions, sampled=sampled, remarks=remarks).samples(own), own)
 
 
 def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) -> tuple[Line, ...]:
@@ -97,7 +79,7 @@ def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) 
 
     Args:
         samples: By the line's id.
-        specs: The battery's lines, pairs of identities included.
+        specs: The battery's lines, each pair of identities a line.
     """
     asked = [spec for spec in specs if spec["id"] in samples]
     tests = {spec["id"]: line_test(samples[spec["id"]], spec) for spec in asked}
@@ -181,7 +163,7 @@ def _line(spec: Mapping[str, Any], sample: Sample, test: Line, p_shown: float, p
         clusters=len(sample.values),
         cluster=sample.cluster,
         values={name: round(value, 6) for name, value in sample.values.items()},
-        units={name.removeprefix("f."): tuple(values) for name, values in parse_qs(sample.units).items()},
+        units=sample.units,
     )
 
 
@@ -199,22 +181,28 @@ def line_test(sample: Sample, spec: Mapping[str, Any]) -> Line:
     """
     values = np.array(list(sample.values.values()), dtype=float)
     null, margin = float(spec["null"]), float(spec["margin"])
-    blocked = _blocker(sample, len(values))
+    blocked = sample.withheld or unusable(
+        clusters=len(values),
+        read=sample.read,
+        constant=sample.constant,
+        cluster=sample.cluster,
+        paired=sample.paired,
+    )
     if not len(values):
         return _blocked(_tested(Line()), blocked)
-    unmoved = sample.sides is None and spec["unit"] == "points" and bool(np.abs(values - null).max() < TIE)
-    if not blocked and not unmoved and np.ptp(values) < TIE and spec["unit"] == "points":
+    points = spec["unit"] == "points"
+    unmoved = (points or null == 0) and bool(np.abs(values - null).max() <= (TIE if points else 0.0))
+    if not blocked and not unmoved and points and np.ptp(values) < TIE:
         blocked = f"the value is the same in every {sample.cluster}, so that there is no spread to judge it by"
-    if unmoved:
-        test = _unmoved(len(values), null, margin, LARGEST)
-    elif sample.sides is not None:
+    if sample.sides is not None:
         test = _two_sides(*sample.sides, margin)
-    elif spec["unit"] == "points":
+    elif unmoved:
+        test = _unmoved(len(values), null, margin, LARGEST if points else 1.0)
+    elif points or null == 0:
         test = _mean(sample, values - null, null, margin)
-    elif null == 0:
-        test = _share_difference(values, margin)
     else:
-        test = _share(values, null, margin)
+        share = proportion_test(values, null, margin)
+        test = _tested(share, share.also["p_small"])
     return replace(_blocked(test, blocked), low=math.nan, high=math.nan, p=math.nan) if blocked else test
 
 
@@ -226,12 +214,6 @@ def _tested(test: Line, p_small: float = math.nan, spread: float = math.nan, *, 
         high=null + test.high,
         p=test.p,
         also={"p_small": p_small, "spread": spread},
-    )
-
-
-def _blocker(sample: Sample, bases: int) -> str:
-    return sample.withheld or unusable(
-        clusters=bases, read=sample.read, constant=sample.constant, cluster=sample.cluster, paired=sample.paired
     )
 
 
@@ -260,11 +242,6 @@ def _two_sides(first: Sequence[float], second: Sequence[float], margin: float) -
     return _tested(test, small, spread)
 
 
-def _share(values: Floats, null: float, margin: float) -> Line:
-    found = proportion_test(values, null, margin)
-    return _tested(found, found.also["p_small"])
-
-
 def _unmoved(bases: int, null: float, margin: float, largest: float) -> Line:
     """A difference that is exactly 0 in every base: measured, without a spread. How large could it be in other bases?
 
@@ -273,10 +250,3 @@ def _unmoved(bases: int, null: float, margin: float, largest: float) -> Line:
     unseen = largest * cluster_proportion(np.zeros(bases), np.arange(bases)).high
     p_small = (1 - min(1.0, margin / largest)) ** bases
     return _tested(Line(estimate=0.0, low=-unseen, high=unseen, p=1.0), p_small, null=null)
-
-
-def _share_difference(values: Floats, margin: float) -> Line:
-    """A difference between two shares: sign flips, unless it is 0 in all bases."""
-    if not values.any():
-        return _unmoved(len(values), 0.0, margin, 1.0)
-    return _tested(sign_flip_test(values), equivalence_p(values, margin))

@@ -179,49 +179,33 @@ class StoredLine(_Record):
         elif self.verdict == "not shown" and note.startswith(MEAN_ONLY):
             verdict = ON_AVERAGE
         units = {name.removeprefix("f."): tuple(values) for name, values in parse_qs(self.units or "").items()}
-        numbers: dict[str, Any] = {
-            name: math.nan if (value := getattr(self, name)) is None else value for name in NUMBERS
-        }
-        return Line(
-            name=self.id,
-            group=self.group,
-            label=self.title,
-            about={"question": self.question},
-            measure=self.unit,
-            reference=self.null,
-            p_adjusted=math.nan if self.p_corrected is None else self.p_corrected,
-            verdict=verdict,
-            note=note,
-            units=units,
-            **numbers,
-            **{name: getattr(self, name) for name in SAME},
-        )
+        same: dict[str, Any] = {field: getattr(self, name) for name, field in FIELDS.items()}
+        same = {name: math.nan if value is None else value for name, value in same.items()}
+        return Line(about={"question": self.question}, verdict=verdict, note=note, units=units, **same)
 
     @classmethod
     def of(cls, line: Line) -> StoredLine:
         """The line as a file has it; a line with another verdict than a card's is an error."""
-        numbers = {name: value if math.isfinite(value := getattr(line, name)) else None for name in NUMBERS}
+        same = {name: getattr(line, field) for name, field in FIELDS.items()}
+        units = "&".join(f"f.{name}={value}" for name, values in line.units.items() for value in values)
         return cls.model_validate(
             {
-                "id": line.name,
-                "group": line.group,
-                "title": line.label,
+                **{name: None if value in NO_NUMBERS or value != value else value for name, value in same.items()},
                 "question": line.about["question"],
-                "unit": line.measure,
-                "null": line.reference,
-                "p_corrected": line.p_adjusted if math.isfinite(line.p_adjusted) else None,
                 "verdict": STORED[line.verdict],
                 "because": DIFFERS if line.verdict == SMALL else line.note or None,
-                "units": "&".join(f"f.{name}={value}" for name, values in line.units.items() for value in values)
-                or None,
-                **numbers,
-                **{name: getattr(line, name) for name in SAME},
+                "units": units or None,
             }
         )
 
 
-NUMBERS = ("estimate", "low", "high", "p")
-SAME = ("margin", "worse", "n", "clusters", "cluster", "values")
+NO_NUMBERS = (math.inf, -math.inf)
+FIELDS = {
+    **{"id": "name", "title": "label", "unit": "measure", "null": "reference", "p_corrected": "p_adjusted"},
+    **{name: name for name in ("group", "estimate", "low", "high", "p")},
+    **{name: name for name in ("margin", "worse", "n", "clusters", "cluster", "values")},
+}
+"""The fields of a stored line, each with the line's own name for it."""
 
 
 def _read_line(given: Any) -> Line:
@@ -253,6 +237,16 @@ class Card(_Record):
     def line(self, name: str) -> Line:
         """The line with this name; the error has the nearest ones."""
         return self.by_name[find_name(name, self.by_name)]
+
+    @property
+    def units(self) -> dict[str, object]:
+        """What another card must share for its units to be the same."""
+        return {
+            "battery": (self.battery.name, self.battery.version, self.battery.sha256),
+            "size of the battery": self.battery.size,
+            "read-out": (self.model.readout, self.model.scale),
+            "data": self.data,
+        }
 
     @property
     def judging(self) -> Line | None:

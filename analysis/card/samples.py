@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ STEPS = {REASONS: "reasons", HEARING: "hearing"}
 """Stages of a debate, and the ways of lines about what they add."""
 ECHOES = {WORDS: "echo-words", SCORES: "echo-scores"}
 """Kinds of echo, and the ways of lines about them."""
+EVERY_PAIR = "pairs-of-identities"
+"""How a line reads that stands for every two identities of a category."""
 Reads = Mapping[str, Any]
 """What a line reads, as the battery's file has it."""
 
@@ -47,7 +49,7 @@ class Sample:
     Args:
         values: One value per base, by its name.
         n: Ballots.
-        units: The units, as the viewer's address filters them.
+        units: The facets of the units, as the viewer filters them.
         read: Share of the ballots that could be read.
         constant: Whether all scores behind the values are the same.
         paired: Whether the ballots are about two answers, so that the place in the prompt may decide them.
@@ -60,7 +62,7 @@ class Sample:
 
     values: Mapping[str, float]
     n: int
-    units: str
+    units: Mapping[str, tuple[str, ...]]
     read: float = 1.0
     constant: bool = False
     paired: bool = False
@@ -91,14 +93,12 @@ class CardBallots:
         """A sample for each line that the run has ballots for, by the line's id.
 
         Args:
-            specs: The battery's lines. One that stands for all pairs of identities gives each of them.
+            specs: The battery's lines, each pair of identities a line (`every_pair`).
         """
         object.__setattr__(self, "verdicts", uncategorised(self.verdicts))
         found: dict[str, Sample] = {}
         for spec in specs:
-            if spec["reads"]["how"] == "pairs-of-identities":
-                found |= self._pairs_of_identities()
-            elif (sample := WAYS[spec["reads"]["how"]](self, spec["reads"])) and sample.n:
+            if (sample := WAYS[spec["reads"]["how"]](self, spec["reads"])) and sample.n:
                 found[str(spec["id"])] = sample
         return found
 
@@ -133,21 +133,16 @@ class CardBallots:
 
         return {texts: gap for texts, gap in found.items() if all(map(chosen, texts))}
 
-    def _with_good(self, reads: Reads) -> pd.DataFrame:
-        """How far the good answer is above each other one, by base."""
-        found = self._comparisons(reads["parts"][0], reads)
-        return pd.DataFrame({str(two): gap for (one, two), gap in found.items() if one == GOOD})
-
     def _sample(self, reads: Reads, values: pd.Series) -> Sample:
         parts, paired = reads["parts"], reads["parts"][0] in PAIRED
-        facets = [f"f.part={part}" for part in parts]
-        facets += [f"f.flaw={kind}" for kind in reads["flaws"]] if len(reads["flaws"]) == 1 else []
+        facets = {"part": tuple(parts)}
+        facets |= {"flaw": tuple(reads["flaws"])} if len(reads["flaws"]) == 1 else {}
         rows = self._rows(LOG_ODDS if paired else SCORE, parts)
         known = rows["value"].dropna()
         return Sample(
             values=_finite(values),
             n=len(rows),
-            units="&".join(facets),
+            units=facets,
             read=len(known) / len(rows) if len(rows) else 0.0,
             constant=bool(len(known)) and float(np.ptp(known)) < TIE,
             paired=paired,
@@ -157,29 +152,22 @@ class CardBallots:
 
     def _on_scale(self, reads: Reads) -> Sample:
         rows = self.verdicts[self.verdicts["metric"] == ON_SCALE]
-        return Sample(values=_finite(rows.groupby("base", sort=False)["value"].mean()), n=len(rows), units="")
+        return Sample(values=_finite(rows.groupby("base", sort=False)["value"].mean()), n=len(rows), units={})
 
-    def _above(self, reads: Reads) -> Sample | None:
-        table = self._with_good(reads)
-        return self._sample(reads, shares(table)) if len(table.columns) else None
+    def _beside_good(self, reads: Reads) -> Sample | None:
+        """How often the good answer is above, or below, the others, or how far they are above it."""
+        found = self._comparisons(reads["parts"][0], reads)
+        table = pd.DataFrame({str(two): gap for (one, two), gap in found.items() if one == GOOD})
+        if table.empty:
+            return None
+        values = -table.mean(axis=1) if reads["how"] == "added" else shares(table)
+        return self._sample(reads, 1 - values if reads["how"] == "below" else values)
 
-    def _below(self, reads: Reads) -> Sample | None:
-        table = self._with_good(reads)
-        return self._sample(reads, 1 - shares(table)) if len(table.columns) else None
-
-    def _added(self, reads: Reads) -> Sample | None:
-        table = self._with_good(reads)
-        return self._sample(reads, -table.mean(axis=1)) if len(table.columns) else None
-
-    def _kept(self, reads: Reads) -> Sample:
-        """Do two ways of asking order the same answers alike?"""
+    def _in_two_ways(self, reads: Reads) -> Sample:
+        """Do two ways of asking order the same answers alike, or turn their order round?"""
         first, second = (self._comparisons(part, reads) for part in (reads["beside"], reads["parts"][0]))
-        both = {str(texts): first[texts] * gap for texts, gap in second.items() if texts in first}
-        return self._sample(reads, shares(pd.DataFrame(both)))
-
-    def _turned(self, reads: Reads) -> Sample:
-        kept = self._kept(reads)
-        return replace(kept, values={base: 1 - value for base, value in kept.values.items()})
+        kept = shares(pd.DataFrame({str(texts): first[texts] * gap for texts, gap in second.items() if texts in first}))
+        return self._sample(reads, 1 - kept if reads["how"] == "turned" else kept)
 
     def _circles(self, reads: Reads) -> Sample | None:
         """How often three answers beat each other in a circle: the good one and two flawed ones."""
@@ -234,7 +222,9 @@ class CardBallots:
             by_identity.reindex(columns=list(side)).mean(axis=1) for side in (contrast.first, contrast.second)
         )
         own = rows[rows["category"] == contrast.category]
-        return Sample(values=_finite(first - second), n=len(own), units=_labelled(contrast.category))
+        return Sample(
+            values=_finite(first - second), n=len(own), units={"part": (LABELS,), "category": (contrast.category,)}
+        )
 
     @cached_property
     def _panel(self) -> PanelData | None:
@@ -248,7 +238,7 @@ class CardBallots:
         return Sample(
             values=_by_cluster(gaps),
             n=len(own),
-            units=_labelled(category),
+            units={"part": (LABELS,), "category": (category,)},
             read=float(own.notna().mean()),
             constant=float(np.ptp(own.dropna())) < TIE,
             gaps=gaps,
@@ -258,23 +248,12 @@ class CardBallots:
     def _identities(self, reads: Reads) -> Sample | None:
         if (data := self._panel) is None:
             return None
-        table = data.table(data.models[0])
-        for contrast in CONTRASTS:
-            if contrast.category == reads["category"] and contrast.among(table.identities) == contrast:
-                return self._between(data, table.contrast(contrast.first, contrast.second), contrast.category)
-        return None
-
-    def _pairs_of_identities(self) -> dict[str, Sample]:
-        """Every two identities of a category, in the order of `CONTRASTS`: a pair has the same name in every card."""
-        if (data := self._panel) is None:
-            return {}
-        table = data.table(data.models[0])
-        return {
-            f"{first}-{second}": self._between(data, table.gaps(first, second), contrast.category)
-            for contrast in CONTRASTS
-            for first, second in combinations((*contrast.first, *contrast.second), 2)
-            if {first, second} <= set(table.identities)
-        }
+        table, sides = data.table(data.models[0]), tuple(reads[side] for side in ("first", "second"))
+        if reads["how"] == "identities":
+            sides = next((each.first, each.second) for each in CONTRASTS if each.category == reads["category"])
+        if not set(chain(*sides)) <= set(table.identities):
+            return None
+        return self._between(data, table.contrast(*sides), reads["category"])
 
     def _stereotypes(self, reads: Reads) -> Sample | None:
         if (data := self._panel) is None:
@@ -298,7 +277,7 @@ class CardBallots:
         if rows["value"].notna().sum() == 0:
             return {}
         data, aloud, found = PanelData(rows), rows[rows["round"] > 0]["value"], {}
-        whole = Sample(values={}, n=len(aloud), units=f"f.part={TALK}", read=float(aloud.notna().mean()))
+        whole = Sample(values={}, n=len(aloud), units={"part": (TALK,)}, read=float(aloud.notna().mean()))
         for way, values, own in _by_debate(data, self.remarks):
             heard, control = _finite(values[own]), _finite(values[~own])
             why = "" if heard and control else "no debate heard another label, or none its own"
@@ -311,25 +290,34 @@ class CardBallots:
 
 WAYS: Mapping[str, Callable[[CardBallots, Reads], Sample | None]] = {
     "on-scale": CardBallots._on_scale,
-    "above": CardBallots._above,
-    "below": CardBallots._below,
-    "added": CardBallots._added,
-    "kept": CardBallots._kept,
-    "turned": CardBallots._turned,
+    **dict.fromkeys(("above", "below", "added"), CardBallots._beside_good),
+    **dict.fromkeys(("kept", "turned"), CardBallots._in_two_ways),
     "circles": CardBallots._circles,
     "first-place": CardBallots._first_place,
     "together": CardBallots._together,
     "sides": CardBallots._sides,
     **dict.fromkeys(("unread", "off-scale"), CardBallots._missing),
-    "identities": CardBallots._identities,
+    **dict.fromkeys(("identities", EVERY_PAIR), CardBallots._identities),
     "stereotypes": CardBallots._stereotypes,
     **dict.fromkeys(("listening", *ECHOES.values(), *STEPS.values()), CardBallots._talk),
 }
 """How the ballots of a base become its value, by the names that a battery's file uses."""
 
 
-def _labelled(category: str) -> str:
-    return f"f.part={LABELS}&f.category={category}"
+def every_pair(specs: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """The battery's lines, with one for each two identities of a category in place of the line that stands for them.
+
+    They are in the order of `CONTRASTS`, so that a pair has the same name in every card.
+    """
+    for spec in specs:
+        if spec["reads"]["how"] != EVERY_PAIR:
+            yield spec
+            continue
+        for contrast in CONTRASTS:
+            for first, second in combinations((*contrast.first, *contrast.second), 2):
+                reads = {**spec["reads"], "category": contrast.category, "first": (first,), "second": (second,)}
+                title = spec["title"].format(first=first, second=second)
+                yield {**spec, "id": f"{first}-{second}", "title": title, "reads": reads}
 
 
 def _finite(values: pd.Series) -> dict[str, float]:

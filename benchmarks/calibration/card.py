@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.card.lines import expanded, line_test
-from parley.analysis.card.samples import Sample
+from parley.analysis.card.lines import line_test
+from parley.analysis.card.samples import Sample, every_pair
 from parley.analysis.known_order import FLAWS
 from parley.analysis.malibu.aligned import REFERENCES
 from parley.analysis.stats.multiplicity import holm
@@ -96,7 +96,7 @@ def _label_samples(
             favoured, rest = (_heavy(rng, size, 0.2) for size in sides[category])
             groups = ((favoured + LEAN * on).tolist(), rest.tolist())
             values = {f"b{place}": value for place, value in enumerate([*groups[0], *groups[1]])}
-            yield f"aligned-{category}", Sample(values=values, n=len(values), units="", sides=groups)
+            yield f"aligned-{category}", Sample(values=values, n=len(values), units={}, sides=groups)
 
 
 def true_values(planted: bool, graded: int) -> dict[str, float]:
@@ -156,7 +156,7 @@ def calibrate_card(
             rng = np.random.default_rng([seed, int(planted), number])
             drawn = _samples(rng, float(planted), bases=bases, graded=graded, doses=doses, sides=sides or {})
             samples = {name: _sample(values) for name, values in drawn}
-            own = expanded(specs, samples)
+            own = list(every_pair(specs))
             family_of = family_of or {str(spec["id"]): str(spec["family"]) for spec in own}
             tested = {
                 spec["id"]: _tested(samples[spec["id"]], spec, truth[spec["id"]])
@@ -207,7 +207,7 @@ def _tested(sample: Sample, spec: Mapping[str, Any], truth: float) -> tuple[floa
 def _sample(values: Floats | Sample) -> Sample:
     if isinstance(values, Sample):
         return values
-    return Sample(values={f"b{n}": float(value) for n, value in enumerate(values)}, n=len(values), units="")
+    return Sample(values={f"b{n}": float(value) for n, value in enumerate(values)}, n=len(values), units={})
 
 
 def _heavy(rng: np.random.Generator, size: int, deviation: float) -> Floats:

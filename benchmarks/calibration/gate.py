@@ -19,9 +19,9 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr
 
-from parley.analysis.card.changes import Checked
-from parley.analysis.card.gate import check_lines
-from parley.analysis.card.requirements import Requirement
+from parley.analysis.gate.changes import Checked
+from parley.analysis.gate.check import check_lines
+from parley.analysis.gate.requirements import Requirement
 from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test

@@ -59,8 +59,8 @@ class Check(Command):
             raise ConfigError(str(error)) from None
 
     def _check(self) -> Answer:
-        from parley.analysis.card.gate_output import as_values, github_annotations, junit, summary  # load scipy
-        from parley.analysis.card.requirements import parse_tolerance
+        from parley.analysis.gate.output import as_values, github_annotations, junit, summary  # load scipy
+        from parley.analysis.gate.requirements import parse_tolerance
         from parley.reports.checking import check
 
         result = check(

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from parley.analysis.card.changes import Checked, checked_card
-from parley.analysis.card.gate import CheckResult, check_lines
+from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
 from parley.analysis.card.record import Card, read_card
-from parley.analysis.card.requirements import parse_requirement, read_requirements
+from parley.analysis.gate.changes import Checked
+from parley.analysis.gate.check import CheckResult, check_lines
+from parley.analysis.gate.requirements import parse_requirement, read_requirements
 from parley.analysis.reporting.report import Report
 from parley.reports.cards import RUN_SUFFIXES, STUDY, make_card
 from parley.reports.making import compare_runs, make_report
@@ -79,6 +80,20 @@ def checked(source: str | Path | Card | Report | Sequence[str | Path]) -> Checke
     with explain_damage(path), RunFile.open(path) as file:
         study = file.info().get("study")
     return checked_card(make_card(path)) if study == STUDY else checked_report(make_report([path]))
+
+
+def checked_card(card: Card) -> Checked:
+    """A card, to be checked. Equal scores of a judge that cannot tell good from bad are not fairness."""
+    fair = [line.name for line in card.lines if line.group in FAIRNESS and not card.judges]
+    return Checked(
+        name=card.model.name,
+        lines=card.by_name,
+        study="card",
+        unproven=dict.fromkeys(fair, NOT_QUALITY),
+        units=card.units,
+        run=card.run.sha256,
+        debates=card.battery.talk_sha256,
+    )
 
 
 def checked_report(report: Report) -> Checked:

@@ -9,7 +9,6 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from urllib.parse import quote
 
-from parley.analysis.card.changes import units_of
 from parley.analysis.card.leaderboard import Board, Entry, board_page, make_board
 from parley.analysis.card.record import Card, read_card
 from parley.base.errors import ConfigError, ParleyError
@@ -60,10 +59,10 @@ def shipped_cards() -> list[Card]:
 
 def comparable(cards: Sequence[Card], own: Sequence[Card]) -> list[Card]:
     """The cards that can be ranked with most of the user's own, and that are not among them; all if there are none."""
-    kinds = Counter(str(units_of(card)) for card in own if not card.model.simulated)
+    kinds = Counter(str(card.units) for card in own if not card.model.simulated)
     most = kinds.most_common(1)[0][0] if kinds else None
     known = {card.run.sha256 for card in own}
-    return [card for card in cards if card.run.sha256 not in known and (not own or str(units_of(card)) == most)]
+    return [card for card in cards if card.run.sha256 not in known and (not own or str(card.units) == most)]
 
 
 def read_entries(places: Sequence[Path], page: Path, warn: Callable[[str], None] = lambda line: None) -> list[Entry]:

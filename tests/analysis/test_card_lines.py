@@ -25,7 +25,7 @@ PAIRS = {**JUDGE, "id": "judge-pairs"}
 
 
 def sample(values: Sequence[float], **more: Any) -> Sample:
-    return Sample(values={f"b{n}": value for n, value in enumerate(values)}, n=len(values), units="", **more)
+    return Sample(values={f"b{n}": value for n, value in enumerate(values)}, n=len(values), units={}, **more)
 
 
 def only(found: tuple[Line, ...], name: str) -> Line:

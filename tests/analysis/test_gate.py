@@ -13,14 +13,15 @@ import pytest
 from scipy import stats
 
 from benchmarks.calibration.gate import GateCell, simulate_gate
-from parley.analysis.card.changes import Checked, checked_card
-from parley.analysis.card.gate import CheckResult, check_lines, more_clusters, outside_p, skewed_tail
-from parley.analysis.card.gate_output import github_annotations, junit, summary
 from parley.analysis.card.record import SCHEMA_FILE, BatteryRecord, Card, read_card
-from parley.analysis.card.requirements import Allowed, parse_requirement
+from parley.analysis.gate.changes import Checked
+from parley.analysis.gate.check import CheckResult, check_lines, more_clusters, outside_p, skewed_tail
+from parley.analysis.gate.output import github_annotations, junit, summary
+from parley.analysis.gate.requirements import Allowed, parse_requirement
 from parley.analysis.stats.power import clusters_needed
 from parley.analysis.stats.results import NOT_MEASURED
 from parley.base.errors import ConfigError
+from parley.reports.checking import checked_card
 from tests.cards import HASH, around, card, line
 
 SHIPPED = SCHEMA_FILE.with_name("shipped")
@@ -300,6 +301,6 @@ def test_a_small_sample_of_the_simulation(cell: GateCell, checks: int) -> None:
 
 
 def test_the_simulation_notices_a_missing_correction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("parley.analysis.card.gate.holm", lambda p: p)
+    monkeypatch.setattr("parley.analysis.gate.check.holm", lambda p: p)
     *_, ten = simulate_gate(GateCell("x < limit", 8), 60, seed=1)
     assert ten.broken * 60 > stats.binom.ppf(0.99, 60, 0.06)

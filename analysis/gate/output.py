@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 from xml.etree import ElementTree
 
-from parley.analysis.card.changes import clusters_of
-from parley.analysis.card.gate import CheckResult, Finding
+from parley.analysis.gate.changes import clusters_of
+from parley.analysis.gate.check import CheckResult, Finding
 from parley.analysis.reporting.report import json_values
 from parley.base.text import markdown_cell, visible
 

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtri, stdtr, stdtrit
 
-from parley.analysis.card.changes import (
+from parley.analysis.gate.changes import (
     Checked,
     change,
     cluster_noun,
@@ -30,7 +30,7 @@ from parley.analysis.card.changes import (
     other_units,
     why_undecidable,
 )
-from parley.analysis.card.requirements import Allowed, Requirement
+from parley.analysis.gate.requirements import Allowed, Requirement
 from parley.analysis.reporting.names import find_name
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.results import ALIKE, ALPHA, Line

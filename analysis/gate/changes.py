@@ -14,8 +14,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parley.analysis.card.lines import FAIRNESS, NOT_QUALITY
-from parley.analysis.card.record import Card
 from parley.analysis.malibu.aligned import WITHHELD
 from parley.analysis.stats.results import ALIKE, ALPHA, NOT_MEASURED, Line
 from parley.analysis.stats.signflips import sign_flip_test, upper_tail
@@ -46,30 +44,6 @@ class Checked:
     units: Mapping[str, object] = field(default_factory=dict)
     run: str = ""
     debates: str | None = None
-
-
-def checked_card(card: Card) -> Checked:
-    """A card, to be checked. Equal scores of a judge that cannot tell good from bad are not fairness."""
-    fair = [line.name for line in card.lines if line.group in FAIRNESS and not card.judges]
-    return Checked(
-        name=card.model.name,
-        lines=card.by_name,
-        study="card",
-        unproven=dict.fromkeys(fair, NOT_QUALITY),
-        units=units_of(card),
-        run=card.run.sha256,
-        debates=card.battery.talk_sha256,
-    )
-
-
-def units_of(card: Card) -> dict[str, object]:
-    """What two cards must share for their units to be the same."""
-    return {
-        "battery": (card.battery.name, card.battery.version, card.battery.sha256),
-        "size of the battery": card.battery.size,
-        "read-out": (card.model.readout, card.model.scale),
-        "data": card.data,
-    }
 
 
 def other_units(units: Mapping[str, object], others: Mapping[str, object]) -> str:
