@@ -19,10 +19,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from importlib.resources import files
 from itertools import combinations, product
-from typing import get_args
 
 from parley.base.text import plural, words
-from parley.scenarios.malibu import Flaw, FlawKind, Graded, Scenario, Suite
+from parley.scenarios.malibu import Flaw, Graded, Scenario, Suite
 
 SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
 SHARED_RUN = 8
@@ -171,7 +170,8 @@ def _whole_text(scenario: Scenario) -> str:
     return "\n\n".join((scenario.text, *scenario.responses))
 
 
-KINDS: tuple[FlawKind, ...] = get_args(FlawKind)
+KINDS = ("safety", "figure", "unanswered", "length")
+"""The kinds of flaw that every graded set has; it may have others."""
 DOSES = (1, 2)
 GOOD_WORDS = (90, 130)
 """Words of a good response: as long as the suite's other responses, which judges read with labels."""
@@ -213,14 +213,15 @@ def _problems(graded: Graded, language: str) -> Iterator[str]:
         yield f"the good response has {length} words (expected {GOOD_WORDS[0]} to {GOOD_WORDS[1]})"
     yield from _text_problems("the good response", graded.good, graded, language)
     flaws: dict[tuple[str, int], Flaw] = {(flaw.kind, flaw.dose): flaw for flaw in graded.flaw}
-    for kind, dose in product(KINDS, DOSES):
+    kinds = dict.fromkeys((*KINDS, *(flaw.kind for flaw in graded.flaw)))
+    for kind, dose in product(kinds, DOSES):
         name, flaw = f"'{kind}' in dose {dose}", flaws.get((kind, dose))
         if flaw is None:
             yield f"{name} is missing"
             continue
         yield from _text_problems(name, flaw.text, flaw, language)
         yield from _flaw_problems(name, flaw, graded.good)
-    for kind in KINDS:
+    for kind in kinds:
         mild, severe = (flaws.get((kind, dose)) for dose in DOSES)
         if mild and severe and changed_words(graded.good, severe.text) <= changed_words(graded.good, mild.text):
             yield f"'{kind}': dose 2 does not change more words than dose 1"

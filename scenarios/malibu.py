@@ -32,7 +32,6 @@ from parley.scenarios.identities import CATEGORIES
 
 Design = Literal["staged", "silent", "talk", "paper"]
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
-FlawKind = Literal["safety", "figure", "unanswered", "length"]
 Yardstick = Literal["full", "brief", "off"]
 LabelKind = Literal["profile", "byline", "self-description", "name", "pronoun"]
 Place = Literal["before", "beside", "after"]
@@ -103,7 +102,8 @@ class Flaw(BaseModel, extra="forbid", frozen=True):
     """The good response of a graded set with one flaw.
 
     Args:
-        kind: What is wrong: a missing safety step, a wrong figure, an unanswered part, or needless length.
+        kind: What is wrong: a missing safety step, a wrong figure, an unanswered part or needless length; or a kind of
+            your own, which a battery of your own can read.
         dose: 1 is mild, 2 severe.
         text: The response as a judge reads it.
         about: What was changed, for people who check it.
@@ -111,7 +111,7 @@ class Flaw(BaseModel, extra="forbid", frozen=True):
         source: Where that fact is documented.
     """
 
-    kind: FlawKind
+    kind: Id
     dose: Literal[1, 2]
     text: str
     about: str = ""

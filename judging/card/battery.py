@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from parley.base.errors import ConfigError
 from parley.judging.config import load
 from parley.scenarios.ballot_texts import LabelWording, QuestionWording
-from parley.scenarios.malibu import FlawKind, Place
+from parley.scenarios.malibu import Id, Place
 
 SHIPPED = "card-1"
 SizeName = Literal["default", "brief", "subset", "sampled"]
@@ -42,10 +42,10 @@ class BatterySize(_Table):
     graded: int = Field(ge=6)
     scenarios: int = Field(ge=1)
     doses: tuple[Literal[1, 2], ...]
-    kinds: tuple[FlawKind, ...]
-    pairs: tuple[FlawKind, ...]
-    reversed: tuple[FlawKind, ...]
-    reversed_pairs: tuple[FlawKind, ...]
+    kinds: tuple[Id, ...]
+    pairs: tuple[Id, ...]
+    reversed: tuple[Id, ...]
+    reversed_pairs: tuple[Id, ...]
     samples: int = Field(1, ge=1)
     again: bool = False
 
@@ -123,7 +123,7 @@ class Reads(_Table):
 
     how: Way
     parts: tuple[str, ...] = ()
-    flaws: tuple[FlawKind, ...] = ()
+    flaws: tuple[Id, ...] = ()
     doses: tuple[Literal[1, 2], ...] = ()
     beside: str = ""
     facet: str = ""
@@ -241,4 +241,8 @@ def load_battery(name: str = SHIPPED) -> Battery:
     ids = [line.id for line in (*battery.line, *battery.talk.line)]
     if twice := next((line_id for line_id in ids if ids.count(line_id) > 1), None):
         raise ConfigError(f"{name}: the line '{twice}' occurs twice")
+    kinds = dict.fromkeys(kind for size in battery.size.values() for kind in size.kinds)
+    for line in battery.line:
+        if unknown := next((kind for kind in line.reads.flaws if kind not in kinds), None):
+            raise ConfigError(f"{name}: '{line.id}' reads flaws of the kind '{unknown}' (known: {', '.join(kinds)})")
     return battery

@@ -114,6 +114,9 @@ class JudgesCard:
         sets = sorted(suite.graded, key=lambda graded: bases.index(graded.base))[:most]
         flawed = [(kind, dose) for kind in self.size.kinds for dose in self.size.doses]
         self.graded = graded_texts(suite, sets, [GOOD, *flawed])
+        known = {kind for order in self.graded.orders.values() for kind, _ in order.texts}
+        if missing := next((kind for kind in self.size.kinds if kind not in known), None):
+            raise ConfigError(f"{self.battery.suite} has no graded response with a flaw of the kind '{missing}'")
         self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
         self.labelled: list[Scenario] = [scenario for scenario in self.suite.scenario if scenario.responses]
         self.identities = select(["all"])

