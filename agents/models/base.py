@@ -2,7 +2,7 @@
 
 A provider implements one method, `send(request)`, and to stream also `events` and `arriving`. Everything around a call
 happens here, streamed or not: the reply cache, the run's budget, the throttle, retries with jittered back-off, and the
-`Call` that is recorded.
+`Call` that is recorded. What is known of its model before any call is in `traits`.
 """
 
 from __future__ import annotations
@@ -13,42 +13,22 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 from autogen_core import CancellationToken, Component
-from autogen_core.models import (
-    ChatCompletionClient,
-    CreateResult,
-    LLMMessage,
-    ModelFamily,
-    ModelInfo,
-    RequestUsage,
-)
+from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, RequestUsage
 from autogen_core.tools import Tool, ToolSchema
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from parley.agents.models.prices import Price, price_of
 from parley.agents.models.reply import Reply, redact_reply, stored_reply
-from parley.agents.models.request import (
-    SHARED,
-    THINK_TOKENS,
-    ClientConfig,
-    ClientOptions,
-    Effort,
-    Request,
-    estimate_tokens,
-    prompt_message,
-    request_key,
-)
+from parley.agents.models.request import SHARED, ClientConfig, Request, request_key
 from parley.agents.models.retries import MAX_WAIT_SECONDS, Retries
-from parley.agents.models.session import SESSION, Budget, Session, report_call, unit_order
+from parley.agents.models.session import SESSION, Session
 from parley.agents.models.streaming import Arriving, OnText, ReplyStream
-from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import Throttle, most_connections
-from parley.agents.providers import provider_of
-from parley.agents.transcripts import Call, PromptMessage, seed_from, tool_calls_as_text
-from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited, ServerFault
-from parley.base.home import say
+from parley.agents.models.traits import ModelTraits
+from parley.agents.transcripts import Call, PromptMessage, record_call, seed_from, tool_calls_as_text
+from parley.base.errors import ModelError, ParleyError, RateLimited, ServerFault
 from parley.base.tasks import streamed
 
 
@@ -56,7 +36,7 @@ class UnlinkedToken(CancellationToken):
     """The token of a conversation that was given none: nobody cancels it, so that no call needs a task for it."""
 
 
-class Client(ChatCompletionClient, Component[ClientConfig]):
+class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
     """Base class of all model clients. A provider subclasses it, implements `send`, and is added with `register()`.
 
     Args:
@@ -66,67 +46,16 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     component_type = "model"
     component_config_schema = ClientConfig
-    OptionsType: ClassVar[type[ClientOptions]] = ClientOptions
-    """The options that the provider accepts."""
     _key: str = ""
     """The API key: redacted from everything that is recorded or raised."""
-    cacheable: bool = True
-    """Whether replies are stored in the reply cache."""
-    native_schema: bool = False
-    """Whether the provider supports constrained decoding to a JSON schema."""
-    next_tokens: ClassVar[bool] = False
-    """Whether every next token's probability is available, as `parley.agents.self_debias_agent` needs."""
-    efforts: tuple[Effort, ...] = ()
-    """The values of the option `effort` that the provider or this model supports; `send` maps them."""
-    takes_temperature: bool = True
-    """Whether the model accepts `temperature` and `top_p`. If not, a study's defaults are dropped, and the user's own
-    are refused."""
-    sampling_effort: Effort | None = None
-    """The effort at which the model accepts a temperature and gives log-probabilities, if it otherwise does neither."""
-    default_max_tokens: ClassVar[int | None] = None
-    """The limit of an answer, where the provider needs one and none is set."""
-    vision: bool = False
-    """Whether messages may contain images."""
-    calls_tools: ClassVar[bool] = False
-    """Whether the model can call tools."""
-    json_mode: bool = True
-    """Whether a reply can be requested as JSON without a schema."""
-    context_tokens: int = 128_000
-    """The model's context window."""
-    cache_minimum: ClassVar[int | None] = None
-    """Tokens of the shortest prefix that the vendor bills as cached; None if the vendor has no such price."""
-    cache_step: ClassVar[int] = 1
-    """Beyond `cache_minimum`, cached prefixes grow in steps of this many tokens."""
     preparing: str = ""
     """What `prepare` is doing, for people who wait: loading weights takes seconds."""
-    caches_by_slot: ClassVar[bool] = False
-    """Whether each slot has a prompt cache of its own, as llama.cpp's have: concurrent calls then share no prefix."""
-    written_factor: ClassVar[float] = 1.0
-    """Price of a prompt token that is written to the vendor's prompt cache, as a multiple of the normal price."""
-
-    at_once: int = 1
-    """How many replies one request may ask for, by the option `n`; the vendor then bills its prompt once."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
-        self.name = name
-        self.provider, _, self.model = name.partition("/")
-        self.options = self.parse_options(name, options or {})
-        kind = provider_of(name)
-        self.logprobs, self.continues, self.batches = kind.logprobs, kind.continues, kind.batches
-        """What `Provider` says of all its models; a client may know better of its own."""
-        self.identity = name
-        """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""
-        self.price = self.price_for(name, options or {})
+        super().__init__(name, options)
         self.throttle = self.make_throttle()
         self.retries = Retries(self.options.retries)
-        self.thinks = known_to_think(self.model)
-        """Whether the model is known, or was seen, to think before it answers."""
-        self._defaults = self.options.sampling()
         self._spent = RequestUsage(0, 0)
-        self._dropped = False
-        self.gave_logprobs = False
-        """True once a reply to a silent ballot had log-probabilities."""
-        self._check_capabilities()
 
     def _to_config(self) -> ClientConfig:
         return ClientConfig(name=self.name, options=self.options.model_dump(mode="json", exclude_unset=True))
@@ -144,11 +73,6 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         """How many calls there may be at once: no more than the connections that this process may open."""
         return min(self.options.max_connections, most_connections() or self.options.max_connections)
 
-    @property
-    def reads_silently(self) -> bool:
-        """Whether silent ballots are read from probabilities: the model gives them, and does not think before."""
-        return self.logprobs and not self.thinks
-
     def make_throttle(
         self,
         share: Callable[[int], int] = lambda total: total,
@@ -163,79 +87,6 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             on_slow: called with the server's pause after each 429.
         """
         return Throttle(share(self._connections()), step, on_slow)
-
-    def _check_capabilities(self) -> None:
-        """ConfigError if an option was set that this model does not have."""
-        options, plain = self.options, self.name
-        if options.effort is not None and options.effort not in self.efforts:
-            known = f"supported: {', '.join(self.efforts)}" if self.efforts else "this model has no such option"
-            raise ConfigError(f"{plain}: effort={options.effort} is not supported ({known})")
-        if not self.takes_temperature:
-            for key in ("temperature", "top_p"):
-                if getattr(options, key) is not None:
-                    raise ConfigError(f"{plain} accepts no {key}; leave ?{key}= out{self.or_effort}")
-
-    @property
-    def or_effort(self) -> str:
-        """How a message about `takes_temperature` or `logprobs` ends: with the effort that would allow it."""
-        return f", or append ?effort={self.sampling_effort}" if self.sampling_effort else ""
-
-    def for_wire(self, request: Request) -> Request:
-        """The request as it is sent: with room to think, and without what the model does not accept."""
-        if not (
-            self.thinks
-            or "think_tokens" in request.options
-            or (self.default_max_tokens is not None and "max_tokens" not in request.options)
-            or not self.takes_temperature
-        ):
-            return request
-        options = dict(request.options)
-        room = options.pop("think_tokens", None)
-        if room is None:
-            room = THINK_TOKENS if self.thinks and options.get("effort") != "none" else 0
-        limit = options.get("max_tokens", self.default_max_tokens)
-        if limit is not None:
-            if room:
-                # Prompts are counted at four characters per token, which may be too few: hence a third more. Not by a
-                # wrapped client's own count, for which it may have to load a vocabulary.
-                left = self.context_tokens - Client.count_tokens(self, request.messages) * 4 // 3 - limit
-                limit += max(0, min(room, left))
-            options["max_tokens"] = limit
-        if not self.takes_temperature and options.keys() & {"temperature", "top_p"}:
-            options = {key: value for key, value in options.items() if key not in ("temperature", "top_p")}
-            if not self._dropped:
-                self._dropped = True
-                say(f"{self.name} accepts no temperature, so the study's is not sent")
-        return request._replace(options=options)
-
-    @classmethod
-    def parse_options(cls, name: str, options: Mapping[str, Any]) -> ClientOptions:
-        """The options, validated; a `ConfigError` names the first one that is wrong."""
-        try:
-            return cls.OptionsType.model_validate(dict(options))
-        except ValidationError as error:
-            first = error.errors()[0]
-            key = ".".join(map(str, first["loc"]))
-            if first["type"] == "extra_forbidden":
-                known = ", ".join(cls.OptionsType.model_fields)
-                raise ConfigError(f"{name}: unknown option '{key}' (known: {known})") from None
-            which = f"option '{key}': " if key else ""
-            raise ConfigError(
-                f"{name}: {which}{first['msg'].removeprefix('Value error, ').replace('Input should be', 'must be')}"
-            ) from None
-
-    @classmethod
-    def price_for(cls, name: str, options: Mapping[str, Any]) -> Price:
-        """The model's price. A class method, so that a dry run needs no key."""
-        parsed = cls.parse_options(name, options)
-        return price_of(name, parsed.price_in, parsed.price_out, parsed.price_cached, cls.written_factor)
-
-    @classmethod
-    def billed_as_cached(cls, shared: int) -> int:
-        """How many of the `shared` tokens of a repeated prefix the vendor can bill as cached."""
-        if cls.cache_minimum is None or shared < cls.cache_minimum:
-            return 0
-        return shared - shared % cls.cache_step
 
     @abstractmethod
     async def send(self, request: Request) -> Reply:
@@ -348,7 +199,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
         cached = current.read(address, stored_reply) if self.cacheable else None
         if cached is not None:
-            report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
+            self._record(cached, prompt, current, latency=0.0, attempts=0)
         return request, address, cached
 
     async def _ask(
@@ -369,14 +220,14 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             on_text: gets the chunks of a streamed reply; None for a reply that comes whole.
         """
         budget, sender = (None, None) if current is None else (current.budget, current.sender)
-        throttle = self.throttle if sender is None else None
+        throttle, order = self.throttle if sender is None else None, 0 if current is None else current.order
         sent, attempt, began = self.for_wire(request), 0, time.perf_counter()
         while True:
             attempt += 1
             if budget is not None:
                 await budget.take_call()
-            if throttle is not None:
-                await throttle.enter(unit_order())
+            if throttle is not None and not throttle.take():
+                await throttle.enter(order)
             stream = None if on_text is None else ReplyStream(self.arriving(), on_text, self._key)
             started, latency, delay = time.perf_counter(), None, 0.0
             try:
@@ -392,8 +243,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 if stream is not None and stream.began:  # what arrived is billed, even if the rest is lost
                     billed = redact_reply(stream.so_far(prompt), self._key)
                 if billed is not None:
-                    took = time.perf_counter() - started
-                    self._record(self._call(prompt, billed, took, cached=False, attempts=attempt), budget)
+                    self._record(billed, prompt, current, time.perf_counter() - started, attempt)
                 elif budget is not None and isinstance(error, ModelError):
                     budget.give_call_back()
                 if throttle is None or not isinstance(error, ModelError) or (stream is not None and stream.began):
@@ -409,43 +259,29 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 continue
             self.retries.reached = True
             reply = redact_reply(reply, self._key)
-            self._record(self._call(prompt, reply, latency, cached=False, attempts=attempt), budget)
-            wider = self._with_more_room(reply, request, sent)
-            if wider is None or stream is not None:
+            self._record(reply, prompt, current, latency, attempt)
+            self.thinks = self.thinks or reply.thinks
+            # If only this cut reply shows that the model thinks within its answer's limit, it is asked with more room.
+            wider = self.for_wire(request) if reply.cut and reply.thinks and stream is None else sent
+            if wider.options == sent.options:
                 return reply
             sent, attempt, address = wider, 0, hashlib.blake2b(address, digest_size=20).digest()
 
-    def _with_more_room(self, reply: Reply, request: Request, sent: Request) -> Request | None:
-        """The request with more room, if only its cut reply showed that the model thinks within its answer's limit.
-        None otherwise: room is added only once.
-        """
-        self.thinks = self.thinks or reply.thinks
-        if not (reply.cut and reply.thinks):
-            return None
-        wider = self.for_wire(request)
-        return wider if wider.options != sent.options else None
-
-    def _record(self, call: Call, budget: Budget | None) -> None:
-        self._spent.prompt_tokens += call.prompt_tokens
-        self._spent.completion_tokens += call.completion_tokens
-        if budget is not None:
-            budget.spend(call)
-        report_call(call)
-
-    def _call(
-        self, prompt: tuple[PromptMessage, ...], reply: Reply, latency: float, *, cached: bool, attempts: int
-    ) -> Call:
-        usage = reply.usage
+    def _record(
+        self, reply: Reply, prompt: tuple[PromptMessage, ...], current: Session | None, latency: float, attempts: int
+    ) -> None:
+        """Record a call. One without any attempt was answered from the reply cache, and is not billed again."""
+        usage, billed = reply.usage, attempts > 0
         tokens = (usage.prompt_tokens, usage.completion_tokens, reply.cached_tokens or 0, reply.written_tokens)
-        return Call(
+        call = Call(
             model=self.name,
             prompt=prompt,
             reply=reply.content if isinstance(reply.content, str) else tool_calls_as_text(reply.content),
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             latency=latency,
-            cost=0.0 if cached else self.price.cost_of_call(*tokens),
-            cached=cached,
+            cost=self.price.cost_of_call(*tokens) if billed else 0.0,
+            cached=not billed,
             attempts=attempts,
             cached_tokens=reply.cached_tokens,
             written_tokens=reply.written_tokens,
@@ -453,6 +289,15 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             thought_tokens=reply.thought_tokens,
             cut=reply.cut,
         )
+        if billed:
+            self._spent.prompt_tokens += call.prompt_tokens
+            self._spent.completion_tokens += call.completion_tokens
+        if current is not None:
+            if billed and current.budget is not None:
+                current.budget.spend(call)
+            if current.on_call is not None:
+                current.on_call(call)
+        record_call(call)
 
     def timed_out(self, seconds: float | None = None) -> ServerFault:
         """The error of a call that took too long: longer than the option `timeout`, or than this many seconds."""
@@ -466,25 +311,3 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     def total_usage(self) -> RequestUsage:
         return self.actual_usage()
-
-    def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
-        """An estimate at four characters per token: exact counts would need each vendor's vocabulary."""
-        return sum(4 + estimate_tokens(prompt_message(message).text) for message in messages)
-
-    def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
-        return self.context_tokens - self.count_tokens(messages, tools=tools)
-
-    @property
-    def model_info(self) -> ModelInfo:
-        return ModelInfo(
-            vision=self.vision,
-            function_calling=self.calls_tools,
-            json_output=self.json_mode,
-            family=ModelFamily.UNKNOWN,
-            structured_output=self.native_schema,
-            multiple_system_messages=False,
-        )
-
-    @property
-    def capabilities(self) -> ModelInfo:
-        return self.model_info

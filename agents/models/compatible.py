@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal
 import aiohttp
 from autogen_core.tools import Tool
 from pydantic import Field
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from parley.agents.models.http import (
     MAX_BYTES,
@@ -173,9 +173,12 @@ class CompatibleClient(RemoteClient):
         except ValueError:  # half a surrogate pair, which UTF-8 cannot encode, becomes `?`
             payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         session = await self._open_session()
-        headers = {"Content-Type": "application/json", **self.bearer()}
-        url = self.base_url + self.path(request)
-        response = await session.post(url, data=payload, headers=headers, allow_redirects=False)
+        response = await session.post(
+            self.base_url + self.path(request),
+            data=aiohttp.BytesPayload(payload, content_type="application/json"),
+            headers=self.bearer(),
+            allow_redirects=False,
+        )
         if response.status != 200:
             async with response:
                 raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
@@ -183,8 +186,11 @@ class CompatibleClient(RemoteClient):
 
     async def send(self, request: Request) -> Reply:
         try:
-            async with await self._post(request, self.body(request)) as response:
+            response = await self._post(request, self.body(request))
+            try:
                 raw = await read_body(response, self.max_bytes)
+            finally:
+                response.release()
         except FAILURES as error:
             raise self.transport_error(error) from None
         return self._read(raw)
@@ -192,7 +198,10 @@ class CompatibleClient(RemoteClient):
     def _read(self, raw: bytes) -> Reply:
         data: Any = None
         try:
-            data = json.loads(raw)
+            try:
+                data = from_json(raw)  # in a third of the time of `json.loads`
+            except ValueError:  # half a surrogate pair, which UTF-8 cannot encode
+                data = json.loads(raw)
             return self.parse(data)
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             start = redact(raw.decode("utf-8", "replace"), self._key)[:60]

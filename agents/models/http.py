@@ -82,11 +82,13 @@ async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
     if (response.content_length or 0) > max_bytes:
         raise TooLong(max_bytes)
     chunks, size = [], 0
-    async for chunk in response.content.iter_any():
+    while chunk := await response.content.readany():
         chunks.append(chunk)
         size += len(chunk)
         if size > max_bytes:
             raise TooLong(max_bytes)
+        if response.content.at_eof():  # as a rule after the first, so that nothing is joined or waited for
+            break
     return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 

@@ -90,7 +90,7 @@ class Request(NamedTuple):
 
     def prompt(self) -> tuple[PromptMessage, ...]:
         """The messages as they are recorded in a `Call`."""
-        return tuple(prompt_message(message) for message in self.messages)
+        return tuple(map(prompt_message, self.messages))
 
 
 def prompt_message(message: LLMMessage) -> PromptMessage:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.reply import Reply
-from parley.agents.transcripts import Call, Turn, record_call
+from parley.agents.transcripts import Call, Turn
 from parley.base.errors import BudgetSpent, ParleyError
 from parley.base.text import plural
 
@@ -159,12 +159,6 @@ class Session:
 SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
 
 
-def unit_order() -> int:
-    """The rank of a call that is made now; one that belongs to no unit goes first."""
-    current = SESSION.get()
-    return 0 if current is None else current.order
-
-
 @contextmanager
 def session(current: Session) -> Iterator[Session]:
     """Calls made inside belong to the session `current`."""
@@ -173,14 +167,6 @@ def session(current: Session) -> Iterator[Session]:
         yield current
     finally:
         SESSION.reset(token)
-
-
-def report_call(call: Call) -> None:
-    """Called by the clients, once per call."""
-    current = SESSION.get()
-    if current is not None and current.on_call is not None:
-        current.on_call(call)
-    record_call(call)
 
 
 def report_turn(turn: Turn) -> None:

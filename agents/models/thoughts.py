@@ -73,6 +73,16 @@ _BY_SIGN = re.compile(
 )
 _WORDS = ("assistantfinal", "my response:")
 _BY_WORD = re.compile("|".join(f"(?P<c{n}>{form.closes})" for n, form in enumerate(FORMS)), re.IGNORECASE)
+_UNSIGNED = re.compile(
+    "|".join(
+        pattern
+        for form in FORMS
+        for pattern, example in zip((form.opens, form.closes), form.example, strict=True)
+        if not set(_SIGNS) & set(example)
+    ),
+    re.IGNORECASE,
+)
+"""The marks that are words."""
 _AFTER_A_SENTENCE = re.compile(r"(?:\A|[\r\n]|[.!?…。])[ \t]*\Z")
 _SENTENCE_CONTINUES = re.compile(r"[ \t]+[a-z]|[`'\"”’)\],]")
 
@@ -88,9 +98,11 @@ def split_thought(text: str, *, typed: bool = False, cut: bool = False) -> Split
         typed: Whether a reply of a type was requested. Then every mark counts: nothing thought becomes a verdict.
         cut: Whether the reply reached its limit of tokens, so that a thought may have no end.
     """
-    thoughts: list[str] = []
     if text[:1] in _NOT_SEEN:
         text = text.lstrip(_NOT_SEEN)
+    if _has_no_mark(text):
+        return Split("", text)
+    thoughts: list[str] = []
     while (step := _split_once(text, typed, cut)) is not None:
         thoughts.append(step.thought)
         text = step.answer
@@ -132,6 +144,13 @@ def _unframed(answer: str) -> str:
     while frame := FRAME_END.search(answer, max(0, len(answer.rstrip()) - MARK_LENGTH)):
         answer = answer[: frame.start()].rstrip()
     return answer.lstrip()
+
+
+def _has_no_mark(text: str) -> bool:
+    """True for a text without any sign of a thought, as most replies are: told in a third of the time of a search."""
+    return not ("<" in text or "[" in text or "◁" in text or _WORDS[0] in text or _WORDS[1] in text) and not (
+        _UNSIGNED.match(text) or STRIPPED_GEMMA.match(text)
+    )
 
 
 def _marks(text: str) -> Iterator[_Mark]:

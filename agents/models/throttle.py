@@ -87,8 +87,8 @@ class Throttle:
             raise
 
     def take(self) -> bool:
-        """Take a free slot, unless there is none or a call waits for it."""
-        if self.under_way >= int(self.limit) or self._waiting:
+        """Take a free slot, unless there is none, a call waits for it, or the server asked for a pause."""
+        if self.under_way >= int(self.limit) or self._waiting or self._paused_until:
             return False
         self.under_way += 1
         return True
