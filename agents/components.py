@@ -54,7 +54,6 @@ class ConversationConfig(BaseModel):
     """What is saved of any conversation."""
 
     name: str
-    description: str
     model: Saved | None = None
     termination_condition: ComponentModel | None = None
     readout: Literal["sampled", "expected"] = "sampled"
@@ -79,7 +78,6 @@ class DebateConfig(ConversationConfig):
     ballots: list[SilentBallot] = []
     heard: dict[str, str] = {}
     max_turns: int | None = None
-    emit_team_events: bool = False
 
 
 class EvaluatorConfig(BaseModel):

@@ -21,7 +21,6 @@ from autogen_agentchat.messages import (
     BaseChatMessage,
     MessageFactory,
     ModelClientStreamingChunkEvent,
-    StructuredMessage,
     UserInputRequestedEvent,
 )
 from autogen_core import CancellationToken, ComponentModel
@@ -38,13 +37,14 @@ from parley.agents.messages import (
     load_messages,
     narrator_turn,
     save_messages,
+    typed_message,
 )
 from parley.agents.models.base import Client, UnlinkedToken
 from parley.agents.models.registry import Models
 from parley.agents.models.wire import NARRATOR
-from parley.agents.persona_agent import PersonaAgent, Placement
+from parley.agents.persona_agent import PersonaAgent, Placement, Spoken
 from parley.agents.personas import Persona
-from parley.agents.seats import Seat, Spoken, choose_client
+from parley.agents.seats import Seat, choose_client
 from parley.agents.structured import Readout
 from parley.agents.transcripts import Role, Transcript, Turn
 from parley.base.errors import ConfigError
@@ -64,7 +64,6 @@ class Conversation(Team):
     def __init__(
         self,
         name: str,
-        description: str,
         *,
         model: str | ChatCompletionClient | None,
         models: Models | None,
@@ -74,7 +73,7 @@ class Conversation(Team):
         placement: Placement = "system",
         model_client_stream: bool = False,
     ) -> None:
-        self._name, self._description = name, description
+        self._name = name
         self._model_client_stream = model_client_stream
         self._default_model = model
         self._readout: Readout = readout
@@ -91,15 +90,11 @@ class Conversation(Team):
         self._turns_so_far: list[Turn] = []
         self._stop_reason = ""
         self._emit: Emit | None = None
-        self._message_types = MessageFactory()
+        self._typed_replies: tuple[type[BaseModel], ...] = ()
 
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def description(self) -> str:
-        return self._description
 
     def _client_for(self, model: str | ChatCompletionClient | None) -> Client:
         return choose_client(model, self._default_model, self._models)
@@ -130,14 +125,16 @@ class Conversation(Team):
             raise ConfigError(f"two participants are called '{agent.name}'; names must differ")
         seat = Seat(agent, role)
         self._seats.append(seat)
-        self._register(*(kind for kind in agent.produced_message_types if issubclass(kind, StructuredMessage)))
         return seat
 
-    def _register(self, *kinds: type[Event]) -> None:
-        """Let a saved state keep messages of these types as they are; those of other types are saved as text."""
-        for kind in kinds:
-            if not self._message_types.is_registered(kind):
-                self._message_types.register(kind)
+    def _message_types(self) -> MessageFactory:
+        """The types of messages that a saved state keeps as they are; those of other types are saved as text."""
+        known = MessageFactory()
+        produced = (kind for seat in self._seats for kind in seat.agent.produced_message_types)
+        for kind in (*map(typed_message, self._typed_replies), *produced):
+            if not known.is_registered(kind):
+                known.register(kind)
+        return known
 
     @property
     def _participants(self) -> list[ChatAgent]:
@@ -181,7 +178,7 @@ class Conversation(Team):
         try:
             self._begin(task)
             for message in task:
-                spoken = Spoken(narrator_turn(message), message)
+                spoken = Spoken(turn=narrator_turn(message), chat_message=message)
                 self._turns_so_far.append(spoken.turn)
                 yield spoken
             if self._termination is not None and self._termination.terminated:
@@ -227,7 +224,8 @@ class Conversation(Team):
             buffer: Whether the turn's events wait for its message, because another agent is shown at the same time:
                 AutoGen's `Console` would mix the chunks of both.
         """
-        await self._not_paused.wait()
+        if not self._not_paused.is_set():
+            await self._not_paused.wait()
         if token.is_cancelled():
             raise asyncio.CancelledError
         emit, buffered = self._emit, list[Event]()
@@ -239,7 +237,8 @@ class Conversation(Team):
                 (at_once if isinstance(event, UserInputRequestedEvent) else buffered.append)(event)
 
         spoken = await seat.speak(round, token, emit, reply_type=reply_type, speaks_again=speaks_again)
-        return spoken._replace(buffered=buffered) if buffered else spoken
+        spoken.buffered = buffered
+        return spoken
 
     async def _is_over(self, messages: Sequence[Event]) -> bool:
         """Whether the termination condition ends the conversation after these messages."""
@@ -275,10 +274,10 @@ class Conversation(Team):
                 emit(event)
 
             async for spoken in self._converse(opening, cancellation_token, emit_and_keep):
-                from_task = any(spoken.message is given for given in opening)
+                from_task = any(spoken.chat_message is given for given in opening)
                 if spoken.turn.role == "narrator" and not (from_task and output_task_messages):
                     continue
-                for event in (*spoken.buffered, spoken.message):
+                for event in (*spoken.buffered, spoken.chat_message):
                     emit_and_keep(event)
             return TaskResult(messages=messages, stop_reason=self._stop_reason)
 
@@ -328,11 +327,12 @@ class Conversation(Team):
         self._not_paused.set()
 
     async def save_state(self) -> Mapping[str, Any]:
+        known = self._message_types()
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": save_messages(seat.inbox, self._message_types),
-                "waiting": save_messages(seat.waiting, self._message_types),
+                "inbox": save_messages(seat.inbox, known),
+                "waiting": save_messages(seat.waiting, known),
             }
             for seat in self._seats
         }
@@ -353,7 +353,7 @@ class Conversation(Team):
             seat.waiting = self._load_unread(saved.get("waiting", ()))
 
     def _load_unread(self, saved: Iterable[Mapping[str, Any]]) -> list[BaseChatMessage]:
-        loaded = load_messages(saved, self._message_types)
+        loaded = load_messages(saved, self._message_types())
         return [message for message in loaded if isinstance(message, BaseChatMessage)]
 
     def _common_config(self) -> dict[str, Any]:
@@ -361,7 +361,6 @@ class Conversation(Team):
         termination = self._termination
         return {
             "name": self.name,
-            "description": self.description,
             "model": save_model(self._default_model),
             "termination_condition": None if termination is None else save(termination, "the termination condition"),
             "readout": self._readout,
@@ -398,7 +397,6 @@ def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
     """The arguments of every conversation, from what was saved."""
     return {
         "name": config.name,
-        "description": config.description,
         "model": load_model(config.model),
         "termination_condition": None if config.termination_condition is None else load(config.termination_condition),
         "readout": config.readout,

@@ -35,9 +35,9 @@ from parley.agents.evaluation import (
 from parley.agents.fencing import fence_judged
 from parley.agents.messages import narrate
 from parley.agents.models.registry import Models
-from parley.agents.persona_agent import PersonaAgent
+from parley.agents.persona_agent import PersonaAgent, Spoken
 from parley.agents.personas import Persona
-from parley.agents.seats import Seat, Spoken
+from parley.agents.seats import Seat
 from parley.agents.structured import Readout
 from parley.agents.transcripts import Turn, record_calls
 from parley.base.errors import ConfigError
@@ -83,12 +83,12 @@ class Critique(Conversation, Component[CritiqueConfig]):
             too.
         model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The loop's name as an AutoGen team, unique where it takes part in another conversation.
-        description: Its description as an AutoGen team.
     """
 
     component_type = "team"
     component_config_schema = CritiqueConfig
     component_provider_override = "parley.agents.Critique"
+    description = "A generator whose drafts are judged and revised."
 
     def __init__(
         self,
@@ -110,11 +110,9 @@ class Critique(Conversation, Component[CritiqueConfig]):
         termination_condition: TerminationCondition | None = None,
         model_client_stream: bool = False,
         name: str = "critique",
-        description: str = "A generator whose drafts are judged and revised.",
     ) -> None:
         super().__init__(
             name,
-            description,
             model=model,
             models=models,
             readout=readout,
@@ -166,10 +164,10 @@ class Critique(Conversation, Component[CritiqueConfig]):
         else:
             seat = self._generator
             turn = Turn(speaker=seat.name, role="generator", round=0, text=self._draft, persona=seat.persona)
-            spoken = Spoken(turn, narrate(self._draft, seat.name))
+            spoken = Spoken(turn=turn, chat_message=narrate(self._draft, seat.name))
             seat.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
         yield spoken
-        if await self._is_over([*spoken.inner, spoken.message]):
+        if await self._is_over(spoken.messages):
             return
         for iteration in range(self.max_iterations + 1):
             draft = self._show_draft(spoken.turn)
@@ -183,7 +181,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
                 unscored = evaluation.turn.parse_status == "unscored"
                 verdicts[label] = Unscored(evaluation.turn.text) if unscored else evaluation.turn.verdict
                 yield evaluation
-                over = over or await self._is_over([*evaluation.inner, evaluation.message])
+                over = over or await self._is_over(evaluation.messages)
             if over:
                 return
             counted = {label: verdict for label, verdict in verdicts.items() if label not in self._measure_only}
@@ -191,14 +189,14 @@ class Critique(Conversation, Component[CritiqueConfig]):
             self._stop_reason = decision
             coordination = Turn(speaker="coordinator", role="coordinator", round=iteration, text=decision)
             message = narrate(decision, "coordinator")
-            yield Spoken(coordination, message)
+            yield Spoken(turn=coordination, chat_message=message)
             if ends or await self._is_over([message]):
                 return
             feedback = "\n".join(feedback_line(label, verdict, self.criteria) for label, verdict in counted.items())
             self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
             spoken = await self._speak(self._generator, iteration + 1, token, self._draft_type)
             yield spoken
-            if await self._is_over([*spoken.inner, spoken.message]):
+            if await self._is_over(spoken.messages):
                 return
 
     async def _evaluate(
@@ -229,7 +227,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
             parse_status="ok" if assessment else "unscored",
             calls=tuple(calls),
         )
-        return Spoken(turn, narrate(text, label))
+        return Spoken(turn=turn, chat_message=narrate(text, label))
 
     def _decide(self, verdicts: Mapping[str, EvaluatorVerdict], iteration: int) -> tuple[str, bool]:
         """The coordinator's decision, and whether it ends the loop."""

@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from typing import Any, Literal, NamedTuple, Self
 
 from autogen_agentchat.base import TerminationCondition
-from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, SelectSpeakerEvent
+from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken, Component
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
@@ -32,10 +32,10 @@ from parley.agents.conversation import (
 )
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
-from parley.agents.messages import Event, load_messages, narrate, narrator_turn, save_messages, typed_message
+from parley.agents.messages import Event, load_messages, narrate, narrator_turn, save_messages
 from parley.agents.models.registry import Models
-from parley.agents.persona_agent import Placement
-from parley.agents.seats import Seat, Spoken
+from parley.agents.persona_agent import Placement, Spoken
+from parley.agents.seats import Seat
 from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, by_model, round_robin
 from parley.agents.structured import Readout
 from parley.agents.transcripts import Role, Turn, record_calls
@@ -108,17 +108,14 @@ class Debate(Conversation, Component[DebateConfig]):
             task too.
         max_turns: How many turns one run may have, as in AutoGen's teams: the next run continues from there. Agents
             that speak concurrently take one turn together. By default there is no limit but `rounds`.
-        emit_team_events: Whether `run_stream` yields a `SelectSpeakerEvent` before every turn.
-        custom_message_types: Types of messages that agents of yours send and that `save_state` keeps as they are. As in
-            AutoGen, they are not part of the component.
         model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
-        description: Its description as an AutoGen team.
     """
 
     component_type = "team"
     component_config_schema = DebateConfig
     component_provider_override = "parley.agents.Debate"
+    description = "Personas who debate in turns."
 
     def __init__(
         self,
@@ -142,15 +139,11 @@ class Debate(Conversation, Component[DebateConfig]):
         fence: bool | Literal["referee"] = False,
         termination_condition: TerminationCondition | None = None,
         max_turns: int | None = None,
-        emit_team_events: bool = False,
-        custom_message_types: Sequence[type[BaseAgentEvent | BaseChatMessage]] = (),
         model_client_stream: bool = False,
         name: str = "debate",
-        description: str = "Personas who debate in turns.",
     ) -> None:
         super().__init__(
             name,
-            description,
             model=model,
             models=models,
             readout=readout,
@@ -171,8 +164,8 @@ class Debate(Conversation, Component[DebateConfig]):
             raise ConfigError(f"blind_rounds must be from 0 to {rounds}, the number of rounds; got {blind_rounds}")
         self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
-        self._fence = fence
-        self._max_turns, self._emit_team_events = max_turns, emit_team_events
+        self._chooser = order if isinstance(order, NextSpeaker) else None
+        self._fence, self._max_turns = fence, max_turns
         self._ballots, self._heard = tuple(ballots), dict(heard or {})
         self._thread: list[Event] = []
         self._previous: str | None = None
@@ -183,8 +176,7 @@ class Debate(Conversation, Component[DebateConfig]):
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
-        typed = (typed_message(reply_type),) if isinstance(reply_type, type) else ()
-        self._register(*custom_message_types, *typed)
+        self._typed_replies = (reply_type,) if isinstance(reply_type, type) else ()
         # Opened now and kept, so that a recorder can find, prepare and price the debate's clients.
         self._selector = self._client_for(order.model) if isinstance(order, by_model) else None
 
@@ -194,7 +186,8 @@ class Debate(Conversation, Component[DebateConfig]):
             self._end_round()
         if self._round > self.rounds:
             self._round = 1
-        self._thread += task
+        if self._chooser is not None:
+            self._thread += task
         for seat in self._seats:
             seat.inbox += task
 
@@ -211,28 +204,28 @@ class Debate(Conversation, Component[DebateConfig]):
                 if choice is not None:
                     yield choice
                 seats = [self._find(name) for name in names]
-                if self._emit_team_events and self._emit is not None:
-                    self._emit(SelectSpeakerEvent(content=list(names), source=self.name))
                 for seat in seats:
                     instruction = self._instruct(seat)
                     # Agents that get the same instruction share one narrator turn in the transcript.
                     if instruction and (self._round, instruction) not in narrated:
                         narrated.add((self._round, instruction))
-                        yield Spoken(narrator_turn(seat.inbox[-1], self._round), seat.inbox[-1])
+                        told = seat.inbox[-1]
+                        yield Spoken(turn=narrator_turn(told, self._round), chat_message=told)
                 turns_now = (self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats)
                 group = [await next(turns_now)] if len(seats) == 1 else await _together(turns_now, seats)
                 # Before any of the turns is shown: a caller who stops listening there continues after them.
                 self._step += 1
                 self._instructed.clear()
-                for turn, message, inner, _ in group:
-                    self._deliver(turn, message)
-                    self._thread += [*inner, message]
-                    if turn.role == "debater":
-                        self._previous = turn.speaker
+                for spoken in group:
+                    self._deliver(spoken.turn, spoken.chat_message)
+                    if self._chooser is not None:  # only it reads the whole thread again
+                        self._thread += spoken.messages
+                    if spoken.turn.role == "debater":
+                        self._previous = spoken.turn.speaker
                 over = False
                 for spoken in group:
                     yield spoken
-                    over = over or await self._is_over([*spoken.inner, spoken.message])
+                    over = over or await self._is_over(spoken.messages)
                 turns += 1
                 if not over and turns == self._max_turns:
                     over, self._stop_reason = True, f"Maximum number of turns {turns} reached."
@@ -250,7 +243,7 @@ class Debate(Conversation, Component[DebateConfig]):
         """The ballots of round 0, each after the narrator's question."""
         for ballot in self._ballots:
             question = narrate(ballot.question)
-            yield Spoken(narrator_turn(question), question)
+            yield Spoken(turn=narrator_turn(question), chat_message=question)
             seats = list(self._debaters.values())
             for spoken in await _together((seat.cast(ballot, token) for seat in seats), seats):
                 yield spoken
@@ -262,7 +255,7 @@ class Debate(Conversation, Component[DebateConfig]):
         """
         blind = self._round <= self.blind_rounds
         groups: list[Group | None]
-        if not isinstance(self._order, NextSpeaker):
+        if not isinstance(self._order, NextSpeaker):  # not by `_chooser`: mypy must know that it is an `Order`
             groups = list(self._order(self._round, list(self._debaters)))
             if blind:
                 groups = [list(dict.fromkeys(name for group in groups for name in group or ()))]
@@ -276,13 +269,13 @@ class Debate(Conversation, Component[DebateConfig]):
 
     async def _choose(self) -> tuple[Group, Spoken | None]:
         """The next speaker, and the narrator's turn of choosing it where a model's calls must be recorded."""
-        assert isinstance(self._order, NextSpeaker), "only such an order leaves a choice"
+        assert self._chooser is not None, "only a chooser leaves a choice"
         with record_calls() as calls:
-            name = await self._order.choose(self._floor())
+            name = await self._chooser.choose(self._floor())
         if not calls:
             return [name], None
         turn = Turn(speaker="selector", role="narrator", round=self._round, text=name, calls=tuple(calls))
-        return [name], Spoken(turn, narrate(name, "selector"))
+        return [name], Spoken(turn=turn, chat_message=narrate(name, "selector"))
 
     def _floor(self) -> Floor:
         descriptions = {name: seat.agent.description for name, seat in self._debaters.items()}
@@ -310,7 +303,7 @@ class Debate(Conversation, Component[DebateConfig]):
     def _turn(self, seat: Seat, token: CancellationToken, buffer: bool) -> Coroutine[Any, Any, Spoken]:
         """One turn, with the reply type that this debate's policy gives it."""
         round = self._round
-        speaks_again = round < self.rounds and seat.role != "chair" and not isinstance(self._order, NextSpeaker)
+        speaks_again = round < self.rounds and seat.role != "chair" and self._chooser is None
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
         return self._speak(seat, round, token, reply_type, speaks_again, buffer)
 
@@ -341,10 +334,8 @@ class Debate(Conversation, Component[DebateConfig]):
         self._instructed.clear()
 
     async def save_state(self) -> Mapping[str, Any]:
-        # Only a chooser of the next speaker reads the whole thread again.
-        thread = self._thread if isinstance(self._order, NextSpeaker) else []
         position = {
-            "messages": save_messages(thread, self._message_types),
+            "messages": save_messages(self._thread, self._message_types()),
             "previous": self._previous,
             "round": self._round,
             "step": self._step,
@@ -355,7 +346,7 @@ class Debate(Conversation, Component[DebateConfig]):
     async def load_state(self, state: Mapping[str, Any]) -> None:
         await super().load_state({name: saved for name, saved in state.items() if name != _POSITION})
         position = state.get(_POSITION, {})
-        self._thread = load_messages(position.get("messages", ()), self._message_types)
+        self._thread = load_messages(position.get("messages", ()), self._message_types())
         self._previous = position.get("previous")
         self._round, self._step = position.get("round", 1), position.get("step", 0)
         self._instructed = set(position.get("instructed", ()))
@@ -377,7 +368,6 @@ class Debate(Conversation, Component[DebateConfig]):
             ballots=list(self._ballots),
             heard=self._heard,
             max_turns=self._max_turns,
-            emit_team_events=self._emit_team_events,
         )
 
     @classmethod
@@ -397,7 +387,6 @@ class Debate(Conversation, Component[DebateConfig]):
             ballots=config.ballots,
             heard=config.heard,
             max_turns=config.max_turns,
-            emit_team_events=config.emit_team_events,
             **loaded_arguments(config),
         )._loaded()
 

@@ -41,14 +41,22 @@ from parley.agents.structured import (
     StructuredReply,
     structured_reply,
 )
+from parley.agents.transcripts import Turn
 from parley.base.tasks import streamed
 
 
 @dataclass(kw_only=True)
-class PersonaResponse(Response):
-    """AutoGen's response, with the model's reply as it was parsed."""
+class Spoken(Response):
+    """One turn: AutoGen's response, which the other agents hear, and the turn as the transcript has it."""
 
-    reply: StructuredReply[Any]
+    turn: Turn
+    buffered: Sequence[BaseAgentEvent | BaseChatMessage] = ()
+    """Events that a stream must still show before the message, because another agent was being shown."""
+
+    @property
+    def messages(self) -> list[BaseAgentEvent | BaseChatMessage]:
+        """All that termination conditions get: tool calls, messages of an inner team and the like, then the message."""
+        return [*(self.inner_messages or ()), self.chat_message]
 
 
 Placement = Literal["system", "last"]
@@ -133,7 +141,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         *,
         reply_type: type[BaseModel] | None = None,
         speaks_again: bool = False,
-    ) -> PersonaResponse:
+    ) -> Spoken:
         """One turn: read the messages, make the prompt, ask the model, remember its answer.
 
         Args:
@@ -146,9 +154,8 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         if self.placement == "last" and any(map(self._is_own_last_turn, messages)):
             self._history.pop()  # it comes again, in its place among the other turns of a blind round
         for message in messages:
-            if isinstance(message, HandoffMessage):
-                await self._remember(*message.context)
-            await self._remember(as_read(message))
+            before = message.context if isinstance(message, HandoffMessage) else ()
+            await self._remember(*before, as_read(message))
         message_id = new_message_id()
         on_text: OnText | None = None
         if emit is not None and self.model_client_stream:
@@ -171,7 +178,25 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
             emit(inner[0])
         own_message = UserMessage if self.placement == "last" else AssistantMessage
         await self._remember(own_message(content=reply.raw, source=self._name))
-        return PersonaResponse(chat_message=self._message(reply, message_id), inner_messages=inner, reply=reply)
+        return self._spoken(self._message(reply, message_id), reply, inner)
+
+    def _spoken(
+        self, message: BaseChatMessage, reply: StructuredReply[Any], inner: Sequence[ThoughtEvent] = ()
+    ) -> Spoken:
+        """What was said, with a turn to which a seat adds its role, its round and its calls."""
+        turn = Turn(
+            speaker=self._name,
+            role="debater",
+            round=0,
+            text=reply.raw,
+            persona=self.persona.about,
+            verdict=reply.value,
+            expected=reply.expected,
+            parse_status=reply.status,
+            thought=reply.thought,
+            cut=reply.cut,
+        )
+        return Spoken(chat_message=message, inner_messages=inner, turn=turn)
 
     def _message(self, reply: StructuredReply[BaseModel], message_id: str) -> BaseChatMessage:
         """The reply as AutoGen's agents send it: a `StructuredMessage` if it was parsed as a type."""
@@ -187,7 +212,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         written = reply.raw.replace("{", "{{").replace("}", "}}")
         return typed_message(type(reply.value))(content=reply.value, format_string=written, **header)
 
-    async def cast(self, ballot: SilentBallot, token: CancellationToken) -> PersonaResponse:
+    async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:
         """A silent ballot, on the question alone: it is neither part of what the agent remembers nor adds to it.
 
         Args:
@@ -197,7 +222,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         prompt = self._prompt([UserMessage(content=ballot.question, source=NARRATOR)])
         reply = await cast(ballot, self.client, prompt, self.options, token)
         said = TextMessage(content=reply.raw, source=self._name, models_usage=reply.usage, metadata={})
-        return PersonaResponse(chat_message=said, reply=reply)
+        return self._spoken(said, reply)
 
     def _prompt(self, history: Sequence[LLMMessage]) -> list[LLMMessage]:
         if self.placement == "last":

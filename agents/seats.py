@@ -9,8 +9,8 @@ A single question to a single persona is one turn:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from autogen_agentchat.base import ChatAgent, Response
 from autogen_agentchat.messages import BaseChatMessage, StructuredMessage, TextMessage, ThoughtEvent
@@ -19,31 +19,20 @@ from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.ballots import SilentBallot
-from parley.agents.messages import Emit, Event, Task, as_messages
+from parley.agents.messages import Emit, Task, as_messages
 from parley.agents.models.base import Client
 from parley.agents.models.registry import Models, as_client
 from parley.agents.models.request import DEFAULT_MODEL, THINK_TOKENS
 from parley.agents.models.session import report_turn
 from parley.agents.models.thoughts import join_thoughts, split_thought
-from parley.agents.persona_agent import PersonaAgent, PersonaResponse
+from parley.agents.persona_agent import PersonaAgent, Spoken
 from parley.agents.personas import Persona
 from parley.agents.providers import provider_of
-from parley.agents.structured import Readout, StructuredReply, parse
-from parley.agents.transcripts import Call, ParseStatus, Role, Turn, record_calls
+from parley.agents.structured import Readout, parse
+from parley.agents.transcripts import Call, Role, Turn, record_calls
 from parley.base.errors import ConfigError, CutShort
 from parley.base.tasks import last_item
 from parley.base.text import plural
-
-
-class Spoken(NamedTuple):
-    """A turn for the transcript, the message that is delivered to the other agents, and what preceded it."""
-
-    turn: Turn
-    message: BaseChatMessage
-    inner: Sequence[Event] = ()
-    """Tool calls, messages of an inner team and the like, which termination conditions get too."""
-    buffered: Sequence[Event] = ()
-    """Events that a stream must still show before the message, because another agent was being shown."""
 
 
 @dataclass(slots=True)
@@ -55,15 +44,15 @@ class Seat:
     inbox: list[BaseChatMessage] = field(default_factory=list)
     waiting: list[BaseChatMessage] = field(default_factory=list)
     """Messages of blind rounds, which are delivered when these are over."""
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.name = self.agent.name
 
     def deliver_waiting(self) -> None:
         """Deliver the messages of blind rounds."""
         self.inbox += self.waiting
         self.waiting = []
-
-    @property
-    def name(self) -> str:
-        return self.agent.name
 
     @property
     def shares_prefix(self) -> bool:
@@ -102,13 +91,13 @@ class Seat:
         with record_calls() as calls:
             # A subclass that overrides `on_messages`, as AutoGen's agents are changed, is asked through it.
             if isinstance(self.agent, PersonaAgent) and type(self.agent).on_messages is PersonaAgent.on_messages:
-                response = await self.agent.speak(unread, token, emit, reply_type=reply_type, speaks_again=speaks_again)
+                spoken = await self.agent.speak(unread, token, emit, reply_type=reply_type, speaks_again=speaks_again)
             else:
-                response = _as_persona_response(await _ask_guest(self.agent, unread, token, emit), calls, reply_type)
-        if response.reply.cut and not response.chat_message.to_model_text().strip() and _may_have_thought(calls):
+                spoken = self._as_spoken(await _ask_guest(self.agent, unread, token, emit), calls, reply_type)
+        turn = self._recorded(round, spoken, calls)
+        if turn.cut and not turn.text.strip() and _may_have_thought(calls):
             raise _nothing_said(self.name, calls)
-        spoken = self._recorded(round, response, calls)
-        report_turn(spoken.turn)
+        report_turn(turn)
         return spoken
 
     async def cast(self, ballot: SilentBallot, token: CancellationToken) -> Spoken:
@@ -121,25 +110,32 @@ class Seat:
         if not isinstance(self.agent, PersonaAgent):
             raise ConfigError(f"'{self.name}' cannot cast a silent ballot: only personas can")
         with record_calls() as calls:
-            response = await self.agent.cast(ballot, token)
-        return self._recorded(0, response, calls)
+            spoken = await self.agent.cast(ballot, token)
+        self._recorded(0, spoken, calls)
+        return spoken
 
-    def _recorded(self, round: int, response: PersonaResponse, calls: Sequence[Call]) -> Spoken:
-        reply = response.reply
-        turn = Turn(
-            speaker=self.name,
-            role=self.role,
-            round=round,
-            text=response.chat_message.to_model_text(),
-            persona=self.persona,
-            verdict=reply.value,
-            expected=reply.expected,
-            parse_status=reply.status,
-            calls=tuple(calls),
-            thought=reply.thought,
-            cut=reply.cut,
-        )
-        return Spoken(turn, response.chat_message, response.inner_messages or ())
+    def _recorded(self, round: int, spoken: Spoken, calls: Sequence[Call]) -> Turn:
+        """The turn with what only its seat knows. Its text is the message's: a subclass may have changed that."""
+        text = spoken.chat_message.to_model_text()
+        spoken.turn = spoken.turn._replace(role=self.role, round=round, text=text, calls=tuple(calls))
+        return spoken.turn
+
+    def _as_spoken(self, response: Response, calls: Sequence[Call], reply_type: type[BaseModel] | None) -> Spoken:
+        """Any AutoGen agent's response: without its thinking, and parsed if a type was requested."""
+        if isinstance(response, Spoken):
+            spoken, message, turn = response, response.chat_message, response.turn
+        else:
+            message, thought, closed = _without_thought(response, reply_type is not None)
+            cut = not closed or (bool(calls) and calls[-1].cut)
+            turn = Turn(self.name, self.role, 0, "", persona=self.persona, thought=thought, cut=cut)
+            spoken = Spoken(chat_message=message, inner_messages=response.inner_messages, turn=turn)
+        if turn.verdict is None and isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
+            turn = turn._replace(verdict=message.content, parse_status="ok")
+        if reply_type is not None and not isinstance(turn.verdict, reply_type) and turn.parse_status in (None, "ok"):
+            value, _ = parse(message.to_model_text(), reply_type)  # the agent has parsed nothing, or as another type
+            turn = turn._replace(verdict=value, parse_status="ok" if value else "cut" if turn.cut else "unparsed")
+        spoken.turn = turn
+        return spoken
 
 
 async def _ask_guest(
@@ -149,25 +145,6 @@ async def _ask_guest(
     if emit is None:
         return await agent.on_messages(unread, token)
     return await last_item(agent.on_messages_stream(unread, token), Response, emit)
-
-
-def _as_persona_response(
-    response: Response, calls: Sequence[Call], reply_type: type[BaseModel] | None
-) -> PersonaResponse:
-    """Any AutoGen agent's response as a persona's: without its thinking, and parsed if a type was requested."""
-    if isinstance(response, PersonaResponse):
-        message, inner, reply = response.chat_message, response.inner_messages, response.reply
-    else:
-        message, thought, closed = _without_thought(response, reply_type is not None)
-        cut = not closed or (bool(calls) and calls[-1].cut)
-        inner, reply = response.inner_messages, StructuredReply(None, None, "", thought=thought, cut=cut)
-    if reply.value is None and isinstance(message, StructuredMessage) and isinstance(message.content, BaseModel):
-        reply = replace(reply, value=message.content, status="ok")
-    if reply_type is not None and not isinstance(reply.value, reply_type) and reply.status in (None, "ok"):
-        value, _ = parse(message.to_model_text(), reply_type)  # the agent has parsed nothing, or as another type
-        status: ParseStatus = "ok" if value else "cut" if reply.cut else "unparsed"
-        reply = replace(reply, value=value, status=status)
-    return PersonaResponse(chat_message=message, inner_messages=inner, reply=reply)
 
 
 def _without_thought(response: Response, typed: bool) -> tuple[BaseChatMessage, str, bool]:

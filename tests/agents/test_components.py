@@ -72,7 +72,7 @@ def prompts(transcript: Transcript) -> list[Any]:
         {"order": simultaneous, "blind_rounds": 1, "fence": "referee", "referee": REF},
         {"order": shuffled(7), "chair": REF, "options": {"max_tokens": 50}, "placement": "last"},
         {"instructions": instruct, "sees": only_the_referee, "reply_type": Opinion},
-        {"termination_condition": MaxMessageTermination(3), "rounds": 4, "name": "panel", "description": "Two."},
+        {"termination_condition": MaxMessageTermination(3), "rounds": 4, "name": "panel"},
     ],
 )
 async def test_a_debate_is_saved_and_loaded(settings: dict[str, Any]) -> None:
