@@ -37,7 +37,6 @@ LOG_NAMES = {
     "margin": "margin",
     "rewards/accuracies": "accuracy",
     "rewards/margins": "margin",
-    "num_tokens": "tokens",
     "eval_loss": "eval_loss",
     "eval_accuracy": "eval_accuracy",
 }
@@ -184,7 +183,8 @@ class SampleProbe(TrainerCallback):  # type: ignore[misc]
                 self.log.write({"step": state.global_step, **values})
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        self._probe(state, model)
+        if not state.global_step:  # a resumed model was probed before its checkpoint, if it was due
+            self._probe(state, model)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
         if state.global_step % self.probe_steps == 0 or state.global_step == state.max_steps:

@@ -48,6 +48,21 @@ def device() -> Any:
     return torch.device("cpu")
 
 
+def reset_peak_memory() -> None:
+    """Begins to measure the peak anew."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peak_memory() -> dict[str, float]:
+    """The most GPU memory that tensors took since then, in GiB, for a manifest; nothing without a GPU."""
+    import torch
+
+    return {"peak_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2)} if torch.cuda.is_available() else {}
+
+
 def batch_arguments(batch_size: int, config: TrainConfig, setting: str) -> dict[str, int]:
     """A batch over all devices as TRL's two settings: examples per pass, and passes whose gradients are accumulated.
 

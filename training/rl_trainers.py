@@ -103,6 +103,8 @@ def online(context: TrainingContext, settings: RlSettings, run: StageRun, model:
 
     name, count = settings.algorithm.upper(), settings.num_generations
     arguments = run.arguments(settings.batch_size * count, "batch_size × rl.num_generations")
+    # Completions that are not used yet are not part of a checkpoint: one is saved only where the next are generated.
+    arguments["save_steps"] += -arguments["save_steps"] % settings.updates_per_generation
     args = getattr(trl, f"{name}Config")(
         **arguments,
         num_generations=count,

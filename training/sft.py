@@ -30,6 +30,7 @@ def train_sft(context: TrainingContext, settings: SftSettings, run: StageRun) ->
 
     from parley.training.adapters import base_digest
     from parley.training.base_model import load_model
+    from parley.training.callbacks import read_log
     from parley.training.pairs import low_bias, read_sft
     from parley.training.stage_run import to_dataset, without_printing
 
@@ -45,7 +46,9 @@ def train_sft(context: TrainingContext, settings: SftSettings, run: StageRun) ->
         eval_dataset=to_dataset([chat.sft_example(prompt, text) for prompt, text in held_out]),
         **run.parts(),
     )
-    loss_before = None if run.checkpoint else _held_out_loss(without_printing(trainer))
+    if not run.checkpoint:
+        _held_out_loss(without_printing(trainer))
+    loss_before = next((entry["eval_loss"] for entry in read_log(run.folder.log) if "eval_loss" in entry), None)
     run.train(trainer)
     return {
         "examples": len(examples),

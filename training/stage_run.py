@@ -42,6 +42,7 @@ class StageRun:
         self.callbacks: list[Any] = []
         self.trainer: Any = None
         self.seconds = 0.0
+        device.reset_peak_memory()
         self._seed()  # a new head is drawn at random when the model is loaded
 
     def _seed(self) -> None:
@@ -117,6 +118,7 @@ class StageRun:
             "policy": self.stage.policy,
             "steps": self.trainer.state.global_step,
             "seconds": round(self.seconds, 1),
+            **device.peak_memory(),
             **(adapter_facts(self.folder.folder, earlier, tokenizer) if use_peft else {}),
         }
 

@@ -8,10 +8,8 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -159,28 +157,30 @@ def assert_same_replies_from_llama_cpp(folder: Path) -> None:
     assert [token.logprob for token in reply.logprobs] == pytest.approx(expected[: len(reply.logprobs)], abs=5e-3)
 
 
-def test_a_killed_stage_resumes_from_its_last_complete_checkpoint(prepared: Path, parley: Callable[..., Any]) -> None:
-    command = [sys.executable, "-m", "parley", "train", "sft", "--config", "rldf.toml", "--set", "save_steps=3"]
-    process = subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE)
-    steps = prepared / "out" / "sft.steps"
-    until = time.monotonic() + 200
-    while not list(steps.glob("checkpoint-*/whole.json")):
-        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
-        assert time.monotonic() < until, "no checkpoint was written"
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    half = steps / "checkpoint-99"
-    half.mkdir()
-    (half / "model.safetensors").write_bytes(b"half a model")
+def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
+    prepared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit by bit, on a CPU: weights, results and every logged update, from checkpoints between two generations too."""
+    from benchmarks.killed import compare, train
 
-    resumed = parley("train", "sft", "--config", "rldf.toml", "--set", "save_steps=3", "--json")
-    assert resumed.status == 0, resumed.err
-    assert resumed.json["sft"]["steps"] == 30
-    assert resumed.json["sft"]["held_out_loss_before"] is None, "not measured again after a resume"
-    logged = [line["step"] for line in log(prepared / "out" / "sft") if "loss" in line]
-    assert logged == sorted(set(logged)), "no update is logged twice"
-    assert logged[-1] == 30
+    for name in ("PYTHONPATH", "OMP_NUM_THREADS"):
+        monkeypatch.setenv(name, ENVIRONMENT[name])
+    short = {
+        "data": prepared / "pairs", "sft.data": prepared / "both.jsonl", "save_steps": 3,
+        "sft.max_steps": 10, "reward.max_steps": 10, "rl.max_steps": 10, "rl.probe_steps": 4,
+        "rl.updates_per_generation": 2, "rl.batch_size": 4, "rl.allow_weak_reward": "true", "gguf": "false",
+    }  # fmt: skip
+    settings = [part for key, value in short.items() for part in ("--set", f"{key}={value}")]
+    arguments = ["--config", str(prepared / "rldf.toml"), *settings]
+    undisturbed, killed = prepared / "undisturbed", prepared / "killed"
+    assert train(undisturbed, arguments, kill=False) == []
+    moments = train(killed, arguments, kill=True)
+    assert [moment.split()[0] for moment in moments] == ["sft", "reward", "rl"]
+    entries = {"sft": 12, "reward": 10, "rl": 14}
+    assert compare(undisturbed, killed) == [
+        f"{stage}: largest difference of a weight 0; {count} of {count} log entries equal; results equal"
+        for stage, count in entries.items()
+    ]
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "dpo"])
