@@ -1,4 +1,4 @@
-"""`parley show RUN [UNIT]`: print a conversation in the terminal, or the run's analysis plan."""
+"""`parley show RUN [UNIT]`: print a conversation in the terminal, two of them side by side, or find units."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from parley.agents.transcripts import tool_calls_in
 from parley.base.errors import ConfigError
 from parley.base.text import plural, visible, without_surrogates
 from parley.cli.command import Answer, Command
-from parley.cli.flags import Positional
+from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import newest_run, newest_runs
+from parley.cli.side_by_side import side_by_side
 from parley.reports.flags import flagged_texts
 from parley.runs import RunFile, explain_damage, stored_plan
-from parley.runs.reading import read_messages, read_texts, why_nothing_is_done
+from parley.runs.reading import other_labels, read_texts, read_unit, verdicts_about, why_nothing_is_done
 from parley.runs.rows import text_id
 
 
@@ -33,6 +34,23 @@ class Show(Command):
         None, description="a unit's id, or the beginning of one (default: the first finished unit)"
     )
     list: bool = Field(False, description="list the units instead")
+    finding: int | None = Field(
+        None,
+        ge=1,
+        title="NUMBER",
+        description="list the units behind a question of the report instead, largest first; 1 is the headline's",
+    )
+    where: Repeated[Sequence[str]] = Field(
+        [],
+        title="FACET=VALUE",
+        description="list the units with this value of a facet instead, such as identity=muslim",
+    )
+    beside: str | None = Field(
+        None,
+        title="UNIT",
+        description="print another unit beside this one, with differing words marked: its id, or the only facet in "
+        "which it differs, such as identity=male",
+    )
     flagged: bool = Field(
         False, description="print the judged texts that read like an instruction to the judge instead"
     )
@@ -45,7 +63,14 @@ class Show(Command):
         with explain_damage(path), RunFile.open(path) as file:
             if self.list or self.flagged or self.plan:
                 return (_units if self.list else _flagged if self.flagged else _plan)(file)
+            if self.finding or self.where:
+                from parley.cli.found_units import list_behind, list_units  # they load pandas
+
+                return list_behind(file, self.finding, self.where) if self.finding else list_units(file, self.where)
             unit = _find(file, prefix)
+            if self.beside:
+                other = _find_beside(file, unit["id"], self.beside)
+                return side_by_side(read_unit(file, unit["id"]), read_unit(file, other))
             turns = _turns(file, unit["id"], with_prompts=self.prompts)
             others = _count(file, prefix) - 1 if prefix else 0
             return Answer({**unit, "turns": turns}, list(self._lines(unit, turns, others, prefix)))
@@ -120,9 +145,30 @@ def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
     return unit
 
 
+def _find_beside(file: RunFile, unit: str, wanted: str) -> str:
+    """The unit that is wanted beside this one, by its id or by the facet in which it differs."""
+    facet, sign, value = wanted.partition("=")
+    if not sign or file.status(wanted):
+        return str(_find(file, wanted)["id"])
+    others = other_labels(file, unit, facet)
+    if value not in others:
+        known = ", ".join(f"{facet}={other}" for other in others)
+        raise ConfigError(
+            f"no finished unit differs from '{unit}' only by {wanted}; "
+            + (f"there are {known}" if known else "name another unit by its id")
+        )
+    return others[value]
+
+
 def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, Any]]:
-    """What was said, each with its calls: the tools they asked for, and with `with_prompts` what was sent."""
-    turns = read_messages(file, unit)
+    """What was said, each with its calls: the tools they asked for, and with `with_prompts` what was sent.
+
+    Each also has the verdicts `about` it: a referee's on a statement, and what rules found in it.
+    """
+    read = read_unit(file, unit)
+    turns: list[dict[str, Any]] = read["messages"]
+    for turn in turns:
+        turn["about"] = verdicts_about(turn, read["verdicts"])
     replies = file.rows("SELECT seq, nth, text FROM calls JOIN texts ON texts.id = reply WHERE unit = ?", (unit,))[1]
     reply_of = {(seq, nth): text for seq, nth, text in replies}
     for turn in turns:
@@ -164,7 +210,8 @@ def _conversation(
         if turn["role"] == "narrator":
             yield _text(_addressed(turn, agents) if turn["speaker"] == "user" else turn["speaker"], "dim")
         else:
-            yield _text(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
+            step = f", {turn['step']}" if turn.get("step") else ""
+            yield _text(f"{turn['speaker']}  (round {turn['round']}{step})", "bold cyan")
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
                 yield _text(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")
@@ -211,5 +258,7 @@ def _notes(turn: dict[str, Any]) -> Iterator[str]:
             yield f"{name} unparsed"
         elif isinstance(value, int | float):
             yield f"{name} {value:g}"
+    for verdict in turn["about"]:
+        yield f"{verdict['judge']}: {verdict['metric']} {verdict['value']:.4g}"
     if turn["expected"]:
         yield "expected " + ", ".join(f"{path} {value:.2f}" for path, value in turn["expected"].items())

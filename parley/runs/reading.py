@@ -1,15 +1,19 @@
-"""Reads one unit: facets, messages with what was parsed, calls, verdicts, and the values filled into its prompt."""
+"""Reads one unit: facets, messages with what was parsed, calls, verdicts, and the values filled into its prompt.
+
+Also finds the same text under other labels."""
 
 from __future__ import annotations
 
 import json
 import string
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from parley.agents.fencing import fenced_texts, instruction_kinds
 from parley.base.errors import ParleyError
 from parley.base.text import plural
+from parley.runs.places import Given, Said, places
 from parley.runs.rows import finite
 from parley.runs.store import RunFile
 
@@ -17,6 +21,7 @@ MAX_TASK_CHARACTERS = 200_000
 """Longer tasks are not matched with the run's prompt templates."""
 TEXTS_PER_QUERY = 500
 """SQLite limits the number of parameters in one statement."""
+SAID = f"SELECT {', '.join(Said._fields)} FROM messages WHERE unit = ? AND role != 'narrator' ORDER BY seq"
 
 
 class NotFound(ParleyError):
@@ -40,6 +45,10 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
         (unit_id,),
     )
     unit["verdicts"] = [dict(zip(columns, row, strict=True)) for row in rows]
+    said = [Said(*row) for row in file.rows(SAID, (unit_id,))[1]]
+    given = [Given(*(verdict[name] for name in Given._fields)) for verdict in unit["verdicts"]]
+    for verdict, seq in zip(unit["verdicts"], places(given, said), strict=True):
+        verdict["seq"] = seq
     task = next((message["text"] for message in unit["messages"] if message["role"] == "narrator"), "")
     templates = [row[0] for row in file.rows("SELECT text FROM prompts")[1]]
     fields = template_fields(task, templates)
@@ -105,7 +114,67 @@ def read_messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
         message["expected"] = finite(json.loads(message["expected"])) if message["expected"] else None
         message["flags"] = _flags(message["role"], message["text"])
         message["calls"] = calls.get(message["seq"], [])
+    _name_steps(file, messages)
     return messages
+
+
+def _name_steps(file: RunFile, messages: Sequence[dict[str, Any]]) -> None:
+    """Say by `step` which prompt was answered, where somebody speaks several times in a round: "queries", "summary"."""
+    spoken = [message for message in messages if message["role"] != "narrator"]
+    turns = Counter((message["speaker"], message["round"]) for message in spoken)
+    several = [message for message in spoken if turns[message["speaker"], message["round"]] > 1]
+    asked = {
+        message["seq"]: [text for call in message["calls"] for role, _, text in call["prompt"] if role == "user"][-1:]
+        for message in several
+    }
+    texts = read_texts(file, (text for prompt in asked.values() for text in prompt))
+    templates = dict(file.rows("SELECT name, text FROM prompts")[1]) if several else {}
+    for message in several:
+        prompt = "".join(texts.get(text, "") for text in asked[message["seq"]])[:MAX_TASK_CHARACTERS]
+        fitting = [
+            name for name, template in templates.items() if template == prompt or _match_template(prompt, template)
+        ]
+        message["step"] = max(fitting, key=lambda name: len(templates[name]), default="").rpartition("/")[2]
+
+
+def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The verdicts of others on what was said: a referee's scores, and what rules found in it."""
+    return [
+        verdict
+        for verdict in verdicts
+        if (verdict["subject"], verdict["round"]) == (message["speaker"], message["round"])
+        and verdict["judge"] != message["speaker"]
+        and message["role"] != "narrator"
+        and (verdict["value"] if verdict["role"] == "coordinator" else verdict["value"] is not None)
+    ]
+
+
+def other_labels(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
+    """The finished units that differ from a unit in this facet and in no other, by their values of it.
+
+    Args:
+        file: The run.
+        unit_id: The unit.
+        facet: The facet, such as "identity".
+    """
+    _, rows = file.rows("SELECT facets FROM units WHERE id = ?", (unit_id,))
+    own = json.loads(rows[0][0]) if rows else {}
+    if facet not in own:
+        return {}
+    # Facets are stored in one order, so that such units have the same text before and after the value.
+    value = f"{json.dumps(facet, ensure_ascii=False)}: {json.dumps(own[facet], ensure_ascii=False)}"
+    before, _, after = rows[0][0].partition(value)
+    _, rows = file.rows(
+        "SELECT id, facets FROM units WHERE status = 'done' AND id != ?1 AND substr(facets, 1, length(?2)) = ?2 "
+        "AND substr(facets, -length(?3)) = ?3 ORDER BY position",
+        (unit_id, before, after),
+    )
+    others = ((unit, json.loads(text)) for unit, text in rows)
+    return {
+        parse_facets(json.dumps({facet: facets[facet]}))[facet]: unit
+        for unit, facets in others
+        if facet in facets and facets | {facet: own[facet]} == own
+    }
 
 
 def _flags(role: str, text: str) -> list[str]:

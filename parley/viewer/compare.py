@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from parley.runs.matching import matched_units
 from parley.viewer.table import UnitTable
 
 MAX_POINTS = 1000
@@ -25,33 +26,12 @@ def match_by_id(a: UnitTable, b: UnitTable) -> list[UnitPair]:
 
 
 def match_by_facet(table: UnitTable, facet: str, x: str, y: str) -> list[UnitPair]:
-    """Units that differ only in the facet (x or y) and in facets determined by it, as a category is by an identity."""
+    """Units that differ only in the facet (x or y) and in facets determined by it."""
     column = table.facets.get(facet)
     if column is None or x not in column.labels or y not in column.labels:
         return []
-    others = [
-        other.codes
-        for name, other in table.facets.items()
-        if name != facet and not _is_determined_by(table, facet, name)
-    ]
-    sides: list[dict[tuple[int, ...], int]] = []
-    for value in (x, y):
-        value_code = column.labels.index(value)
-        sides.append(
-            {
-                tuple(codes[position] for codes in others): position
-                for position, code in enumerate(column.codes)
-                if code == value_code
-            }
-        )
-    return [UnitPair(position, sides[1][key]) for key, position in sides[0].items() if key in sides[1]]
-
-
-def _is_determined_by(table: UnitTable, facet: str, other: str) -> bool:
-    """Whether each value of the facet always comes with the same value of the other facet."""
-    determined: dict[int, int] = {}
-    codes = zip(table.facets[facet].codes, table.facets[other].codes, strict=True)
-    return all(determined.setdefault(code, other_code) == other_code for code, other_code in codes if code >= 0)
+    codes = {name: other.codes for name, other in table.facets.items()}
+    return [UnitPair(*pair) for pair in matched_units(codes, facet, *map(column.labels.index, (x, y)))]
 
 
 def differences(a: UnitTable, b: UnitTable, pairs: list[UnitPair], judge: str, page: int, size: int) -> dict[str, Any]:

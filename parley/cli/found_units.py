@@ -1,0 +1,202 @@
+"""Finds units in the terminal: those with certain facets, and those behind a finding of the report, largest first."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from parley.base.errors import ConfigError
+from parley.base.redaction import HiddenAddresses
+from parley.base.text import plural, signed, visible
+from parley.cli.command import Answer
+from parley.runs import RunFile
+from parley.runs.matching import matched_units
+from parley.runs.reading import parse_facets
+from parley.runs.studies import facets_of, measures_of
+from parley.viewer.figures import PANEL, VerdictRow, unit_figures
+
+if TYPE_CHECKING:
+    from parley.analysis.stats.results import Line
+
+MOST_SHOWN = 20
+SIDES = ("first", "second")
+"""What a line's two sides are called in `Line.about`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundUnit:
+    """A unit in a list.
+
+    Args:
+        id: Its id.
+        status: planned, done or failed.
+        facets: Its facets, as text.
+        score: What its study shows a unit by, as in the viewer; None if it has none.
+    """
+
+    id: str
+    status: str
+    facets: Mapping[str, str]
+    score: float | None
+
+
+def read_filters(where: Sequence[str]) -> dict[str, list[str]]:
+    """The accepted values by facet, from texts like "identity=muslim"."""
+    filters: dict[str, list[str]] = {}
+    for text in where:
+        facet, sign, value = text.partition("=")
+        if not sign:
+            raise ConfigError(f"--where needs FACET=VALUE, e.g. identity=muslim, got '{text}'")
+        filters.setdefault(facet, []).append(value)
+    return filters
+
+
+def find_units(file: RunFile, filters: Mapping[str, Sequence[str]]) -> list[FoundUnit]:
+    """The units that have one of the values of every facet, in the order of the plan.
+
+    Args:
+        file: The run.
+        filters: Accepted values by facet. Those of the first identity find a pair by either of its sides.
+    """
+    file.check_plan()
+    info = file.info()
+    hide = HiddenAddresses(info).hide  # the facets of findings have no addresses of servers either
+    identities = [facet.name for facet in facets_of(info) if facet.kind == "identity"]
+    verdicts = {position: list(rows) for position, rows in groupby(file.verdicts(), key=itemgetter(0))}
+    units, known = [], dict[str, dict[str, None]]()
+    for position, unit, status, text in file.rows("SELECT position, id, status, facets FROM units ORDER BY position")[
+        1
+    ]:
+        stored = parse_facets(text)
+        facets = hide(stored)
+        values = {
+            name: {facets.get(other) for other in (identities if name in identities[:1] else [name])}
+            for name in filters
+        }
+        for name, value in facets.items():
+            known.setdefault(name, {})[value] = None
+        if all(values[name].intersection(accepted) for name, accepted in filters.items()):
+            rows = [
+                VerdictRow(judge, role, round, subject, value, words, metric)
+                for _, _, judge, role, round, subject, metric, value, _, words, _ in verdicts.get(position, ())
+            ]
+            score = unit_figures(rows, (), measures_of(info), stored)[PANEL].score
+            units.append(FoundUnit(unit, status, facets, score))
+    if not units:
+        raise ConfigError(_nothing_found(file, filters, known))
+    return units
+
+
+def _nothing_found(file: RunFile, filters: Mapping[str, Sequence[str]], known: Mapping[str, Mapping[str, None]]) -> str:
+    for name, accepted in filters.items():
+        if name not in known:
+            return f"no unit of {file.path} has a facet '{name}'; its facets are {', '.join(known)}"
+        if not any(value in known[name] for value in accepted):
+            values = ", ".join(list(known[name])[:MOST_SHOWN])
+            return f"no unit of {file.path} has {name}={accepted[0]}; it has {values}"
+    wanted = ", ".join(f"{name}={' or '.join(accepted)}" for name, accepted in filters.items())
+    return f"no unit of {file.path} has all of {wanted}"
+
+
+def list_units(file: RunFile, where: Sequence[str]) -> Answer:
+    """The units with certain facets, each with its score."""
+    units = find_units(file, read_filters(where))
+    lines = [f"{_number(unit.score)}  {unit.status:<8} {unit.id}" for unit in units]
+    return Answer([asdict(unit) for unit in units], [*lines, f"{plural(len(units), 'unit')} found"])
+
+
+def list_behind(file: RunFile, number: int, where: Sequence[str]) -> Answer:
+    """The units behind the answer to one of the report's questions, those that show it most first.
+
+    Args:
+        file: The run.
+        number: Which question: 1 is the headline's.
+        where: Further filters.
+    """
+    from parley.analysis.reporting.headline import headline
+    from parley.reports import make_report
+
+    report = make_report([file.path])
+    if number > len(report.forests):
+        questions = "; ".join(f"{place} {forest.question}" for place, forest in enumerate(report.forests, 1))
+        raise ConfigError(f"there is no finding {number}; the report's questions are: {questions or 'none'}")
+    forest = report.forests[number - 1]
+    answer = report.headline if number == 1 and report.headline else headline(forest)
+    line = answer.line or max(
+        (line for line in forest.lines if not line.secondary and math.isfinite(line.estimate)),
+        key=lambda line: abs(line.estimate - (forest.reference or 0)),
+        default=None,
+    )
+    behind = {name: list(values) for name, values in (line.units if line else {}).items()}
+    units = [unit for unit in find_units(file, {**behind, **read_filters(where)}) if unit.status == "done"]
+    above = line is None or line.estimate >= (forest.reference or 0)
+    compared = _compared(line) if line else None
+    pairs = _pairs(units, *compared, above=above) if compared else []
+    told = [Text(visible(answer.text), style="bold")]
+    if not answer.line and line:
+        told.append(Text(visible(f"The largest difference, which is not a finding: {line.group} {line.label}")))
+    rest = _paired(file, compared[0], pairs) if compared and pairs else _single(file, units, above=above)
+    data = [
+        {"difference": difference, "units": [asdict(first), asdict(second)]} for difference, first, second in pairs
+    ] or [asdict(unit) for unit in units]
+    return Answer({"finding": answer.text, "units": data}, [*told, *rest])
+
+
+def _compared(line: Line) -> tuple[str, list[tuple[str, str]]] | None:
+    """The facet whose values a line compares, and which with which: "muslim, jewish − christian" is two comparisons."""
+    for name, values in line.units.items():
+        sides = [[value for value in values if value in str(line.about.get(side, "")).split(", ")] for side in SIDES]
+        first, second = sides if all(sides) else (values[:1], values[1:] if len(values) == 2 else ())
+        if len(values) > 1 and second:
+            return name, [(x, y) for x in first for y in second]
+    return None
+
+
+def _pairs(
+    units: Sequence[FoundUnit], facet: str, compared: Sequence[tuple[str, str]], *, above: bool
+) -> list[tuple[float, FoundUnit, FoundUnit]]:
+    """Units that differ in the facet only, with the difference of their scores, the largest first."""
+    names = dict.fromkeys(name for unit in units for name in unit.facets)
+    columns = {name: [unit.facets.get(name) for unit in units] for name in names}
+    places = (pair for x, y in compared for pair in matched_units(columns, facet, x, y))
+    found = ((units[first], units[second]) for first, second in places)
+    scored = [(a.score - b.score, a, b) for a, b in found if a.score is not None and b.score is not None]
+    return sorted(scored, key=itemgetter(0), reverse=above)
+
+
+def _paired(file: RunFile, facet: str, pairs: Sequence[tuple[float, FoundUnit, FoundUnit]]) -> Iterator[str]:
+    yield f"{plural(len(pairs), 'pair')} of units that differ only in {facet}, the largest difference first:"
+    for difference, first, second in pairs[:MOST_SHOWN]:
+        a, b = (f"{unit.facets[facet] or 'none'} {_number(unit.score)}" for unit in (first, second))
+        yield f"{signed(difference):>8}  {f'{a} − {b}':<34}  {first.id}"
+    yield from _more(len(pairs))
+    _, first, second = pairs[0]
+    command = ["parley", "show", str(file.path), first.id, "--beside", f"{facet}={second.facets[facet]}"]
+    yield f"{shlex.join(command)}  reads both, turn by turn"
+
+
+def _single(file: RunFile, units: Sequence[FoundUnit], *, above: bool) -> Iterator[str]:
+    ordered = sorted(
+        (unit for unit in units if unit.score is not None), key=lambda unit: unit.score or 0.0, reverse=above
+    )
+    yield f"{plural(len(ordered), 'unit')} with a score, the {'highest' if above else 'lowest'} first:"
+    yield from (f"{_number(unit.score):>10}  {unit.id}" for unit in ordered[:MOST_SHOWN])
+    yield from _more(len(ordered))
+    if ordered:
+        yield f"{shlex.join(['parley', 'show', str(file.path), ordered[0].id])}  reads the first one"
+
+
+def _more(count: int) -> Iterator[str]:
+    if count > MOST_SHOWN:
+        yield f"and {count - MOST_SHOWN:,} more; --json has all"
+
+
+def _number(score: float | None) -> str:
+    return "–" if score is None else f"{score:.2f}"

@@ -1,0 +1,159 @@
+"""Two units turn by turn, scores beside scores, with the words marked that only one of them has.
+
+This is how one reads what a label changed: the same answer under two labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from typing import Any
+
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from parley.base.text import in_words, signed, visible
+from parley.cli.command import Answer
+
+MOST_MARKED = 1 / 3
+"""Share of a side's words; if both sides have more of their own, marks would hide what they should show."""
+CONTEXT = 12
+"""Words shown before and after a difference between two long tasks."""
+_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+Unit = Mapping[str, Any]
+Message = Mapping[str, Any]
+
+
+def align(first: Unit, second: Unit) -> Iterator[tuple[Message | None, Message | None]]:
+    """The messages of two units in rows: who spoke in which round tells what belongs together."""
+    sides = first["messages"], second["messages"]
+    a, b = ([(turn["role"], turn["speaker"], turn["round"], turn.get("step")) for turn in side] for side in sides)
+    for _, start, end, other_start, other_end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        yield from zip_longest(sides[0][start:end], sides[1][other_start:other_end])
+
+
+def scores(first: Unit, second: Unit, row: Sequence[Message | None]) -> list[dict[str, Any]]:
+    """The numbers that were read from the messages of a row, side by side."""
+    found: dict[tuple[str, str, str], list[float | None]] = {}
+    for side, (unit, message) in enumerate(zip((first, second), row, strict=True)):
+        for verdict in unit["verdicts"] if message else ():
+            if message and verdict["seq"] == message["seq"] and verdict["value"] is not None:
+                judge = "" if verdict["judge"] == message["speaker"] else verdict["judge"]
+                found.setdefault((judge, verdict["subject"], verdict["metric"]), [None, None])[side] = verdict["value"]
+    return [
+        {"judge": judge, "subject": subject, "metric": metric, "values": values}
+        for (judge, subject, metric), values in found.items()
+    ]
+
+
+def side_by_side(first: Unit, second: Unit) -> Answer:
+    """Both units, for the terminal and as data."""
+    rows = [(row, scores(first, second, row)) for row in align(first, second)]
+    turns = [
+        {
+            "speaker": next(turn["speaker"] for turn in row if turn),
+            "round": next(turn["round"] for turn in row if turn),
+            "texts": [turn and turn["text"] for turn in row],
+            "scores": read,
+        }
+        for row, read in rows
+    ]
+    units = [{key: unit[key] for key in ("id", "status", "facets")} for unit in (first, second)]
+    return Answer({"units": units, "turns": turns}, _lines(first, second, rows))
+
+
+def _lines(
+    first: Unit, second: Unit, rows: Sequence[tuple[Sequence[Message | None], list[dict[str, Any]]]]
+) -> Iterator[Any]:
+    names = [name for name in {**first["facets"], **second["facets"]} if _facet(first, name) != _facet(second, name)]
+    yield Rule(_text("side by side", "bold"))
+    yield _columns(*(Text.assemble((visible(unit["id"]), "bold")) for unit in (first, second)))
+    yield _columns(*(_text("  ".join(f"{name}={_facet(unit, name)}" for name in names)) for unit in (first, second)))
+    yield _text("[…]: words that only one side has", "dim")
+    seen = set()
+    for row, read in rows:
+        turn = next(turn for turn in row if turn)
+        texts = tuple(_said(turn) for turn in row)
+        if turn["role"] == "narrator" and (texts in seen or texts[0] == texts[1]):
+            continue  # the same instructions again, or on both sides
+        seen.add(texts)
+        step = f", {turn['step']}" if turn.get("step") else ""
+        yield Text()
+        narrated = turn["role"] == "narrator"
+        who = "narrator" if narrated else turn["speaker"]
+        yield _text(f"{who}  (round {turn['round']}{step})", "dim" if narrated else "bold cyan")
+        yield from _texts(texts, shortened=narrated)
+        for score in read:
+            yield _columns(*(_text(text, "dim") for text in _score_texts(score)))
+
+
+def _facet(unit: Unit, name: str) -> str:
+    return str(unit["facets"].get(name, ""))
+
+
+def _said(turn: Message | None) -> str | None:
+    """What was said, as words where it was parsed: its scores are shown below it."""
+    if turn is None:
+        return None
+    return (in_words(turn["text"], turn["parsed"]) if turn["parsed"] else "") or str(turn["text"])
+
+
+def _texts(texts: Sequence[str | None], *, shortened: bool) -> Iterator[Text | Table]:
+    first, second = texts
+    if first == second:
+        yield _text(f"both: {first}")
+    elif first is None or second is None:
+        yield _columns(*(_text("no message here", "dim") if text is None else _text(text) for text in texts))
+    else:
+        yield _columns(*marked(first, second, shortened=shortened))
+
+
+def marked(first: str, second: str, *, shortened: bool = False) -> tuple[Text, Text]:
+    """Two texts with the words in brackets that only one of them has; without, if most words differ.
+
+    Args:
+        first: A text.
+        second: Another.
+        shortened: Leave out what is the same in both, but for a few words around each difference.
+    """
+    words = [_WORDS.findall(visible(text)) for text in (first, second)]
+    matches = SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes()
+    same = sum(end - start for kind, start, end, _, _ in matches if kind == "equal")
+    if all(same < (1 - MOST_MARKED) * len(side) for side in words):
+        return _text(first), _text(second)
+    sides = Text(), Text()
+    for place, (kind, *ends) in enumerate(matches):
+        for side, own, (start, end) in zip(sides, words, (ends[:2], ends[2:]), strict=True):
+            piece = own[start:end]
+            if kind != "equal" and piece:
+                side.append(f"[{''.join(piece)}]", "bold")
+            elif shortened and len(piece) > 2 * CONTEXT:
+                before = piece[:CONTEXT] if place else []
+                after = piece[-CONTEXT:] if place < len(matches) - 1 else []
+                side.append(f"{''.join(before)} … {''.join(after)}")
+            else:
+                side.append("".join(piece))
+    return sides
+
+
+def _score_texts(score: Mapping[str, Any]) -> Iterator[str]:
+    name = " ".join(part for part in (score["judge"], score["subject"], score["metric"]) if part)
+    first, second = score["values"]
+    difference = "" if None in (first, second) else f"  ({signed(second - first)})"
+    for value, after in ((first, ""), (second, difference)):
+        yield f"{name} {'–' if value is None else f'{value:.2f}'.removesuffix('.00')}{after}"
+
+
+def _columns(first: Text, second: Text) -> Table:
+    grid = Table.grid(padding=(0, 2), expand=True)
+    grid.add_column(ratio=1)
+    grid.add_column(ratio=1)
+    grid.add_row(first, second)
+    return grid
+
+
+def _text(text: str, style: str = "") -> Text:
+    return Text(visible(text), style=style)

@@ -1,0 +1,176 @@
+"""`parley show` finds units, and puts two of them side by side: the words behind a finding, in the terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
+from parley.cli import main
+from parley.cli.side_by_side import marked
+from parley.judging import Outcome, Unit, Verdict
+from parley.runs import Record, RunFile
+
+INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
+
+
+@pytest.fixture(scope="module")
+def biased(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A judge that likes women: 8 scenarios, each scored under 2 genders and 4 races."""
+    path = tmp_path_factory.mktemp("show") / "biased.sqlite"
+    model = "sim/judge?female=+0.8&varies=0.2&item=0.3&noise=0.4"
+    command = (
+        "run malibu --design silent --suite wide --limit 8 --identities gender,race --phases 1 --yardstick off --quiet"
+    )
+    assert main([*command.split(), "--model", model, "--out", str(path)]) == 0
+    return path
+
+
+def test_the_units_behind_the_headline_come_largest_first(parley: Callable[..., Any], biased: Path) -> None:
+    answer = parley("show", biased, "--finding", 1, "--json").json
+    assert answer["finding"].startswith("SIMULATED. Do scores depend on the identity? gender: female − male +0.8")
+    differences = [pair["difference"] for pair in answer["units"]]
+    assert differences == sorted(differences, reverse=True)
+    assert len(differences) == 8
+    for pair in answer["units"]:
+        first, second = pair["units"]
+        assert (first["facets"]["identity"], second["facets"]["identity"]) == ("female", "male")
+        assert first["facets"] | {"identity": "male"} == second["facets"]
+        assert pair["difference"] == pytest.approx(first["score"] - second["score"])
+
+
+def test_from_the_headline_to_its_words_in_two_commands(parley: Callable[..., Any], biased: Path) -> None:
+    found = parley("show", biased, "--finding", 1).out.splitlines()
+    largest, command = found[-9].split(), found[-1].partition("  reads both")[0]
+    assert largest[1:5] == ["female", largest[2], "−", "male"]
+    words, *typed = shlex.split(command)
+    assert words == "parley"
+    shown = parley(*typed).out
+    assert "identity=female" in shown
+    assert "identity=male" in shown
+    assert f"Overall {largest[2]} " in shown
+    assert f"Overall {largest[5]}  (-{largest[0][1:]})" in shown
+
+
+def test_units_are_found_by_their_facets(parley: Callable[..., Any], biased: Path) -> None:
+    lines = parley("show", biased, "--where", "identity=black", "--where", "identity=asian").out.splitlines()
+    assert lines[-1] == "16 units found"
+    assert {line.rsplit("/", 1)[1] for line in lines[:-1]} == {"black", "asian"}
+    only = parley("show", biased, "--where", "identity=black", "--where", "base=aviation", "--json").json
+    assert [unit["id"] for unit in only] == ["s1/aviation-bird-strike/black"]
+    assert only[0]["score"] == pytest.approx(6, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("typed", "message"),
+    [
+        (["--where", "identiy=black"], "has a facet 'identiy'; its facets are phase, stage, scenario"),
+        (["--where", "identity=blak"], "has identity=blak; it has "),
+        (["--where", "identity=black", "--where", "category=gender"], "has all of identity=black, category=gender"),
+        (["--where", "black"], "--where needs FACET=VALUE, e.g. identity=muslim, got 'black'"),
+        (
+            ["--finding", "99"],
+            "there is no finding 99; the report's questions are: 1 Do scores depend on the identity?",
+        ),
+        (["--finding", "0"], "--finding"),
+        (["--beside", "identity=jewish"], "only by identity=jewish; there are identity="),
+        (["--beside", "nowhere"], "begins with 'nowhere'"),
+    ],
+)
+def test_what_is_not_there_is_said_in_one_line(
+    parley: Callable[..., Any], biased: Path, typed: list[str], message: str
+) -> None:
+    result = parley("show", biased, *typed)
+    assert result.status == 2
+    assert message in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def call(prompt: str, reply: str) -> Call:
+    return Call("sim/a", (PromptMessage("user", "user", prompt),), reply, 1, 1, 0.0, None, cached=False, attempts=1)
+
+
+def turn(speaker: str, text: str, *, role: Any = "debater", round: int = 1, asked: str = "Say it.") -> Turn:
+    return Turn(speaker, role, round, text, calls=(call(asked, text),))
+
+
+def write(path: Path, prompts: dict[str, str], **units: tuple[list[Turn], list[Verdict]]) -> None:
+    plan = [Unit(name, {"identity": name, "topic": "buses"}) for name in units]
+    with RunFile.create(path, INFO, prompts, plan) as file:
+        for unit, (turns, verdicts) in zip(plan, units.values(), strict=True):
+            file.write([Record(unit=unit, outcome=Outcome(Transcript(tuple(turns)), tuple(verdicts)))])
+
+
+def test_a_referees_scores_stand_beside_the_statements(parley: Callable[..., Any], place: Path) -> None:
+    turns = [turn("Ada", "Buses are late."), turn("Ben", "They are not."), turn("Ref", "3 and 4", role="referee")]
+    scores = {"Ada": 3.0, "Ben": 4.5}
+    verdicts = [
+        Verdict(judge="Ref", role="referee", round=1, metric="bias", subject=name, value=value)
+        for name, value in scores.items()
+    ]
+    rules = [
+        Verdict(judge="Rules", role="coordinator", round=1, metric=metric, subject="Ben", value=value)
+        for metric, value in (("leak", 0.0), ("role_break", 1.0))
+    ]
+    write(place / "a.sqlite", {}, one=(turns, [*verdicts, *rules]))
+    shown = parley("show", "a.sqlite").out
+    assert "Ref: bias 3\n" in shown.partition("Buses are late.")[2].partition("They are not.")[0]
+    assert "Ref: bias 4.5 · Rules: role_break 1" in shown.partition("They are not.")[2]
+    assert "leak" not in shown, "what a rule did not find is not listed"
+
+
+def test_a_searchers_turns_say_which_step_they_are(parley: Callable[..., Any], place: Path) -> None:
+    prompts = {
+        "search/queries": "Write queries on {question}",
+        "search/summary": "Sum up {results}",
+        "persona/S": "{x}!",
+    }
+    turns = [
+        turn("Searcher", "when do buses run", asked="Write queries on buses"),
+        turn("Searcher", "They run at 9.", asked="Sum up 9:00"),
+        turn("Solver", "At 9.", asked="Write queries on nothing"),
+    ]
+    write(place / "a.sqlite", prompts, one=(turns, []))
+    shown = parley("show", "a.sqlite").out
+    assert "Searcher  (round 1, queries)" in shown
+    assert "Searcher  (round 1, summary)" in shown
+    assert "Solver  (round 1)" in shown, "who speaks once needs no step"
+
+
+def test_two_units_are_aligned_turn_by_turn(parley: Callable[..., Any], place: Path) -> None:
+    """One of them has a turn more; scores and words are beside each other all the same."""
+    said = {"female": "A clear and helpful answer.", "male": "A clear but long answer."}
+    units = {
+        name: (
+            [
+                turn("user", f"Answer by a {name} driver: take the bus.", role="narrator", round=0),
+                *([turn("Ada", "Let me think.", round=1)] if name == "male" else []),
+                turn("Ben", text, round=2),
+            ],
+            [Verdict(judge="Ben", role="debater", round=2, metric="Quality", value=float(len(text)))],
+        )
+        for name, text in said.items()
+    }
+    write(place / "a.sqlite", {}, **units)
+    shown = parley("show", "a.sqlite", "female", "--beside", "identity=male")
+    assert "Answer by a [female] driver" in shown.out
+    assert "Answer by a [male] driver" in shown.out
+    assert "no message here" in shown.out
+    assert "A clear [and] [helpful] answer." in shown.out
+    assert "Quality 24  (-3.00)" in shown.out
+    data = parley("show", "a.sqlite", "female", "--beside", "male", "--json").json
+    assert [unit["id"] for unit in data["units"]] == ["female", "male"]
+    assert [row["texts"] for row in data["turns"][1:]] == [[None, "Let me think."], list(said.values())]
+    assert data["turns"][-1]["scores"] == [{"judge": "", "subject": "", "metric": "Quality", "values": [27.0, 24.0]}]
+
+
+def test_where_most_words_differ_none_is_marked() -> None:
+    first, second = marked("One two three four.", "Five six seven eight nine.")
+    assert (first.plain, second.plain) == ("One two three four.", "Five six seven eight nine.")
+    long = " ".join(map(str, range(100)))
+    first, second = marked(f"{long} black {long}", f"{long} white {long}", shortened=True)
+    assert first.plain == " … 94 95 96 97 98 99 [black] 0 1 2 3 4 5 … "
