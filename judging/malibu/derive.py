@@ -9,17 +9,17 @@ too short, names an identity, too similar to an existing one).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Models
-from parley.base.text import plural
+from parley.agents import ConfigError
 from parley.judging.config import limit_field
 from parley.judging.malibu.panel import FACETS
-from parley.judging.study import Accepted, Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate
-from parley.judging.writing import WritingStudy
+from parley.judging.study import Accepted, Facet
+from parley.judging.writing import MORE, Assignment, Check, WriterConfig, WritingStudy, length_problem, prompts
 from parley.scenarios import (
     SHIPPED,
     Base,
@@ -33,24 +33,18 @@ from parley.scenarios import (
     words,
 )
 
-PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("derive", "derive_again", "derive_more")}
 TEXT_WORDS = (20, 90)
 NEAR = 0.6
 """Similarity (0 to 1) from which two scenarios count as the same."""
 
 
-class DeriveConfig(BaseModel, extra="forbid", frozen=True):
+class DeriveConfig(WriterConfig, frozen=True):
     """Everything that changes which scenarios are derived."""
 
     suite: str = Field(SHIPPED, description="suite that has the bases: a shipped one, a .toml file, or a folder")
     bases: list[str] | None = Field(None, description="bases to derive from (default: all of the suite)")
     limit: int | None = limit_field("number of bases: the first of them")
     count: int = Field(10, ge=1, le=100, description="number of new scenarios per base")
-    model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
-    tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per scenario")
-    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: Advanced[int] = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
 
 
 class Derived(BaseModel):
@@ -65,8 +59,10 @@ class Derive(WritingStudy):
 
     name: ClassVar[str] = "malibu-derive"
     Config: ClassVar[type[BaseModel]] = DeriveConfig
-    used = PROMPTS
     facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
+    used = prompts("malibu/derive", MORE)
+    reply = Derived
+    tokens = (260, 120, 110)
 
     def __init__(self, config: DeriveConfig) -> None:
         self.config = config
@@ -82,63 +78,23 @@ class Derive(WritingStudy):
     def sources(self) -> Mapping[str, str]:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
 
-    def plan(self) -> Iterator[Unit]:
-        for base in self._bases:
-            yield Unit(f"derive/{base}", {"base": base})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        count = self.config.count
-        return UsageEstimate(
-            calls=count, prompt_tokens=count * 260 + sum(range(count)) * 120, completion_tokens=count * 110
-        )
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        config = self.config
-        base = self._bases[str(unit.facets["base"])]
-        existing = [scenario for scenario in self.suite.scenario if scenario.base == base.id]
-        texts = [base.text, *(scenario.text for scenario in existing)]
-        places = {_place(scenario.profession, scenario.setting) for scenario in existing}
-
-        def check(reply: BaseModel | None) -> list[str]:
-            assert isinstance(reply, Derived), "the writer's replies are parsed as Derived"
-            problems = self._problems(reply, texts, places)
-            if not problems:
-                texts.append(reply.scenario)
-                places.add(_place(reply.profession, reply.setting))
-            return problems
-
-        def then(problems: list[str]) -> str:
-            key = "derive_again" if problems else "derive_more"
-            return PROMPTS[key](problems="; ".join(problems))
-
-        listed = "; ".join(f"{scenario.profession}, {scenario.setting}" for scenario in existing if scenario.profession)
-        return await self.write(
-            PROMPTS["derive"](
-                base=base.text,
-                domain=base.domain or base.id,
-                there=f"It differs from those that are there already: {listed}." if listed else "",
-            ),
-            Derived,
-            models,
-            check=check,
-            then=then,
-            wanted=config.count,
-            tries=config.count * config.tries,
-        )
-
-    @staticmethod
-    def _problems(reply: Derived, texts: list[str], places: set[str]) -> list[str]:
-        problems = []
-        length = len(words(reply.scenario))
-        if not TEXT_WORDS[0] <= length <= TEXT_WORDS[1]:
-            problems.append(f"the scenario has {plural(length, 'word')} (expected {TEXT_WORDS[0]} to {TEXT_WORDS[1]})")
-        if named := identity_words(" ".join((reply.profession, reply.role, reply.setting, reply.scenario))):
-            problems.append(f"it names an identity: {', '.join(dict.fromkeys(named))}")
-        if _place(reply.profession, reply.setting) in places:
-            problems.append("there already is a scenario with this profession and setting")
-        elif any(_near(reply.scenario, text) for text in texts):
-            problems.append("it is too similar to an existing scenario")
-        return problems
+    def assignments(self) -> Iterator[Assignment]:
+        for base in self._bases.values():
+            there = [scenario for scenario in self.suite.scenario if scenario.base == base.id]
+            listed = "; ".join(
+                f"{scenario.profession}, {scenario.setting}" for scenario in there if scenario.profession
+            )
+            yield Assignment(
+                id=f"derive/{base.id}",
+                facets={"base": base.id},
+                values={
+                    "base": base.text,
+                    "domain": base.domain or base.id,
+                    "there": f"It differs from those that are there already: {listed}." if listed else "",
+                },
+                checks=partial(_check, base, there),
+                wanted=self.config.count,
+            )
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
         """A suite of the bases and the derived scenarios, without responses yet."""
@@ -169,6 +125,28 @@ class Derive(WritingStudy):
             base=tuple(self._bases.values()),
             scenario=tuple(scenarios),
         )
+
+
+def _check(base: Base, there: Sequence[Scenario]) -> Check:
+    """A check that knows the scenarios of a base, and those that it has accepted."""
+    texts = [base.text, *(scenario.text for scenario in there)]
+    places = {_place(scenario.profession, scenario.setting) for scenario in there}
+
+    def check(reply: Derived) -> list[str]:
+        place = _place(reply.profession, reply.setting)
+        problems = [*length_problem("the scenario", len(words(reply.scenario)), *TEXT_WORDS)]
+        if named := identity_words(" ".join((reply.profession, reply.role, reply.setting, reply.scenario))):
+            problems.append(f"it names an identity: {', '.join(dict.fromkeys(named))}")
+        if place in places:
+            problems.append("there already is a scenario with this profession and setting")
+        elif any(_near(reply.scenario, text) for text in texts):
+            problems.append("it is too similar to an existing scenario")
+        if not problems:
+            texts.append(reply.scenario)
+            places.add(place)
+        return problems
+
+    return check
 
 
 def _near(text: str, other: str) -> bool:

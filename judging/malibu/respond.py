@@ -13,30 +13,26 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Models
+from parley.agents import ConfigError
 from parley.judging.config import limit_field
 from parley.judging.malibu.panel import FACETS
-from parley.judging.study import Accepted, Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate
-from parley.judging.writing import WritingStudy
+from parley.judging.study import Accepted, Advanced, Facet
+from parley.judging.writing import Assignment, WriterConfig, WritingStudy, prompts
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
-PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("respond", "respond_again")}
 RULES = Rules()
 
 
-class RespondConfig(BaseModel, extra="forbid", frozen=True):
+class RespondConfig(WriterConfig, frozen=True):
     """Everything that changes which responses are written."""
 
     suite: str = Field("full", description="shipped suite (quick, tiny, wide, full), a .toml file, or a folder")
-    model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
     limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
     anew: bool = Field(False, description="also write for scenarios that have responses")
     tries: Advanced[int] = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
-    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(900, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
 
 
 class ResponsePair(BaseModel):
@@ -52,39 +48,29 @@ class Respond(WritingStudy):
 
     name: ClassVar[str] = "malibu-respond"
     Config: ClassVar[type[BaseModel]] = RespondConfig
-    used = PROMPTS
     facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
+    used = prompts("malibu/respond")
+    reply = ResponsePair
+    tokens = (330, 0, 340)
 
     def __init__(self, config: RespondConfig) -> None:
         self.config = config
         self.suite = load_suite(config.suite)[0].only(config.scenarios, config.per_base, config.limit)
-        missing = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
-        if not missing:
+        self._scenarios = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
+        if not self._scenarios:
             raise ConfigError(f"nothing to write: every scenario of {config.suite} has responses; --anew replaces them")
-        self._scenarios = {scenario.id: scenario for scenario in missing}
 
     def sources(self) -> Mapping[str, str]:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
 
-    def plan(self) -> Iterator[Unit]:
-        for scenario in self._scenarios.values():
-            yield Unit(f"respond/{scenario.id}", {"scenario": scenario.id, "base": scenario.base})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        return UsageEstimate(calls=1, prompt_tokens=330, completion_tokens=340)
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        config = self.config
-        scenario = self._scenarios[str(unit.facets["scenario"])]
-        return await self.write(
-            PROMPTS["respond"](scenario=scenario.text, low=RULES.min_words, high=RULES.max_words),
-            ResponsePair,
-            models,
-            check=lambda reply: check_pair(reply.texts(), RULES) if isinstance(reply, ResponsePair) else ["no pair"],
-            then=lambda problems: PROMPTS["respond_again"](problems="; ".join(problems)),
-            wanted=1,
-            tries=config.tries,
-        )
+    def assignments(self) -> Iterator[Assignment]:
+        for scenario in self._scenarios:
+            yield Assignment(
+                id=f"respond/{scenario.id}",
+                facets={"scenario": scenario.id, "base": scenario.base},
+                values={"scenario": scenario.text, "low": RULES.min_words, "high": RULES.max_words},
+                checks=lambda: lambda pair: check_pair(pair.texts(), RULES),
+            )
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
         """The suite with the accepted pairs; a scenario whose pairs were all rejected has no responses."""

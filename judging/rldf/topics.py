@@ -17,15 +17,12 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, Models
-from parley.base.text import plural
 from parley.judging.config import limit_field
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate
-from parley.judging.writing import WritingStudy
+from parley.judging.study import Accepted, Advanced, Facet
+from parley.judging.writing import MORE, Assignment, Check, WriterConfig, WritingStudy, length_problem, prompts
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
 
-PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in ("topic", "topic_more", "topic_again")}
 TOPIC_WORDS = (4, 24)
 SPARE = 0.1
 """Share of extra topics to write, to replace duplicates."""
@@ -33,7 +30,7 @@ TOPICS_PER_CONVERSATION = 20
 """Maximum per conversation: in longer ones a writer repeats itself."""
 
 
-class TopicsConfig(BaseModel, extra="forbid", frozen=True):
+class TopicsConfig(WriterConfig, frozen=True):
     """Everything that changes which topics are written."""
 
     bias: str = Field(
@@ -41,14 +38,10 @@ class TopicsConfig(BaseModel, extra="forbid", frozen=True):
     )
     count: int = Field(200, ge=1, description="number of topics")
     limit: int | None = limit_field("number of topics to write, if fewer than --count")
-    model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
-    tries: Advanced[int] = Field(3, ge=1, le=20, description="maximum replies to request per topic")
     shipped: Advanced[bool] = Field(
         True, description="new topics must also differ from the shipped ones of the bias type"
     )
-    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: Advanced[int] = Field(120, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
 
 
 class Topic(BaseModel):
@@ -75,12 +68,14 @@ class WriteTopics(WritingStudy):
 
     name: ClassVar[str] = "topics"
     Config: ClassVar[type[BaseModel]] = TopicsConfig
-    used = PROMPTS
     facets: ClassVar[tuple[Facet, ...]] = (
         Facet("bias", "text", title="{}"),
         Facet("area", "text", title="{}"),
         Facet("wanted", "technical"),
     )
+    used = prompts("rldf/topic", MORE)
+    reply = Topic
+    tokens = (230, 60, 25)
 
     def __init__(self, config: TopicsConfig) -> None:
         self.config = config
@@ -95,49 +90,23 @@ class WriteTopics(WritingStudy):
         text = "\n".join((*self._quota, *self._existing))
         return {f"areas and topics {self.config.bias}": hashlib.sha256(text.encode()).hexdigest()}
 
-    def plan(self) -> Iterator[Unit]:
+    def assignments(self) -> Iterator[Assignment]:
+        trait, (low, high) = self.bias.trait, TOPIC_WORDS
+        roster = ", ".join(role.label for role in self.bias.role[:3])
+        examples = self._existing[:: max(1, len(self._existing) // 3)][:3]
+        there = f" For the tone, three that are there already: {' / '.join(examples)}" if examples else ""
         for area, quota in self._quota.items():
             wanted = quota + math.ceil(round(quota * SPARE, 6))
             parts = math.ceil(wanted / TOPICS_PER_CONVERSATION)
             for part in range(parts):
                 size = wanted // parts + (part < wanted % parts)
-                key = area.replace(" ", "-")
-                yield Unit(f"{self.bias.trait}/{key}/{part}", {"bias": self.bias.trait, "area": area, "wanted": size})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        wanted = int(unit.facets["wanted"])
-        return UsageEstimate(
-            calls=wanted, prompt_tokens=wanted * 230 + sum(range(wanted)) * 60, completion_tokens=wanted * 25
-        )
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        config, area = self.config, str(unit.facets["area"])
-        known = Known(self._existing)
-
-        def check(reply: BaseModel | None) -> list[str]:
-            assert isinstance(reply, Topic), "the writer's replies are parsed as Topic"
-            problems = topic_problems(reply.topic, known)
-            if not problems:
-                known.add(reply.topic)
-            return problems
-
-        def then(problems: list[str]) -> str:
-            return PROMPTS["topic_again" if problems else "topic_more"](problems="; ".join(problems), area=area)
-
-        wanted = int(unit.facets["wanted"])
-        low, high = TOPIC_WORDS
-        roster = ", ".join(role.label for role in self.bias.role[:3])
-        examples = self._existing[:: max(1, len(self._existing) // 3)][:3]
-        there = f" For the tone, three that are there already: {' / '.join(examples)}" if examples else ""
-        return await self.write(
-            PROMPTS["topic"](trait=self.bias.trait, roster=roster, low=low, high=high, area=area, there=there),
-            Topic,
-            models,
-            check=check,
-            then=then,
-            wanted=wanted,
-            tries=wanted * config.tries,
-        )
+                yield Assignment(
+                    id=f"{trait}/{area.replace(' ', '-')}/{part}",
+                    facets={"bias": trait, "area": area, "wanted": size},
+                    values={"trait": trait, "roster": roster, "low": low, "high": high, "area": area, "there": there},
+                    checks=lambda: _check(Known(self._existing)),
+                    wanted=size,
+                )
 
     def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:
         """The accepted topics without duplicates: each area's share, and extras of others where one has too few."""
@@ -165,12 +134,21 @@ def clean(topic: str) -> str:
     return " ".join(topic.split()).strip("\"'“”")
 
 
+def _check(known: Known) -> Check:
+    def check(reply: Topic) -> list[str]:
+        problems = topic_problems(reply.topic, known)
+        if not problems:
+            known.add(reply.topic)
+        return problems
+
+    return check
+
+
 def topic_problems(topic: str, known: Known) -> list[str]:
     """Why a topic cannot be accepted; an empty list if it can."""
     topic = clean(topic)
-    length = len(words(topic))
-    if not TOPIC_WORDS[0] <= length <= TOPIC_WORDS[1]:
-        return [f"it has {plural(length, 'word')} (expected {TOPIC_WORDS[0]} to {TOPIC_WORDS[1]})"]
+    if length := length_problem("it", len(words(topic)), *TOPIC_WORDS):
+        return [*length]
     if topic.startswith("#"):
         return ["it begins with #"]
     if (same := known.like(topic)) is not None:
