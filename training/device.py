@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.text import plural
 from parley.training.config import TrainConfig, TrainerSettings
+
+T = TypeVar("T")
 
 
 def world_size() -> int:
@@ -21,6 +24,21 @@ def world_size() -> int:
 def is_main() -> bool:
     """Whether this is the process that prints and writes."""
     return int(os.environ.get("RANK", "0")) == 0
+
+
+def in_main_process(work: Callable[[], T]) -> T | None:
+    """Does something in the main process, while the others wait; they get None."""
+    if world_size() == 1:
+        return work()
+    import torch
+    from accelerate import PartialState
+
+    PartialState(cpu=not torch.cuda.is_available())  # the processes meet
+    # A group of their own, since it may take hours: that of the trainers gives up after ten minutes.
+    group = torch.distributed.new_group(backend="gloo", timeout=timedelta(days=30))
+    done = work() if is_main() else None
+    torch.distributed.barrier(group)
+    return done
 
 
 def use_bf16(config: TrainConfig) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from parley.base.errors import ConfigError
+from parley.training import device
 from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext
 from parley.training.folders import read_manifest
@@ -31,10 +33,12 @@ def run_stages(
     """
     for stage in stages:
         stage.check(getattr(config, stage.name))
+    making = [stage for stage in stages if stage.makes_data]
     made = {
-        stage.name: dict(stage.train(config, getattr(config, stage.name), report))
-        for stage in stages
-        if stage.makes_data
+        stage.name: dict(
+            device.in_main_process(partial(stage.train, config, getattr(config, stage.name), report)) or {}
+        )
+        for stage in making
     }
     if len(made) == len(stages):
         return made

@@ -38,6 +38,8 @@ def load_module(name: str) -> ModuleType:
     path = Path(name)
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
+    if (folder := os.path.abspath(path.parent)) not in sys.path:
+        sys.path.append(folder)  # it may import its neighbours; last, so that none of them replaces a module
     module_name = f"parley_plugin_{path.stem}"  # a prefix, so that a file named random.py replaces no module
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:

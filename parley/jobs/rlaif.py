@@ -16,6 +16,7 @@ from parley.runs import RunFile, frames
 from parley.runs.job import Job
 from parley.runs.options import Options
 from parley.training.config import TrainConfig, rlaif_config
+from parley.training.device import in_main_process
 from parley.training.folders import read_manifest, system_folders
 from parley.training.pairs import pair_row, read_pairs, write_rows
 from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
@@ -28,13 +29,18 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
         config: RLDF's config. Its table [rlaif] names the labeller; its SFT stage must be done.
         run: Runs the study that labels.
     """
-    settings = config.rlaif
-    if settings.labeller is None:
+    if config.rlaif.labeller is None:
         raise ConfigError("RLAIF needs a model that labels pairs: set rlaif.labeller")
     sft = system_folders(config)["SFT"]
     if read_manifest(sft) is None:
         raise ConfigError(f"there is no finished sft stage at {sft}: run `parley train sft` first")
     folder = Path(config.out) / "rlaif"
+    in_main_process(lambda: _label(config, run, sft, folder))
+    return rlaif_config(config, str(sft), str(folder))
+
+
+def _label(config: TrainConfig, run: RunJob, sft: Path, folder: Path) -> None:
+    settings = config.rlaif
     folder.mkdir(parents=True, exist_ok=True)
     prompts = read_prompts(config, read_pairs(config))
     split_of = {
@@ -57,7 +63,6 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
     path = folder / "labels.sqlite"
     run(Job.make("rlaif", study_config, Options(out=str(path))))
     _write_pairs(path, split_of, folder / "pairs", prompts)
-    return rlaif_config(config, str(sft), str(folder))
 
 
 def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: PromptSplits) -> None:

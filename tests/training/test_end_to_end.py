@@ -307,8 +307,39 @@ def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path)
         assert after.decode(after(text)["input_ids"]) == text
 
 
-def test_two_processes_train_together(prepared: Path) -> None:
+MAKE = """
+from parley.training.config import SettingsTable
+from parley.training.stages import stage
+import neighbour
+
+class MakeSettings(SettingsTable):
+    pass
+
+@stage("make", table=MakeSettings, help="make the pairs", makes_data=True)
+def make(config, settings, report):
+    return neighbour.make(config.data)
+"""
+NEIGHBOUR = """
+import shutil, time
+
+def make(folder):
+    with open("calls.txt", "a") as calls:
+        calls.write("made\\n")
+    time.sleep(3)
+    shutil.move("raw", folder)
+    return {"moved": True}
+"""
+
+
+def test_two_processes_train_together_and_one_of_them_makes_the_data(prepared: Path) -> None:
+    """The stage that makes it is a file with a neighbour."""
+    own = prepared / "own"
+    own.mkdir()
+    (own / "make.py").write_text(MAKE)
+    (own / "neighbour.py").write_text(NEIGHBOUR)
+    (prepared / "pairs").rename(prepared / "raw")
     few = {
+        "stages": json.dumps(["own/make.py:make", "sft", "reward", "rl"]),
         "sft.max_steps": 2, "reward.max_steps": 2, "rl.max_steps": 2,
         "rl.batch_size": 4, "rl.num_generations": 2, "rl.probe_prompts": 4,
     }  # fmt: skip
@@ -320,13 +351,14 @@ def test_two_processes_train_together(prepared: Path) -> None:
         command = [*launch, "-m", "parley", "train", "all", "--config", "rldf.toml", *short, *settings]
         return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=600, check=False)
 
-    refused = train("--set", "sft.batch_size=3", "--out", "another")
-    assert "sft.batch_size = 3 cannot be divided evenly over 2 devices" in refused.stderr
     result = train()
     assert result.returncode == 0, result.stderr[-2000:]
+    assert (prepared / "calls.txt").read_text() == "made\n"
     assert result.stdout.count("rl: rloo, 2 updates") == 1, "only one of the two prints"
     for stage in ("sft", "reward", "rl"):
         assert len({entry["step"] for entry in log(prepared / "out" / stage) if entry["step"]}) == 2
+    refused = train("--set", 'stages=["sft"]', "--set", "sft.batch_size=3", "--out", "another")
+    assert "sft.batch_size = 3 cannot be divided evenly over 2 devices" in refused.stderr
 
 
 def test_out_of_memory_is_one_line() -> None:
