@@ -150,7 +150,7 @@ def _find_beside(file: RunFile, unit: str, wanted: str) -> str:
     facet, sign, value = wanted.partition("=")
     if not sign or file.status(wanted):
         return str(_find(file, wanted)["id"])
-    others = other_labels(file, unit, facet)
+    others = other_labels(file, unit, [facet]).get(facet, {})
     if value not in others:
         known = ", ".join(f"{facet}={other}" for other in others)
         raise ConfigError(

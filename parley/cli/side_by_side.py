@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import zip_longest
 from typing import Any
 
 from rich.rule import Rule
@@ -31,8 +30,10 @@ def align(first: Unit, second: Unit) -> Iterator[tuple[Message | None, Message |
     """The messages of two units in rows: who spoke in which round tells what belongs together."""
     sides = first["messages"], second["messages"]
     a, b = ([(turn["role"], turn["speaker"], turn["round"], turn.get("step")) for turn in side] for side in sides)
-    for _, start, end, other_start, other_end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-        yield from zip_longest(sides[0][start:end], sides[1][other_start:other_end])
+    for kind, start, end, other_start, other_end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        own, others = sides[0][start:end], sides[1][other_start:other_end]
+        alone = [*((turn, None) for turn in own), *((None, turn) for turn in others)]
+        yield from zip(own, others, strict=True) if kind == "equal" else alone
 
 
 def scores(first: Unit, second: Unit, row: Sequence[Message | None]) -> list[dict[str, Any]]:

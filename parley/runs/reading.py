@@ -149,32 +149,35 @@ def verdicts_about(message: Mapping[str, Any], verdicts: Sequence[Mapping[str, A
     ]
 
 
-def other_labels(file: RunFile, unit_id: str, facet: str) -> dict[str, str]:
-    """The finished units that differ from a unit in this facet and in no other, by their values of it.
+def other_labels(file: RunFile, unit_id: str, facets: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The finished units that differ from a unit in one of these facets and in no other, by facet and value.
 
     Args:
         file: The run.
         unit_id: The unit.
-        facet: The facet, such as "identity".
+        facets: Names of facets, such as "identity".
     """
     _, rows = file.rows("SELECT facets FROM units WHERE id = ?", (unit_id,))
     own = json.loads(rows[0][0]) if rows else {}
-    if facet not in own:
-        return {}
     # Facets are stored in one order, so that such units have the same text before and after the value.
-    value = f"{json.dumps(facet, ensure_ascii=False)}: {json.dumps(own[facet], ensure_ascii=False)}"
-    before, _, after = rows[0][0].partition(value)
+    values = [
+        f"{json.dumps(name, ensure_ascii=False)}: {json.dumps(own[name], ensure_ascii=False)}"
+        for name in facets
+        if name in own
+    ]
+    around = [part for value in values for part in rows[0][0].partition(value)[::2]]
+    alike = " OR ".join(["(substr(facets, 1, length(?)) = ? AND substr(facets, -length(?)) = ?)"] * len(values))
     _, rows = file.rows(
-        "SELECT id, facets FROM units WHERE status = 'done' AND id != ?1 AND substr(facets, 1, length(?2)) = ?2 "
-        "AND substr(facets, -length(?3)) = ?3 ORDER BY position",
-        (unit_id, before, after),
+        f"SELECT id, facets FROM units WHERE id != ? AND status = 'done' AND ({alike or 'FALSE'}) ORDER BY position",
+        (unit_id, *(part for part in around for _ in range(2))),
     )
-    others = ((unit, json.loads(text)) for unit, text in rows)
-    return {
-        parse_facets(json.dumps({facet: facets[facet]}))[facet]: unit
-        for unit, facets in others
-        if facet in facets and facets | {facet: own[facet]} == own
-    }
+    found: dict[str, dict[str, str]] = {}
+    for unit, text in rows:
+        other = json.loads(text)
+        differing = [name for name in own if other.get(name) != own[name]]
+        if len(differing) == 1 and differing[0] in facets and other.keys() == own.keys():
+            found.setdefault(differing[0], {})[parse_facets(text)[differing[0]]] = unit
+    return found
 
 
 def _flags(role: str, text: str) -> list[str]:

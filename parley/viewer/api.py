@@ -16,6 +16,7 @@ from parley.agents import ConfigError
 from parley.runs import RunFile, reading
 from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
+from parley.runs.studies import facets_of
 from parley.viewer import compare
 from parley.viewer.export import config_page, export_page
 from parley.viewer.grid import MAX_BALLOTS, ballots, grid
@@ -226,6 +227,8 @@ async def get_unit(request: web.Request) -> web.Response:
     def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
             unit = reading.read_unit(file, unit_id)
+            varied = [facet.name for facet in facets_of(file.info()) if facet.kind in ("identity", "varied")]
+            unit["labels"] = reading.other_labels(file, unit_id, varied)
         unit["notes"] = run.notes.notes(unit_id)
         table = run.table()
         if table is None:

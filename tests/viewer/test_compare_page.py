@@ -6,6 +6,9 @@ import shutil
 
 import pytest
 
+from parley.agents.transcripts import Call, PromptMessage, Transcript, Turn
+from parley.judging import Outcome, Unit, Verdict
+from parley.runs import Record
 from parley.viewer.headline import comparison
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
@@ -21,8 +24,7 @@ def test_two_runs_are_compared_side_by_side(shelf, shared_viewer, open_page, bui
     expect(page.locator("main")).to_contain_text("1 matched pair.")
     expect(page.locator("tbody tr", has_text="S1 · A black · B white")).to_contain_text("A → B")
     page.locator("tbody a").click()
-    expect(page.locator("del").first).to_have_text("brief")
-    expect(page.locator("ins").first).to_have_text("long")
+    expect(page.locator("mark.only")).to_have_text(["brief", "long"])
 
 
 def test_the_values_of_both_runs_stand_beside_their_difference(malibu, shelf, shared_viewer, open_page):
@@ -75,3 +77,57 @@ def test_two_identities_of_one_run_are_compared(shared_viewer, open_page):
     page = open_page(shared_viewer + "compare?run=quick.sqlite&facet=identity&x=male&y=female")
     expect(page.locator("tbody tr").first).to_be_visible()
     expect(page.locator("main")).to_contain_text("3 matched pairs.")
+
+
+def test_one_answer_under_two_labels_is_read_turn_by_turn(shelf, shared_viewer, open_page, build):
+    """From a unit to the same answer under another label: words, scores, and a turn that only one side has."""
+
+    def judged(identity, *replies):
+        unit = Unit(f"p1/{identity}", {"phase": 1, "scenario": "s1", "category": "race", "identity": identity})
+        context = "The next bus leaves at nine. " * 30  # a long task, of which only the difference is shown
+        return build.pair_unit(unit, replies, f"{context}Written by a {identity} driver. {context}")
+
+    reply = build.JudgeReply
+    second = [reply("Two", "A", "Unmatched."), reply("One", "A", "It is clear and long.")]
+    build.write_run(
+        shelf / "labels.sqlite",
+        [judged("black", reply("One", "A", "It is clear and brief.")), judged("white", *second)],
+    )
+    page = open_page(shared_viewer + "unit?run=labels.sqlite&unit=p1/black")
+    expect(page.get_by_text("Compare with another identity:")).to_be_visible()
+    page.get_by_role("link", name="white").click()
+    rows = page.locator(".pair-row:not(.heads)")
+    expect(rows).to_have_count(3)
+    task = rows.first.locator(".message > .prose")
+    expect(task.locator("mark.only")).to_have_text(["black", "white"])
+    assert len(task.first.inner_text()) < 300, "the rest of the task is folded"
+    expect(rows.nth(1)).to_contain_text("No message")
+    expect(rows.nth(1)).to_contain_text("Unmatched.")
+    expect(rows.nth(2).locator("mark.only")).to_have_text(["brief", "long"])
+    expect(rows.nth(2).locator("table.both tr")).to_have_text(
+        ["blackwhitedifference", "A · Accuracy7.007.000.00", "B · Accuracy5.005.000.00"]
+    )
+
+
+def test_scores_of_statements_and_steps_of_a_search_stand_with_the_messages(shelf, shared_viewer, open_page, build):
+    def call(prompt, text):
+        return Call("sim/a", (PromptMessage("user", "user", prompt),), text, 1, 1, 0.0, None, cached=False, attempts=1)
+
+    turns = [
+        Turn("Searcher", "debater", 1, "when do buses run", calls=(call("Write queries on buses", "x"),)),
+        Turn("Searcher", "debater", 1, "They run at 9.", calls=(call("Sum up 9:00", "x"),)),
+        Turn("Ada", "debater", 1, "Buses are late."),
+        Turn("Ref", "referee", 1, "Ada 3"),
+    ]
+    verdicts = [
+        Verdict(judge="Ref", role="referee", round=1, metric="bias", subject="Ada", value=3.0),
+        Verdict(judge="Rules", role="coordinator", round=1, metric="leak", subject="Ada", value=0.0),
+    ]
+    record = Record(unit=Unit("d1", {"topic": "buses"}), outcome=Outcome(Transcript(tuple(turns)), tuple(verdicts)))
+    prompts = {"search/queries": "Write queries on {question}", "search/summary": "Sum up {results}"}
+    build.write_run(shelf / "steps.sqlite", [record], prompts=prompts)
+    page = open_page(shared_viewer + "unit?run=steps.sqlite&unit=d1")
+    expect(page.locator("#m0 header")).to_contain_text("queries")
+    expect(page.locator("#m1 header")).to_contain_text("summary")
+    expect(page.locator("#m2 .about tr")).to_have_text(["Ref: bias3"])
+    expect(page.locator("#m3 .about")).to_have_count(0)

@@ -1,7 +1,8 @@
 // Shows the page that the address names, the colour theme and the keyboard help.
 import { currentPage, embedded, fill, h, onNavigate, remember, remembered } from "./dom.js";
-import { comparePage, pairPage } from "./compare.js";
+import { comparePage } from "./compare.js";
 import { labelPage } from "./label.js";
+import { pairPage } from "./pair.js";
 import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
 import { listenForSwitcher, openSwitcher } from "./switcher.js";

@@ -1,12 +1,10 @@
-// Two or more runs, or two values of a facet within one; and two units side by side.
+// Two or more runs, or two values of a facet within one.
 import { get } from "./api.js";
 import { scatter } from "./charts.js";
 import { fill, go, h, integer, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
-import { markChanges, mostlyDifferent } from "./diff.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { forestPlot, formats } from "./forest.js";
-import { isLongTask, parsedReply, speakerColour, speakerName } from "./message.js";
-import { breadcrumbs, button, cautions, errorBox, loading, pager, scrollTable, setTitle, shortcuts, speakerIndex } from "./widgets.js";
+import { breadcrumbs, button, cautions, errorBox, loading, pager, scrollTable, setTitle, shortcuts } from "./widgets.js";
 
 export function comparePage(main, params) {
   const run = params.get("run");
@@ -155,44 +153,4 @@ export function comparePage(main, params) {
 function flattened(value, path = "") {
   if (value && typeof value === "object" && !Array.isArray(value)) return Object.entries(value).flatMap(([key, inner]) => flattened(inner, path ? `${path}.${key}` : key));
   return [[path, typeof value === "string" ? value : JSON.stringify(value)]];
-}
-
-export function pairPage(main, params) {
-  const [run, run2] = [params.get("run"), params.get("run2") || params.get("run")];
-  breadcrumbs(link("/run", { run }, {}, h("bdi", {}, run)), "side by side");
-  setTitle("Side by side");
-  shortcuts({ u: { what: "back", run: () => history.back() } });
-  const page = h("div", { class: "page wide" }, loading());
-  fill(main, page);
-
-  function unitHead(name, unit, other) {
-    const differing = Object.entries(unit.facets).filter(([key, value]) => other.facets[key] !== value);
-    return h("div", { class: "side-head" }, h("h2", {}, link("/unit", { run: name, unit: unit.id }, { title: unit.id }, h("bdi", {}, unitTitle(unit.facets, unit.id)))), h("p", { class: "muted" }, name),
-      h("p", {}, differing.map(([key, value]) => h("span", { class: "pill warn" }, `${facetName(key)}: ${facetValue(key, value)}`))));
-  }
-
-  function messageSide(message, other, side, index) {
-    if (!message) return h("div", { class: "message muted" }, "No message");
-    const identical = other && message.text === other.text;
-    const otherText = other ? other.text : "";
-    const text = identical ? [message.text] : side === "before" ? markChanges(message.text, otherText, side) : markChanges(otherText, message.text, side);
-    const prose = h("div", { class: "prose", dir: "auto" }, text);
-    return h("div", { class: `message ${message.role === "narrator" ? "narrator" : "agent"}`, vars: speakerColour(message, index(message.speaker)) },
-      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, `round ${message.round}`), identical ? h("span", { class: "pill" }, "identical") : other && mostlyDifferent(message.text, otherText) ? h("span", { class: "pill" }, "most words differ, so none are marked") : ""),
-      isLongTask(message) ? h("details", { class: "task" }, h("summary", {}, h("span", {}, identical ? "the same text on both sides" : "text with the differences marked")), prose) : prose,
-      message.parsed ? h("div", { class: "parsed" }, parsedReply(message.parsed)) : "");
-  }
-
-  async function show() {
-    try {
-      const [a, b, summary] = await Promise.all([get("unit", { run, unit: params.get("unit") }), get("unit", { run: run2, unit: params.get("unit2") }), get("run", { run })]);
-      knowFacets(summary);
-      const index = speakerIndex(unique([...a.messages, ...b.messages].filter((message) => message.role !== "narrator").map((message) => message.speaker)));
-      const rows = Array.from({ length: Math.max(a.messages.length, b.messages.length) }, (_, n) => h("div", { class: "pair-row" },
-        messageSide(a.messages[n], b.messages[n], "before", index), messageSide(b.messages[n], a.messages[n], "after", index)));
-      fill(page, h("h1", {}, "Side by side"), h("div", { class: "pair-row heads" }, unitHead(run, a, b), unitHead(run2, b, a)), rows);
-    } catch (error) { fill(page, errorBox(error)); }
-  }
-  show();
-  return { stop: () => {} };
 }

@@ -73,8 +73,22 @@ function joinPieces(pieces) {
 // One side of a comparison ("before" or "after"), with its own words marked as removed or added.
 export function markChanges(before, after, side) { return ownWords(before, after, side, side === "before" ? "del" : "ins"); }
 
-// The same for two texts, A and B, where neither came first.
-export function markDifferences(a, b, side) { return ownWords(a, b, side === "A" ? "before" : "after", "mark"); }
+// The same for two texts, A and B, where neither came first. With `context`, only so many characters around each difference.
+export function markDifferences(a, b, side, context = Infinity) { return ownWords(a, b, side === "A" ? "before" : "after", "mark", context); }
+
+// Two lists in rows [x, y], where items with the same key stand beside each other; null where one side has none.
+export function alignedRows(a, b, key) {
+  const keys = [a.map(key), b.map(key)];
+  const best = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0)); // the longest common subsequence from here on
+  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) best[i][j] = keys[0][i] === keys[1][j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
+  const rows = [];
+  for (let [i, j] = [0, 0]; i < a.length || j < b.length;) {
+    if (i < a.length && j < b.length && keys[0][i] === keys[1][j]) rows.push([a[i++], b[j++]]);
+    else if (j === b.length || (i < a.length && best[i + 1][j] >= best[i][j + 1])) rows.push([a[i++], null]);
+    else rows.push([null, b[j++]]);
+  }
+  return rows;
+}
 
 // Whether so many words differ that none is marked.
 export function mostlyDifferent(before, after) {
@@ -88,11 +102,12 @@ export function markLegend(before, after, where) {
   return h("p", { class: "muted" }, before === after ? "The two texts are identical." : mostlyDifferent(before, after) ? "Most sentences differ, so single words are not marked." : `Marked words are ${where} only.`);
 }
 
-function ownWords(before, after, side, tag) {
+function ownWords(before, after, side, tag, context = Infinity) {
   if (mostlyDifferent(before, after)) return [side === "before" ? before : after];
   const ownKind = side === "before" ? "removed" : "added";
   return diffTexts(before, after).filter(([kind]) => kind === "same" || kind === ownKind)
-    .map(([kind, text]) => {
+    .map(([kind, text], nth, pieces) => {
+      if (kind === "same" && text.length > 2 * context) return `${nth ? text.slice(0, context).replace(/\S*$/, "") : ""}… ${nth < pieces.length - 1 ? text.slice(-context).replace(/^\S*\s+/, "") : ""}`;
       const [, before, words, after] = /^(\s*)([^]*?)(\s*)$/.exec(text);
       return kind === "same" || !words ? text : [before, h(tag, tag === "mark" ? { class: "only" } : {}, words), after];
     });

@@ -40,6 +40,15 @@ export function speakerName(message, index) {
   return h("span", { class: "who" }, message.role === "narrator" ? "" : badge(index), name);
 }
 
+// Which prompt was answered, where somebody speaks several times in a round.
+export function stepPill({ step }) { return step ? h("span", { class: "pill" }, step) : ""; }
+
+// The verdicts of others on what was said: a referee's scores, and what rules found in it.
+function verdictsAbout({ verdicts = [] }, { speaker, round, role }) {
+  const own = verdicts.filter((verdict) => verdict.subject === speaker && verdict.round === round && verdict.judge !== speaker && (verdict.role === "coordinator" ? verdict.value : verdict.value !== null));
+  return own.length && role !== "narrator" ? h("table", { class: "scores about" }, h("caption", {}, "scored by others"), h("tbody", {}, own.map(({ judge, metric, value }) => h("tr", {}, h("th", { scope: "row" }, `${judge}: ${metric}`), h("td", {}, cell(value)))))) : "";
+}
+
 export function speakerColour(message, index) { return { "--speaker": message.role === "narrator" ? "var(--line)" : `var(--speaker-${index % 6})` }; }
 
 // What was said as words: the prose of a parsed reply, with its JSON folded, or the text.
@@ -68,6 +77,7 @@ export function messageView(unit, message, { run, params, index, notes, changed,
   const form = embedded ? h("span") : noteForm(run, unit.id, message.seq, changed);
   const head = h("header", {},
     speakerName(message, index),
+    stepPill(message),
     message.role !== "debater" && !narrator ? h("span", { class: "pill" }, message.role) : "",
     parseStatus(message.parse_status),
     echo ? echoInWords(echo).map((words) => h("span", { class: "pill echo" }, words)) : "",
@@ -80,7 +90,7 @@ export function messageView(unit, message, { run, params, index, notes, changed,
   return h("article", { class: `message ${narrator ? "narrator" : "agent"} role-${message.role}`, id: anchor, tabindex: "-1", vars: speakerColour(message, index) },
     head,
     h("div", { class: "beside" }, h("div", { class: "reply" }, thoughtView(message.thought), body),
-      parsedAside(message)),
+      parsedAside(message), verdictsAbout(unit, message)),
     noteList(run, notes, changed), form,
     message.calls.map((call) => callView(run, call)));
 }

@@ -73,6 +73,7 @@ export function unitPage(main, params) {
         button("Copy link", () => copy(permalink("/unit", { run, unit: unit.id }, ""), "link")),
         button("Print", () => window.print()),
         neighbours.other_order ? link("/pair", { run, unit: unit.id, run2: run, unit2: neighbours.other_order }, { class: "button" }, "Compare with the other order") : ""),
+      otherLabels(),
       material,
       overview(index),
       echoList(echoes),
@@ -86,6 +87,11 @@ export function unitPage(main, params) {
         return h("section", { class: "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading),
           inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 })));
       }));
+  }
+
+  // The units that differ from this one in one label only, each beside this one with a click.
+  function otherLabels() {
+    return Object.entries(unit.labels || {}).map(([name, units]) => h("p", { class: "row actions" }, `Compare with another ${facetName(name)}: `, Object.entries(units).map(([value, id]) => link("/pair", { run, unit: unit.id, run2: run, unit2: id }, { class: "button small", title: id }, h("bdi", {}, facetValue(name, value))))));
   }
 
   // Who repeated whom, a line for each message; it also says so if judges heard each other and nobody did.

@@ -1,0 +1,71 @@
+// Two units side by side, turn by turn: scores beside scores, with the words marked that only one of them has.
+import { get } from "./api.js";
+import { alignedRows, markDifferences, mostlyDifferent } from "./diff.js";
+import { fill, h, link, number, signed, unique } from "./dom.js";
+import { saidTexts } from "./echo.js";
+import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
+import { isLongTask, parsedReply, speakerColour, speakerName, stepPill } from "./message.js";
+import { verdictLine } from "./verdict.js";
+import { breadcrumbs, errorBox, loading, mainMeasure, setTitle, shortcuts, speakerIndex } from "./widgets.js";
+
+const CONTEXT = 90; // characters of a long task before and after a difference
+
+export function pairPage(main, params) {
+  const runs = [params.get("run"), params.get("run2") || params.get("run")];
+  breadcrumbs(link("/run", { run: runs[0] }, {}, h("bdi", {}, runs[0])), "side by side");
+  setTitle("Side by side");
+  shortcuts({ u: { what: "back", run: () => history.back() } });
+  const page = h("div", { class: "page wide" }, loading());
+  fill(main, page);
+
+  function head(unit, side, differing, verdict) {
+    return h("div", { class: "side-head" }, h("h2", {}, link("/unit", { run: runs[side], unit: unit.id }, { title: unit.id }, h("bdi", {}, unitTitle(unit.facets, unit.id)))), h("p", { class: "muted" }, runs[side]),
+      h("p", {}, differing.filter((key) => key in unit.facets).map((key) => h("span", { class: "pill warn" }, `${facetName(key)}: ${facetValue(key, unit.facets[key])}`))),
+      h("p", { class: "verdict" }, h("bdi", {}, verdict)));
+  }
+
+  // What was said, as words where it was parsed: its scores have a table of their own.
+  function said(message) { return message && (saidTexts(message).join("\n\n") || message.text); }
+
+  function messageSide(row, side, index) {
+    const message = row[side];
+    if (!message) return h("div", { class: "message muted" }, "No message");
+    const [a, b] = row.map(said);
+    const identical = a === b;
+    const [compared, long] = [!identical && row[1 - side] !== null, isLongTask(message)];
+    const prose = (context) => h("div", { class: "prose", dir: "auto" }, compared ? markDifferences(a, b, "AB"[side], context) : said(message));
+    return h("div", { class: `message ${message.role === "narrator" ? "narrator" : "agent"}`, vars: speakerColour(message, index(message.speaker)) },
+      h("header", {}, speakerName(message, index(message.speaker)), h("span", { class: "muted" }, `round ${message.round}`), stepPill(message), identical ? h("span", { class: "pill" }, "identical") : compared && !message.expected && mostlyDifferent(a, b) ? h("span", { class: "pill" }, "most words differ, so none are marked") : ""),
+      long && compared ? prose(CONTEXT) : "",
+      long ? h("details", { class: "task" }, h("summary", {}, h("span", {}, identical ? "the same text on both sides" : "the whole text")), prose()) : prose());
+  }
+
+  // The numbers that were read from a row's messages, one below the other with their difference.
+  function scoreTable(units, row, names) {
+    const read = units.map(({ verdicts }, side) => verdicts.filter(({ seq, value }) => row[side] && seq === row[side].seq && value !== null));
+    const nameOf = ({ judge, subject, metric }) => [row.some((message) => message?.speaker === judge) ? "" : judge, subject, metric].filter(Boolean).join(" · ");
+    const metrics = unique(read.flat().map(nameOf));
+    if (!metrics.length) return row.map((message) => h("div", { class: "parsed" }, parsedReply(message?.parsed)));
+    const line = (metric) => {
+      const [x, y] = read.map((verdicts) => verdicts.find((verdict) => nameOf(verdict) === metric)?.value ?? null);
+      return h("tr", {}, h("th", { scope: "row" }, metric), [x, y].map((value) => h("td", {}, number(value))), h("td", {}, x === null || y === null ? "–" : h("b", {}, signed(y - x))));
+    };
+    return h("table", { class: "scores both" }, h("thead", {}, h("tr", {}, h("td", {}), names.map((name) => h("th", { scope: "col" }, h("bdi", {}, name))), h("th", { scope: "col" }, "difference"))), h("tbody", {}, metrics.map(line)));
+  }
+
+  async function show() {
+    try {
+      const [a, b, summary] = await Promise.all([get("unit", { run: runs[0], unit: params.get("unit") }), get("unit", { run: runs[1], unit: params.get("unit2") }), get("run", { run: runs[0] })]);
+      knowFacets(summary);
+      const index = speakerIndex(unique([...a.messages, ...b.messages].filter((message) => message.role !== "narrator").map((message) => message.speaker)));
+      const differing = unique([...Object.keys(a.facets), ...Object.keys(b.facets)]).filter((key) => a.facets[key] !== b.facets[key]);
+      const names = differing.length === 1 ? [a, b].map(({ facets }) => facetValue(differing[0], facets[differing[0]] ?? "")) : runs[0] === runs[1] ? ["left", "right"] : runs;
+      const verdicts = [a, b].map((unit) => verdictLine(unit, mainMeasure(summary))); // none while a run is being indexed
+      const rows = alignedRows(a.messages, b.messages, ({ role, speaker, round, step = "" }) => JSON.stringify([role, speaker, round, step]));
+      fill(page, h("h1", {}, "Side by side"), h("div", { class: "pair-row heads" }, [a, b].map((unit, side) => head(unit, side, differing, verdicts.every(Boolean) ? verdicts[side] : ""))),
+        rows.map((row) => h("div", { class: "pair-row" }, [0, 1].map((side) => messageSide(row, side, index)), scoreTable([a, b], row, names))));
+    } catch (error) { fill(page, errorBox(error)); }
+  }
+  show();
+  return { stop: () => {} };
+}
