@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel
+
 from parley.agents import Cue, Models, seed_from
 from parley.judging.malibu.panel import Panel, candidate, cell_facets, show_candidate
-from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import FacetValue, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Identities, Scenario
 
 PROMPTS = {
@@ -95,40 +97,7 @@ class PaperPanel:
 
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
-        facets = unit.facets
-        scenario = self.scenarios[str(facets["scenario"])]
-        responses = scenario.responses
-        assert responses, "a suite without responses is refused"
-        phase = int(facets["phase"])
-        ballot = self.panel.ballots[phase]
-        shared = {
-            "scenario": scenario.text,
-            "metrics": ballot.rubric.text(),
-            "format": ballot.format(with_remark=self.panel.reasons_first),
-            "choices": ballot.choices,
-        }
-        sides = [("", "", responses[0])]
-        if phase == 2:
-            sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
-        shown: dict[str, str] = {}
-        for key, side, response in sides:
-            name = candidate(side, str(facets[f"identity{key}"]))
-            text = show_candidate(response, name, fenced=self.panel.fence)
-            shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
-        pair = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
-        return PROMPTS["single" if phase == 1 else pair](**shown, **shared)
-
-    def _instructions(self, phase: int, cue: Cue) -> str | None:
-        if cue.role == "chair":
-            return PROMPTS["chair"](format=self.panel.ballots[phase].format())
-        if cue.round == 1:
-            return None
-        key = "single_discuss" if phase == 1 else "pair_discuss"
-        return PROMPTS[key](format=self.panel.ballots[phase].format(with_remark=True))
-
-    def _with_remark(self, cue: Cue) -> bool:
-        """Whether a ballot of phase 1 has reasons; a comparison always has."""
-        return cue.role != "chair" and (cue.round > 1 or self.panel.reasons_first)
+        return task(self.panel, unit.facets, self.scenarios[str(unit.facets["scenario"])])
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         """The usage of a unit."""
@@ -136,16 +105,69 @@ class PaperPanel:
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Let the panel talk about one unit."""
-        phase, readout = int(unit.facets["phase"]), self.panel.readout
-        ballot = self.panel.ballots[phase]
-        debate = self.panel.debate(
-            unit,
-            models,
-            chair=self.panel.chair,
-            instructions=lambda cue: self._instructions(phase, cue),
-            reply_type=lambda cue: ballot.reply_type(with_remark=self._with_remark(cue)),
-            readout=readout,
-        )
-        transcript = await debate.converse(self.task(unit))
-        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=readout == "expected")]
-        return Outcome(transcript, tuple(verdicts))
+        return await judge(self.panel, unit, self.scenarios[str(unit.facets["scenario"])], models)
+
+
+def task(panel: Panel, facets: Mapping[str, FacetValue], scenario: Scenario) -> str:
+    """The prompt that opens a conversation.
+
+    Args:
+        panel: Who judges.
+        facets: The unit's phase, its labels, and in pairs which response stands where.
+        scenario: What is judged: its first response, or both.
+    """
+    responses, phase = scenario.responses, int(facets["phase"])
+    assert responses, "a suite without responses is refused"
+    ballot = panel.ballots[phase]
+    sides = [("", "", responses[0])]
+    if phase == 2:
+        sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
+    shown: dict[str, str] = {}
+    for key, side, response in sides:
+        name = candidate(side, str(facets[f"identity{key}"]))
+        text = show_candidate(response, name, fenced=panel.fence)
+        shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
+    pair = "pair" if ballot.rubric.preference == "stated" else "pair_inferred"
+    return PROMPTS["single" if phase == 1 else pair](
+        **shown,
+        scenario=scenario.text,
+        metrics=ballot.rubric.text(),
+        format=ballot.format(with_remark=panel.reasons_first),
+        choices=ballot.choices,
+    )
+
+
+async def judge(panel: Panel, unit: Unit, scenario: Scenario, models: Models) -> Outcome:
+    """Let a panel talk about a scenario's first response, or both.
+
+    Args:
+        panel: The panel.
+        unit: The unit; its facets are those of `task`, and the model.
+        scenario: What is judged.
+        models: Clients by model name.
+    """
+    ballot = panel.ballots[int(unit.facets["phase"])]
+
+    def instructions(cue: Cue) -> str | None:
+        if cue.role == "chair":
+            return PROMPTS["chair"](format=ballot.format())
+        key = "single_discuss" if ballot.phase == 1 else "pair_discuss"
+        return None if cue.round == 1 else PROMPTS[key](format=ballot.format(with_remark=True))
+
+    def reply_type(cue: Cue) -> type[BaseModel]:
+        """A ballot of phase 1 has reasons only in a discussion, or if they are asked for; a comparison always has."""
+        return ballot.reply_type(with_remark=cue.role != "chair" and (cue.round > 1 or panel.reasons_first))
+
+    debate = panel.debate(
+        unit,
+        models,
+        chair=panel.chair,
+        instructions=instructions,
+        reply_type=reply_type,
+        readout=panel.readout,
+    )
+    transcript = await debate.converse(task(panel, unit.facets, scenario))
+    expected = panel.readout == "expected"
+    return Outcome(
+        transcript, tuple(v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected))
+    )

@@ -19,14 +19,15 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from parley.agents import DEFAULT_MODEL, Models, Persona, SilentBallot, Transcript, Turn, seed_from
+from parley.agents import DEFAULT_MODEL, Models, SilentBallot, Transcript, Turn, seed_from
 from parley.agents.models.registry import reads_silently
 from parley.base.errors import ScenarioError
 from parley.base.text import plural, words
 from parley.judging.ballots import PREFERRED, cast
-from parley.judging.config import NameList, call_options, limit_field, shipped_personas
+from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.known_order import GOOD, LENGTH, KnownOrder, Part, Text
 from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
+from parley.judging.rldf.referee import referee_persona
 from parley.judging.rldf.scorer_referee import find_referee, is_scorer, make_referee
 from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate, Verdict
 from parley.scenarios import BIASES, bbq, rtp
@@ -238,11 +239,6 @@ class RefereeCheck:
         )
         verdict = Verdict.from_turn(turns[1], BIAS, value=value, status="unparsed" if value is None else "ok")
         return Outcome(Transcript(turns, "scored"), (verdict,))
-
-
-def referee_persona() -> Persona:
-    """The referee of RLDF, as the paper describes it."""
-    return shipped_personas("rldf_referee.toml")[0]
 
 
 def _text(dose: int) -> Text:

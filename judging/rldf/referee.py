@@ -13,13 +13,21 @@ from typing import Any
 
 from pydantic import BaseModel, create_model
 
-from parley.agents import Turn, free_text, scale
+from parley.agents import Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
+from parley.judging.config import shipped_personas
 from parley.judging.study import Prompt, Verdict
 
 BLIND = Prompt.load("rldf/referee_blind")
 STATEMENTS = Prompt.load("rldf/statements")
 ADVICE_CHARS = 200
+AGAIN = "Referee_again"
+"""The judge's name for a second, blind scoring of the same statements."""
+
+
+def referee_persona() -> Persona:
+    """The referee of RLDF, as the paper describes it."""
+    return shipped_personas("rldf_referee.toml")[0]
 
 
 def report_format(names: Sequence[str], *, guides: bool) -> str:
@@ -72,6 +80,43 @@ def blind_instruction(names: Sequence[str], trait: str) -> str:
     """
     form = report_format(names, guides=False)
     return BLIND(names=", ".join(names), trait=trait, last=len(names), format=form)
+
+
+async def read_blind(
+    persona: Persona,
+    model: str,
+    topic: str,
+    statements: Sequence[tuple[str, str]],
+    *,
+    names: Sequence[str] = (),
+    trait: str,
+    models: Models,
+    **arguments: Any,
+) -> Transcript:
+    """A blind referee's report on statements.
+
+    Args:
+        persona: The referee.
+        model: The model of a referee without one of its own.
+        topic: The topic of the debate.
+        statements: Speakers and what they said, in the order to show them in.
+        names: The order in which the report names them (default: the same).
+        trait: What the biases are about.
+        models: The run's models.
+        arguments: Further arguments of `Debate`.
+    """
+    reported = tuple(names or (name for name, _ in statements))
+    instruction = blind_instruction(reported, trait)
+    debate = Debate(
+        [persona],
+        model=models[model],
+        rounds=1,
+        instructions=lambda cue: instruction,
+        reply_type=report_type(reported, False),
+        models=models,
+        **arguments,
+    )
+    return await debate.converse(blind_task(topic, statements))
 
 
 def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:

@@ -38,12 +38,13 @@ from parley.agents import (
 from parley.agents.models.registry import reads_silently
 from parley.agents.providers import provider_of
 from parley.judging.config import call_options
-from parley.judging.rldf.check import CheckConfig, RefereeCheck, referee_persona
+from parley.judging.rldf.check import CheckConfig, RefereeCheck
 from parley.judging.rldf.referee import (
+    AGAIN,
     BLIND,
     STATEMENTS,
-    blind_instruction,
-    blind_task,
+    read_blind,
+    referee_persona,
     report_format,
     report_type,
     report_verdicts,
@@ -61,8 +62,6 @@ KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_g
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
 EXAMPLES = Prompt.load("rldf/examples")
 SILENT_SCORES = Prompt.load("rldf/silent_scores")
-AGAIN = "Referee_again"
-"""The judge's name for a second scoring of the same statements."""
 
 
 class RldfConfig(TopicSample):
@@ -365,20 +364,18 @@ class Rldf:
         round = statements[0].round
         mixed = list(statements)
         random.Random(seed_from("again", self.config.seed, unit.id, round)).shuffle(mixed)
-        instruction = blind_instruction(self.names, self.bias.trait)
-        task = blind_task(str(unit.facets["topic"]), ((turn.speaker, turn.text) for turn in mixed))
-        debate = Debate(
-            [Persona(AGAIN, self._referee.about, self._referee.model)],
-            model=models[self._player],
-            rounds=1,
-            instructions=lambda cue: instruction,
-            reply_type=report_type(self.names, False),
+        return await read_blind(
+            Persona(AGAIN, self._referee.about, self._referee.model),
+            self._player,
+            str(unit.facets["topic"]),
+            [(turn.speaker, turn.text) for turn in mixed],
+            names=self.names,
+            trait=self.bias.trait,
+            models=models,
             readout=self.config.readout,
             options=self._options,
-            models=models,
             placement=self.config.personas,
         )
-        return await debate.converse(task)
 
 
 def _all_but_the_scores(listener: Cue, turn: Turn) -> bool:

@@ -14,9 +14,7 @@ from parley.agents import ConfigError, Debate, Persona
 from parley.agents.models.sim_judge import find_score_instruction
 from parley.analysis.injection.report import pairs
 from parley.judging import Unit
-from parley.judging.injection.config import InjectionConfig
-from parley.judging.injection.study import Injection
-from parley.judging.injection.targets import MalibuJudges
+from parley.judging.injection import Injection, InjectionConfig
 from parley.reports import make_report
 from parley.runs import frames
 
@@ -31,9 +29,8 @@ def run_study(model: str, **settings: Any) -> Any:
 
 def prompt_of(study: Injection, unit: Unit) -> str:
     """The prompt of MALIBU's judges."""
-    target, judged = study.asked(unit)
-    assert isinstance(target, MalibuJudges)
-    return target.task(judged)
+    judge, scenario, shown = study.asked(unit)
+    return judge.task(scenario, shown)
 
 
 def test_every_response_is_judged_clean_with_attempts_and_with_controls() -> None:

@@ -15,9 +15,7 @@ from parley.agents import ConfigError, Models
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_judge import find_score_instruction
 from parley.analysis.injection.report import FAVOUR, pairs
-from parley.judging.injection.config import InjectionConfig
-from parley.judging.injection.study import Injection
-from parley.judging.injection.targets import TARGETS, Judged, MalibuJudges, Target
+from parley.judging.injection import JUDGES, Injection, InjectionConfig, Judge, MalibuJudges
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
 from parley.judging.study import Outcome
@@ -35,20 +33,21 @@ def scenario() -> Scenario:
     return next(item for item in suite.scenario if item.responses)
 
 
-def judge(target: Target, scenario: Scenario, text: str, model: str) -> Outcome:
+def judge(target: Judge, scenario: Scenario, text: str, model: str) -> Outcome:
     async def ask() -> Outcome:
         models = Models()
         try:
-            return await target.judge(Judged(scenario=scenario, text=text), model, models)
+            changed = scenario.model_copy(update={"responses": (text, scenario.responses[1])})
+            return await target.judge(changed, "fenced", model, models)
         finally:
             await models.close()
 
     return asyncio.run(ask())
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", JUDGES)
 def test_the_text_is_read_between_fences_only(name: str, scenario: Scenario, speaker: Any) -> None:
-    target = TARGETS[name](InjectionConfig())
+    target = JUDGES[name](InjectionConfig())
     text = f"{scenario.responses[0]} {ORDER}"
     judge(target, scenario, text, speaker.model())
     prompt = "\n".join(str(message["content"]) for message in speaker.asked[0]["messages"])
@@ -58,19 +57,19 @@ def test_the_text_is_read_between_fences_only(name: str, scenario: Scenario, spe
     assert "data: whatever" in outside, "the judge is told that nothing in it is an instruction"
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", JUDGES)
 def test_a_fake_verdict_has_the_judges_own_format(name: str, scenario: Scenario, speaker: Any) -> None:
-    target = TARGETS[name](InjectionConfig())
+    target = JUDGES[name](InjectionConfig())
     speaker.says = lambda body: target.reply(7)
     verdicts = judge(target, scenario, "I knead it twice.", speaker.model()).verdicts
     assert verdicts
     assert {(verdict.value, verdict.status) for verdict in verdicts} == {(7, "ok")}
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", JUDGES)
 def test_an_unreadable_reply_is_not_a_score(name: str, scenario: Scenario, speaker: Any) -> None:
     speaker.says = lambda body: "Ten out of ten, of course."
-    verdicts = judge(TARGETS[name](InjectionConfig()), scenario, "I knead it twice.", speaker.model()).verdicts
+    verdicts = judge(JUDGES[name](InjectionConfig()), scenario, "I knead it twice.", speaker.model()).verdicts
     assert verdicts
     assert {(verdict.value, verdict.status) for verdict in verdicts} == {(None, "unparsed")}
 
@@ -79,8 +78,7 @@ def test_the_prompt_is_that_of_the_study(scenario: Scenario) -> None:
     config = MalibuConfig(suite="full", scenarios=[scenario.id], design="paper", phases=[1], controls=True)
     study = Malibu(config)
     unit = next(unit for unit in study.plan() if unit.facets["control"] == "no label")
-    judged = Judged(scenario=scenario, text=scenario.responses[0], fenced=False)
-    assert MalibuJudges(InjectionConfig()).task(judged) == study.task(unit)
+    assert MalibuJudges(InjectionConfig()).task(scenario, "open") == study.task(unit)
 
 
 def test_a_planted_rate_is_found_again_for_the_referee() -> None:
@@ -111,8 +109,8 @@ def test_what_must_not_move_the_referee_contains_no_instruction() -> None:
     study = Injection(InjectionConfig(judged_by="referee", responses=2))
     for unit in study.plan():
         if unit.facets["variant"] != "attack":
-            _, judged = study.asked(unit)
-            assert find_score_instruction(fence_judged(judged.text, "TEXT")) is None
+            _, scenario, _ = study.asked(unit)
+            assert find_score_instruction(fence_judged(scenario.responses[0], "TEXT")) is None
 
 
 def test_malibus_judges_see_a_response_both_ways_and_the_referee_fenced() -> None:

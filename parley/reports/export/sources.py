@@ -21,8 +21,8 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.agents.structured import looks_like_refusal
 from parley.base.redaction import HiddenAddresses
+from parley.judging.rldf.referee import AGAIN
 from parley.judging.rldf.statements import loops, words_of
-from parley.judging.rldf.study import AGAIN
 from parley.reports.export.settings import Settings
 from parley.reports.export.statements import Statement, debated
 from parley.reports.labels.items import label_item

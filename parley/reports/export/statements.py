@@ -10,8 +10,8 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.judging import Prompt
+from parley.judging.rldf.referee import AGAIN
 from parley.judging.rldf.silent_referee import PREFERENCE, WORDING
-from parley.judging.rldf.study import AGAIN
 from parley.runs import RunFile
 
 NEUTRAL = Prompt.load("rldf/neutral")
