@@ -204,15 +204,18 @@ class Debate(Conversation, Component[DebateConfig]):
                 if choice is not None:
                     yield choice
                 seats = [self._find(name) for name in names]
-                for seat in seats:
-                    instruction = self._instruct(seat)
+                for seat in seats if self._instructions is not None else ():
+                    instruction = self._instruct(seat, self._instructions)
                     # Agents that get the same instruction share one narrator turn in the transcript.
                     if instruction and (self._round, instruction) not in narrated:
                         narrated.add((self._round, instruction))
                         told = seat.inbox[-1]
                         yield Spoken(turn=narrator_turn(told, self._round), chat_message=told)
-                turns_now = (self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats)
-                group = [await next(turns_now)] if len(seats) == 1 else await _together(turns_now, seats)
+                if len(seats) == 1:
+                    group = [await self._turn(seats[0], token, buffer=False)]
+                else:
+                    turns_now = (self._turn(seat, token, buffer=seat is not seats[0]) for seat in seats)
+                    group = await _together(turns_now, seats)
                 # Before any of the turns is shown: a caller who stops listening there continues after them.
                 self._step += 1
                 self._instructed.clear()
@@ -290,11 +293,10 @@ class Debate(Conversation, Component[DebateConfig]):
         except KeyError:
             raise ConfigError(f"the speaking order names '{name}', who does not take part") from None
 
-    def _instruct(self, seat: Seat) -> str | None:
-        # An agent whose turn was cancelled has read its instruction already.
-        if self._instructions is None or seat.name in self._instructed:
+    def _instruct(self, seat: Seat, instructions: Instructions) -> str | None:
+        if seat.name in self._instructed:  # an agent whose turn was cancelled has read its instruction already
             return None
-        text = self._instructions(Cue(seat.name, seat.role, self._round))
+        text = instructions(Cue(seat.name, seat.role, self._round))
         self._instructed.add(seat.name)
         if text:
             seat.inbox.append(narrate(text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -153,9 +153,12 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         """
         if self.placement == "last" and any(map(self._is_own_last_turn, messages)):
             self._history.pop()  # it comes again, in its place among the other turns of a blind round
+        heard: list[LLMMessage] = []
         for message in messages:
-            before = message.context if isinstance(message, HandoffMessage) else ()
-            await self._remember(*before, as_read(message))
+            heard += (
+                (*message.context, as_read(message)) if isinstance(message, HandoffMessage) else (as_read(message),)
+            )
+        await self._remember(heard)
         message_id = new_message_id()
         on_text: OnText | None = None
         if emit is not None and self.model_client_stream:
@@ -177,7 +180,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         if inner and emit is not None:
             emit(inner[0])
         own_message = UserMessage if self.placement == "last" else AssistantMessage
-        await self._remember(own_message(content=reply.raw, source=self._name))
+        await self._remember([own_message(content=reply.raw, source=self._name)])
         return self._spoken(self._message(reply, message_id), reply, inner)
 
     def _spoken(
@@ -230,9 +233,9 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
         # Without a description there is no system message, so that the default of the model's template applies.
         return [self._introduction, *history] if self.persona.about else list(history)
 
-    async def _remember(self, *messages: LLMMessage) -> None:
+    async def _remember(self, messages: Iterable[LLMMessage]) -> None:
         if self._context is None:
-            self._history.extend(messages)
+            self._history += messages
             return
         for message in messages:
             await self._context.add_message(message)

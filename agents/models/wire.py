@@ -177,7 +177,7 @@ def from_completion(data: dict[str, Any]) -> Reply:
         logprobs=read_logprobs((choice.get("logprobs") or {}).get("content")),
         thought=thought or None,
         refused=bool(refusal) or finish == "content_filter",
-        others=tuple(_text_of(other["message"]) for other in data["choices"][1:]),
+        others=tuple([_text_of(other["message"]) for other in data["choices"][1:]]),
         **usage_fields(data.get("usage") or {}),
     )
 
@@ -225,8 +225,9 @@ def usage_fields(usage: dict[str, Any]) -> dict[str, Any]:
     """
     prompt, completion = ("input", "output") if "input_tokens" in usage else ("prompt", "completion")
     prompt_tokens = usage.get(f"{prompt}_tokens") or 0
-    details, thinking = (usage.get(f"{kind}_tokens_details") for kind in (prompt, completion))
-    details = details if isinstance(details, dict) else {}
+    details, thinking = usage.get(f"{prompt}_tokens_details"), usage.get(f"{completion}_tokens_details")
+    if not isinstance(details, dict):
+        details = {}
     cached = details.get("cached_tokens")
     thought = thinking.get("reasoning_tokens") if isinstance(thinking, dict) else None
     return {
