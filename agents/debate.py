@@ -204,8 +204,8 @@ class Debate(Conversation, Component[DebateConfig]):
                 if choice is not None:
                     yield choice
                 seats = [self._find(name) for name in names]
-                for seat in seats if self._instructions is not None else ():
-                    instruction = self._instruct(seat, self._instructions)
+                for seat in seats:
+                    instruction = self._instruct(seat)
                     # Agents that get the same instruction share one narrator turn in the transcript.
                     if instruction and (self._round, instruction) not in narrated:
                         narrated.add((self._round, instruction))
@@ -293,10 +293,11 @@ class Debate(Conversation, Component[DebateConfig]):
         except KeyError:
             raise ConfigError(f"the speaking order names '{name}', who does not take part") from None
 
-    def _instruct(self, seat: Seat, instructions: Instructions) -> str | None:
-        if seat.name in self._instructed:  # an agent whose turn was cancelled has read its instruction already
+    def _instruct(self, seat: Seat) -> str | None:
+        # An agent whose turn was cancelled has read its instruction already.
+        if self._instructions is None or seat.name in self._instructed:
             return None
-        text = instructions(Cue(seat.name, seat.role, self._round))
+        text = self._instructions(Cue(seat.name, seat.role, self._round))
         self._instructed.add(seat.name)
         if text:
             seat.inbox.append(narrate(text))

