@@ -21,9 +21,11 @@ from autogen_agentchat.conditions import (
     TokenUsageTermination,
 )
 from autogen_agentchat.messages import ModelClientStreamingChunkEvent, MultiModalMessage, TextMessage
-from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat, Swarm
 from autogen_agentchat.ui import Console
 from autogen_core import CancellationToken, Image
+from autogen_core.memory import ListMemory, MemoryContent, MemoryMimeType
+from autogen_core.tools import FunctionTool, StaticWorkbench
 from autogen_ext.models.openai import OpenAIChatCompletionClient
 from PIL import Image as Picture
 from pydantic import BaseModel
@@ -128,6 +130,59 @@ async def test_tool_calls_and_results_are_streamed_and_conditions_see_them(serve
         "ToolCallSummaryMessage",
     ]
     assert (result.stop_reason, len(result.messages)) == (stock_result.stop_reason, 4)
+
+
+async def with_memory(client: Any) -> Any:
+    memory = ListMemory()
+    await memory.add(MemoryContent(content="Fares pay for a quarter.", mime_type=MemoryMimeType.TEXT))
+    return AssistantAgent("Mia", client, memory=[memory])
+
+
+async def with_tools(client: Any) -> Any:
+    return AssistantAgent("Tom", client, tools=[count], max_tool_iterations=10)
+
+
+async def with_a_workbench(client: Any) -> Any:
+    tools = StaticWorkbench([FunctionTool(count, description="Count the letters.")])
+    return AssistantAgent("Wim", client, workbench=tools, max_tool_iterations=10)
+
+
+async def with_handoffs(client: Any) -> Any:
+    return Swarm([AssistantAgent("Xi", client, handoffs=["Yu"]), AssistantAgent("Yu", client)], max_turns=2)
+
+
+async def with_a_selector_function(client: Any) -> Any:
+    return SelectorGroupChat(assistants(client), client, selector_func=lambda messages: "Yu", max_turns=1)
+
+
+@pytest.mark.parametrize(
+    ("acting", "first"),
+    [
+        (with_tools, {"tool_calls": tool_call("count", what="cats")}),
+        (with_a_workbench, {"tool_calls": tool_call("count", what="cats")}),
+        (with_memory, None),
+        (with_handoffs, {"tool_calls": tool_call("transfer_to_yu")}),
+        (with_a_selector_function, None),
+    ],
+)
+async def test_agents_that_act_do_the_same_in_a_debate(server: Any, acting: Any, first: Any) -> None:
+    """Each example of docs/autogen.md: the same events and the same requests as without Parley."""
+    seen_by, asked = [], []
+    for _ in range(2):
+        if first is not None:
+            server.says(**first)
+        server.says("Four.")
+    for kind in ("ours", "stock"):
+        before = len(server.asked)
+        agent = await acting(openai(server))
+        alone = agent if isinstance(agent, Team) else await stock([agent], turns=1)
+        team = Debate([agent], rounds=1) if kind == "ours" else alone
+        events, _ = await seen(team.run_stream(task=TASK))
+        seen_by.append([event for event in events if event[1] != agent.name or not isinstance(agent, Team)])
+        asked.append([body["messages"] for body in server.asked[before:]])
+    assert seen_by[0] == seen_by[1]
+    assert seen_by[0][-1][2] == "Four."
+    assert asked[0] == asked[1]
 
 
 async def test_tokens_are_streamed_as_by_a_stock_team(server: Any) -> None:
