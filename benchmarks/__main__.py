@@ -74,9 +74,7 @@ OTHERS = (
         "--conversations 16 --repeats 3",
         "--conversations 8 --repeats 1",
     ),
-    Other(
-        "Executors: this process, two worker processes, Ray", "executors", "--rounds 2", "--rounds 1 --conversations 64"
-    ),
+    Other("Executors: this process and Ray", "executors", "--rounds 2", "--rounds 1 --conversations 64"),
     Other("RLDF: debates against a server that answers after 100 ms", "rldf", "--topics 320", "--topics 64"),
     Other(
         "Silent ballots on the embedded model, by the type of its weights",

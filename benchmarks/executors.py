@@ -1,11 +1,11 @@
 """Executors compared: messages per second on a server that answers after 200 ms, with two workers each.
 
-    python -m benchmarks.executors                          # asyncio, processes, ray (if installed)
+    python -m benchmarks.executors                          # asyncio, ray (if installed)
     python -m benchmarks.executors --executors asyncio,ray --rounds 3
 
 Run from the repository's root. The workload is the panel of `workload`, everything recorded, reply cache off. Time is
-measured from the start of the first unit to the end of the last, as the run file has them; starting the workers (a
-second for processes, five or more for Ray) is shown separately. Rounds alternate, and ratios are taken within rounds.
+measured from the start of the first unit to the end of the last, as the run file has them; starting the workers (five
+seconds or more) is shown separately. Rounds alternate, and ratios are taken within rounds.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def measure(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    known = ["asyncio", "processes", *(["ray"] if importlib.util.find_spec("ray") else [])]
+    known = ["asyncio", *(["ray"] if importlib.util.find_spec("ray") else [])]
     parser.add_argument("--executors", default=",".join(known), help="asyncio first: the others are compared with it")
     parser.add_argument("--conversations", type=int, default=256, help="concurrent conversations, eight calls each")
     parser.add_argument("--waves", type=int, default=2, help="conversations in sequence per concurrent slot")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.rldf                       # the whole plan
     python -m benchmarks.rldf --topics 200          # a tenth of it
-    python -m benchmarks.rldf --executor processes  # with two worker processes
+    python -m benchmarks.rldf --executor ray  # with two workers
 
 Run from the repository's root. The server is that of all benchmarks; the run is `parley run rldf` in a process of its
 own, everything recorded, reply cache on. Shown: time compared with the ideal (calls x latency / concurrency) and with
@@ -79,7 +79,7 @@ def run_once(file: str, plan: Plan) -> None:
     model = f"server/bench?base_url={plan.url}&max_connections={plan.concurrency}"
     config = {"topics": plan.topics, "topics_from": f"{file}.txt", "model": model, "roles": ROLES, "rounds": ROUNDS}
     config |= {"design": "paper", "check": False}
-    workers = None if plan.executor in ("auto", "asyncio") else plan.workers
+    workers = None if plan.executor == "asyncio" else plan.workers
     options = {"out": file, "concurrency": plan.concurrency, "executor": plan.executor, "workers": workers}
     job = Job.make("rldf", config, Options.model_validate(options))
     half = 0.0
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=2000)
     parser.add_argument("--concurrency", type=int, default=64, help="concurrent debates")
     parser.add_argument("--latency", type=float, default=0.1, help="seconds until the server answers")
-    parser.add_argument("--executor", choices=("auto", "asyncio", "processes", "ray"), default="asyncio")
+    parser.add_argument("--executor", choices=("asyncio", "ray"), default="asyncio")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--child", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
@@ -160,7 +160,7 @@ def main() -> None:
         f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} concurrent debates"
     )
     executor = arguments.executor
-    if executor in ("processes", "ray"):
+    if executor == "ray":
         executor = f"{executor}, {arguments.workers} workers"
     print(f"executor: {executor}; the first debate started after {figures['start']:.1f} s")
     print(f"ideal {ideal:.1f} s, measured {seconds:.1f} s, CPU {1e3 * figures['cpu'] / calls:.2f} ms per call")

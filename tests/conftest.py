@@ -56,7 +56,6 @@ LONGEST = (
     "test_true_sentences.py",
     "test_golden.py",
     "test_runs_page.py",
-    "test_worker_pool.py",
     "test_run_page.py",
     "test_labelling.py",
     "test_injection.py",

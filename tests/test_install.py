@@ -148,9 +148,11 @@ def crowded(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 def test_a_script_runs_beside_folders_of_the_same_names(crowded: Path) -> None:
     """The script's own process and its worker find Parley's modules, not the researcher's."""
-    again = RUN.replace('out="a.sqlite"', 'out="b.sqlite", options=Options(executor="processes", workers=1)')
+    pytest.importorskip("ray")
+    again = RUN.replace('out="a.sqlite"', 'out="b.sqlite", options=Options(executor="ray", workers=1)')
     again = again.replace("Persona, run", "Options, Persona, run").replace("\n", "\n    ")
     (crowded / "workers.py").write_text(f"if __name__ == '__main__':\n    {again}")
     assert "ran 18" in call(sys.executable, "workers.py", cwd=crowded)

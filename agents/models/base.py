@@ -171,7 +171,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
         reply = None
         streams = on_text is not None and self.streams(request) and (current is None or current.sender is None)
         if current is not None:
-            request, address, reply = self._look_up(request, prompt, current)
+            request, address, reply = await self._look_up(request, prompt, current)
         if reply is None:
             try:
                 reply = await self._ask(request, prompt, current, address, on_text if streams else None)
@@ -187,7 +187,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
             on_text(reply.content)
         return reply
 
-    def _look_up(
+    async def _look_up(
         self, request: Request, prompt: tuple[PromptMessage, ...], current: Session
     ) -> tuple[Request, bytes, Reply | None]:
         """The request with its seed, its address in the reply cache, and the reply if that has one (it is recorded)."""
@@ -197,7 +197,7 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
             request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
-        cached = current.read(address, stored_reply) if self.cacheable else None
+        cached = await current.read(address, stored_reply) if self.cacheable else None
         if cached is not None:
             self._record(cached, prompt, current, latency=0.0, attempts=0)
         return request, address, cached

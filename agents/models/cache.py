@@ -204,3 +204,7 @@ class ReplyCache(TextCache):
     """
 
     label = "reply cache"
+
+    async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        """The same as `read`. Asynchronous, since a worker's cache is in another process."""
+        return self.read(address, parse)

@@ -1,4 +1,4 @@
-"""What the calls of a unit share: the run's budget, replies that are kept until the unit is done, and the unit itself.
+"""What the calls of a unit share: the run's budget and reply cache, and the unit itself.
 
 Cache, budget and progress reach every call made inside `session(...)`, whichever agent makes it: the session is in a
 context variable. Calls are counted before they are made and never exceed the budget. Tokens and cost are known only
@@ -7,15 +7,13 @@ afterwards, so calls in progress may end a little above it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import count
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from parley.agents.models.cache import ReplyCache
 from parley.agents.models.reply import Reply
 from parley.agents.transcripts import Call, Turn
 from parley.base.errors import BudgetSpent, ParleyError
@@ -47,6 +45,10 @@ class Budget:
         self.refuse_if_spent()
         self.calls += 1
 
+    @property
+    def limited(self) -> bool:
+        return any(limit is not None for limit in (self.max_calls, self.max_tokens, self.max_cost))
+
     def refuse_if_spent(self) -> None:
         """Raise `BudgetSpent` if a limit is reached."""
         if self.max_calls is not None and self.calls >= self.max_calls:
@@ -69,36 +71,17 @@ class Budget:
 T = TypeVar("T")
 
 
-class PendingReplies:
-    """The replies of one unit that is not done, where there is no reply cache to keep them; with the same addresses.
+class ReplyStore(Protocol):
+    """Where a unit's replies are kept: the reply cache, or a worker's way to it."""
 
-    They are written to the run file about once a second, where they stay until the unit is done: a resumed run gets
-    back what it has already paid for.
-
-    Args:
-        earlier: those of an earlier attempt at the unit, as JSON.
-    """
-
-    def __init__(self, earlier: Mapping[bytes, str] = MappingProxyType({})) -> None:
-        self._earlier = earlier
-        self._new: list[tuple[bytes, Reply | str]] = []
-
-    def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+    async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
         """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed."""
-        text = self._earlier.get(address)
-        try:
-            return None if text is None else parse(text)
-        except (ValueError, TypeError, RecursionError):
-            return None
 
-    def put(self, address: bytes, reply: Reply | str) -> None:
-        """Add a reply, or a text. It is made into JSON only if it is written: most units are done before that."""
-        self._new.append((address, reply))
+    def put_text(self, address: bytes, model: str, text: str) -> None:
+        """Store a text; `model` is the name of what made it."""
 
-    def take(self) -> list[tuple[bytes, str]]:
-        """The texts added since the last time."""
-        new, self._new = self._new, []
-        return [(address, reply if isinstance(reply, str) else reply.model_dump_json()) for address, reply in new]
+    def commit(self) -> None:
+        """Write what was stored; it can be found from now on."""
 
 
 Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]
@@ -111,8 +94,7 @@ class Session:
 
     Args:
         sample: identifies the unit in cache keys and seeds, so that repeats of a unit get replies of their own.
-        cache: where replies are stored; None turns caching off.
-        pending: replies of this unit, kept until it is done; None if it has none and they need not be kept.
+        cache: where replies are stored; None stores none.
         budget: the run's limits; None for no limit.
         on_call: called with every finished call.
         on_turn: called with every turn of a conversation as it ends, silent ballots not counted.
@@ -123,8 +105,7 @@ class Session:
 
     sample: str = ""
     _: KW_ONLY
-    cache: ReplyCache | None = None
-    pending: PendingReplies | None = None
+    cache: ReplyStore | None = None
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
     on_turn: Callable[[Turn], None] | None = None
@@ -141,19 +122,14 @@ class Session:
         self.occurrences[request_key] = earlier + 1
         return earlier
 
-    def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
-        """What was stored by an earlier attempt at this unit, or in the cache; None if there is nothing."""
-        for place in (self.pending, self.cache):
-            if place is not None and (found := place.read(address, parse)) is not None:
-                return found
-        return None
+    async def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        """What is stored in the cache; None if there is nothing."""
+        return None if self.cache is None else await self.cache.find(address, parse)
 
     def put(self, address: bytes, model: str, reply: Reply | str) -> None:
-        """Store a reply, or a text, in the cache, or else until the unit is done."""
+        """Store a reply, or a text, in the cache."""
         if self.cache is not None:
             self.cache.put_text(address, model, reply if isinstance(reply, str) else reply.model_dump_json())
-        elif self.pending is not None:
-            self.pending.put(address, reply)
 
 
 SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)

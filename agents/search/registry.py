@@ -76,7 +76,7 @@ class SearchClient:
     async def _search_cached(self, query: str, limit: int) -> list[SearchResult]:
         session = SESSION.get() if self._cacheable else None
         address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
-        if session is not None and (cached := session.read(address, read_results)) is not None:
+        if session is not None and (cached := await session.read(address, read_results)) is not None:
             return cached
         results = await self._search_with_retries(query, limit)
         if session is not None:

@@ -130,8 +130,7 @@ class BbqContext:
     async def shared_start(self) -> AsyncIterator[None]:
         """Calls made inside are the same for all methods that begin alike: same seeds, same places in the reply cache.
 
-        With a reply cache the second method waits for the first and gets its replies. Without one both ask, with the
-        same seeds; the model decides whether the replies are the same.
+        With a reply cache, be it the run's own, the second method waits for the first and gets its replies.
         """
         current = SESSION.get()
         if current is None or not self.start:

@@ -13,7 +13,7 @@ import asyncio
 import gc
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,16 +21,7 @@ from parley.agents import Budget, Models, ReplyCache
 from parley.base.errors import ParleyError
 from parley.base.text import plural
 from parley.judging import Study
-from parley.runs.executor import (
-    GC_THRESHOLDS,
-    KEEP_SECONDS,
-    Executor,
-    InProcess,
-    PendingRow,
-    PendingTable,
-    UnfinishedUnits,
-    stored_error,
-)
+from parley.runs.executor import GC_THRESHOLDS, Executor, InProcess, stored_error
 from parley.runs.opening import RunFileError
 from parley.runs.plan import pending
 from parley.runs.rows import Progress, Rows
@@ -62,6 +53,10 @@ class Result:
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""
 TICK_SECONDS = 0.5
+WATCH_SECONDS, BUSY = 3.0, 0.9
+"""One core is the limit if the event loop is busy for this share of the time."""
+WORTH_SECONDS = 60.0
+"""Workers take seconds to start: with less than this left to do, they are not worth it."""
 MAX_CLOSING_SECONDS = 10.0
 """Seconds of a scheduler's grace (at most half of it) that are kept for closing workers, models and files."""
 
@@ -78,7 +73,7 @@ class Engine:
         models: The clients of the study's models.
         executor: What runs the units. Default: this process.
         concurrency: How many units run concurrently.
-        cache: The reply cache; None asks the models for every reply.
+        cache: The reply cache; None asks the models for every reply, and again when the run is resumed.
         budget: Limits on calls, tokens and cost, with what was spent before. Default: no limits.
         on_progress: Called with the progress after every commit, and twice a second in between.
         expected_calls: The calls that the whole plan is expected to take, for the estimate of the time left.
@@ -100,8 +95,6 @@ class Engine:
         self.study, self.file, self.models = study, file, models
         self.executor = executor or InProcess()
         self.concurrency, self.cache, self.budget = concurrency, cache, budget or Budget()
-        self.pending = PendingTable(file)
-        self.unfinished = UnfinishedUnits(self.pending.of, collect=cache is None)
         counts = file.counts()
         total, done = sum(counts.values()), counts["done"]
         share = 1 - done / total if total else 0.0
@@ -182,7 +175,6 @@ class Engine:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
             self._flush()
-            self.keep(self.unfinished.take())
             if self.cache is not None:
                 self.cache.commit()
         if self._stop_reason:
@@ -217,21 +209,23 @@ class Engine:
         return f"none of {plural(sum(statuses.values()), *what)} could be read ({kinds}){hint}"
 
     async def _tick(self) -> None:
-        """Between commits, report progress, so that calls to slow models are visible, and keep their replies."""
-        next_keeping = 0.0
+        """Between commits, report progress, so that calls to slow models are visible, and write their replies."""
+        used, since = time.thread_time(), time.monotonic()
         while True:
             await asyncio.sleep(TICK_SECONDS)
+            if self.executor.when_busy and (passed := time.monotonic() - since) >= WATCH_SECONDS:
+                # The thread's time and not the process's: other threads do not keep the loop from working.
+                share = (time.thread_time() - used) / passed
+                if share >= BUSY and (self.progress.seconds_left or 0.0) >= WORTH_SECONDS:
+                    self.progress.remarks.append(self.executor.when_busy)
+                    self.executor.when_busy = ""  # said once
+                used, since = time.thread_time(), time.monotonic()
             self._on_progress(self.progress)
-            if time.monotonic() >= next_keeping:
-                self.keep(self.unfinished.take())
-                next_keeping = time.monotonic() + KEEP_SECONDS
-
-    def keep(self, replies: Sequence[PendingRow]) -> None:
-        """Write replies of units that are not done; if the file cannot be written, stop the run."""
-        try:
-            self.pending.add(replies)
-        except RunFileError as error:
-            self.stop(str(error))
+            try:
+                if self.cache is not None:
+                    self.cache.commit()
+            except ParleyError as error:
+                self.stop(str(error))
 
     def finish(self, rows: Rows) -> None:
         """Take a unit that is done or failed; it is written in the next turn of the event loop."""
@@ -266,8 +260,6 @@ class Engine:
         if not written:
             return
         for rows in written:
-            if not rows.failed:
-                self.unfinished.done(rows.id)
             self._first_error = self._first_error or rows.error
             self.progress.add(rows)
         self._on_progress(self.progress)

@@ -1,95 +1,23 @@
 """What runs the units of a run. The engine plans and writes; an executor only runs units and hands in the results.
 
-`run_unit` runs one, in the run's own process or in a worker's. Where the reply cache is off, the run file keeps the
-replies of unfinished units: the table `pending_replies` is created when the first reply is written, a unit's rows are
-deleted in the transaction that stores the unit as done, and the table is dropped when the file is closed without any.
-So a finished run has none.
+`run_unit` runs one, in the run's own process or in a worker's.
 """
 
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Protocol
 
 from parley.agents import Budget, Call, Models, ReplyCache, Session, Turn, session
-from parley.agents.models.session import PendingReplies, Sender
+from parley.agents.models.session import ReplyStore, Sender
 from parley.base.errors import AuthError, BudgetSpent, ModelError, ParleyError, SearchError
 from parley.base.redaction import HiddenAddresses
 from parley.base.text import encodable
 from parley.judging import Outcome, ReadAloud, Study, Unit
-from parley.runs.opening import RunFileError, reason
 from parley.runs.rows import UNWRITABLE, Progress, Record, Rows, to_rows, unwritable_message
-from parley.runs.schema import PENDING_TABLE
-from parley.runs.store import RunFile
-
-KEEP_SECONDS = 0.75
-"""The shortest time between two writes. They are made in the engine's and the workers' ticks, about once a second; a
-kill loses the replies that came since the last one. A unit that takes less writes none: a reply that is written costs
-21 to 31 µs, one that is only collected 0.5 µs."""
-PendingRow = tuple[str, bytes, str]
-"""Unit, address, reply."""
-
-
-class UnfinishedUnits:
-    """The replies of the units that one process runs.
-
-    Args:
-        earlier: Returns the stored replies of a unit.
-        collect: Whether to collect new ones: not if they are in the reply cache.
-    """
-
-    def __init__(self, earlier: Callable[[str], Mapping[bytes, str]], *, collect: bool) -> None:
-        self._earlier, self._collect = earlier, collect
-        self._units: dict[str, PendingReplies] = {}
-
-    def begin(self, unit: str) -> PendingReplies | None:
-        """The replies of a unit that is about to be run; None if it has none and none are collected."""
-        earlier = self._earlier(unit)
-        if not earlier and not self._collect:
-            return None
-        replies = PendingReplies(earlier)
-        if self._collect:
-            self._units[unit] = replies
-        return replies
-
-    def done(self, unit: str) -> None:
-        """Forget a unit that is stored."""
-        self._units.pop(unit, None)
-
-    def take(self) -> list[PendingRow]:
-        """The replies that came since the last time."""
-        return [(unit, *reply) for unit, replies in self._units.items() for reply in replies.take()]
-
-
-class PendingTable:
-    """The table `pending_replies` of a run file that is open for writing."""
-
-    def __init__(self, file: RunFile) -> None:
-        self._file = file
-
-    def of(self, unit: str) -> dict[bytes, str]:
-        """The stored replies of a unit, by address."""
-        if unit not in self._file.pending_units:
-            return {}
-        return dict(self._file.rows("SELECT address, reply FROM pending_replies WHERE unit = ?", (unit,))[1])
-
-    def add(self, rows: Iterable[PendingRow]) -> None:
-        """Write replies in one transaction."""
-        if not (rows := list(rows)):
-            return
-        try:
-            with self._file.db as db:
-                db.execute("BEGIN IMMEDIATE")
-                db.execute(PENDING_TABLE)
-                db.executemany("INSERT OR REPLACE INTO pending_replies VALUES (?, ?, ?)", rows)
-        except sqlite3.Error as error:
-            raise RunFileError(f"{self._file.path} cannot be written: {reason(error)}") from None
-        self._file.pending_units.update(unit for unit, _, _ in rows)
-
 
 GC_THRESHOLDS = (50_000, 20, 50)
 """With thousands of live messages, Python's default garbage collection takes a fifth of a run's CPU time: 44 µs of some
@@ -110,8 +38,7 @@ async def run_unit(
     unit: Unit,
     models: Models,
     *,
-    cache: ReplyCache | None,
-    pending: PendingReplies | None,
+    cache: ReplyStore | None,
     budget: Budget | None,
     on_call: Callable[[Call], None],
     on_turn: Callable[[Turn], None] | None = None,
@@ -124,7 +51,6 @@ async def run_unit(
         unit: What to run.
         models: The clients of the study's models.
         cache: The reply cache; None asks the models for every reply.
-        pending: Replies of earlier attempts at this unit, to which new ones are added; None if there are none.
         budget: Checked before every call; None is no limit.
         on_call: Called after every model call, whether the unit is finished later or not.
         on_turn: Called after every turn of the conversation; None if nobody listens.
@@ -145,9 +71,7 @@ async def run_unit(
     try:
         # The unit is part of the key in the reply cache: two units with the same prompt are two samples, not copies.
         sample = f"{seed}/{unit.id}"
-        current = Session(
-            sample, cache=cache, pending=pending, budget=budget, on_call=on_call, on_turn=on_turn, sender=post
-        )
+        current = Session(sample, cache=cache, budget=budget, on_call=on_call, on_turn=on_turn, sender=post)
         with session(current):
             outcome = await study.run(unit, models)
     except (BudgetSpent, AuthError) as error:
@@ -170,10 +94,6 @@ class RunControl(Protocol):
     study: Study
     models: Models
     cache: ReplyCache | None
-    unfinished: UnfinishedUnits
-    """The replies of the units that this process runs."""
-    pending: PendingTable
-    """The replies of unfinished units that are in the run file."""
     budget: Budget
     concurrency: int
     """How many units run concurrently, in all processes together."""
@@ -186,9 +106,6 @@ class RunControl(Protocol):
     def finish(self, rows: Rows) -> None:
         """Hand in a unit that is done or failed; it is written soon after."""
 
-    def keep(self, replies: Sequence[PendingRow]) -> None:
-        """Write replies of units that are not done, which another process runs."""
-
     def stop(self, reason: str) -> None:
         """Stop the whole run."""
 
@@ -200,13 +117,15 @@ FINISHING = "finishing the units in progress; press Ctrl-C again to abandon them
 
 
 class Executor(Protocol):
-    """Runs units: in this process, in worker processes, on other machines, or as a provider's batch.
+    """Runs units: in this process, in Ray's workers, or as a provider's batch.
 
     Called by the engine only.
     """
 
     on_interrupt: str
     """The message for a user who presses Ctrl-C."""
+    when_busy: str
+    """What to tell the user if one core is the limit; empty if there is nothing better."""
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         """Run units until there are none left or `control.stopping` is set; if cancelled, abandon those in progress.
@@ -225,13 +144,13 @@ class InProcess:
 
     Args:
         post: Sends a request and returns the reply, in place of the client's own `send` (the batch executor's).
+        when_busy: See `Executor`.
     """
 
     on_interrupt = FINISHING
 
-    def __init__(self, post: Sender | None = None) -> None:
-        self._post = post
-        self._in_progress = 0
+    def __init__(self, post: Sender | None = None, when_busy: str = "") -> None:
+        self._post, self.when_busy = post, when_busy
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         # At least one worker, which finds out whether any unit is left.
@@ -253,14 +172,12 @@ class InProcess:
         for unit in units:
             if control.stopping.is_set():
                 return
-            self._in_progress += 1
             try:
                 rows = await run_unit(
                     control.study,
                     unit,
                     control.models,
                     cache=control.cache,
-                    pending=control.unfinished.begin(unit.id),
                     budget=control.budget,
                     on_call=on_call,
                     on_turn=control.progress.hear if aloud and aloud.reads_aloud(unit) else None,
@@ -270,5 +187,3 @@ class InProcess:
                 control.stop(str(error))
             else:
                 control.finish(rows)
-            finally:
-                self._in_progress -= 1

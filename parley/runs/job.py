@@ -7,12 +7,14 @@ result = parley.run(MalibuConfig(suite="quick", model="sim/judge"))
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -21,19 +23,31 @@ from pydantic import BaseModel
 
 from parley.agents import Budget, Client, Models, ReplyCache
 from parley.agents.models.request import BATCH_REQUESTS
+from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
 from parley.base.home import home, say
 from parley.base.tasks import blocking
 from parley.judging import Checked, HasNotes, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
+from parley.runs.opening import beside
 from parley.runs.options import Options, to_seconds, validated
 from parley.runs.packing import packed_path
-from parley.runs.plan import Size, StudySpec, describe, measure, refuse_empty, refuse_if_changed, refuse_unknown_labels
+from parley.runs.plan import (
+    Size,
+    describe,
+    ingredients,
+    measure,
+    refuse_empty,
+    refuse_if_changed,
+    refuse_unknown_labels,
+)
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
 from parley.runs.studies import find_study, find_verdict, study_of_config
 
+PRIVATE = ".replies"
+"""With `--no-cache`, the run's own reply cache has the run file's name and this."""
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
 
@@ -51,8 +65,7 @@ def make_study(target: str, config: Mapping[str, Any]) -> Study:
 
 def default_path(study: Study, size: Size) -> Path:
     """A file name that follows from config, data and prompts, so that the same command resumes the run."""
-    ingredients = (study.config.model_dump_json(), sorted(study.sources().items()), sorted(study.prompts().items()))
-    digest = sha256(f"{ingredients}{size.digest}".encode()).hexdigest()[:8]
+    digest = sha256(f"{ingredients(study)}{size.digest}".encode()).hexdigest()[:8]
     models = "+".join(
         re.sub(r"[^A-Za-z0-9.]+", "-", name.partition("?")[0].partition("/")[2]) for name in study.models()
     )
@@ -143,8 +156,8 @@ class Job:
         if self.clients is not None:
             return self.clients
         clients = [self.models[name] for name in self.study.models()]
-        if self.options.workers is not None and self.options.executor not in ("processes", "ray"):
-            raise ConfigError(f"--workers is for --executor processes or ray, not {self.options.executor}")
+        if self.options.workers is not None and self.options.executor != "ray":
+            raise ConfigError("--workers is for --executor ray")
         if self.options.ray_address is not None and self.options.executor != "ray":
             raise ConfigError("--ray-address is for --executor ray")
         if self.options.executor == "batch":
@@ -152,7 +165,7 @@ class Job:
 
             price_as_batches(clients)
         if self.options.executor == "ray":
-            from parley.runs.executors.ray_pool import import_ray
+            from parley.runs.executors.ray_connection import import_ray
 
             import_ray()
         if self.options.budget_cost is not None:
@@ -193,27 +206,23 @@ class Job:
     def make_executor(self, file: RunFile) -> Executor:
         """The executor that the options name. Loaded here, since they load AutoGen: a dry run needs none."""
         if self.options.executor == "asyncio":
-            return InProcess()
+            return InProcess(when_busy=self._when_busy())
         if self.options.executor == "batch":
             from parley.runs.executors.batch import BatchExecutor
 
             return BatchExecutor(file)
-
-        def make_spec() -> StudySpec:
-            return StudySpec.of(self.study, self.target)
-
-        if self.options.executor == "auto":
-            from parley.runs.executors.auto import AutoExecutor
-
-            return AutoExecutor(make_spec)
-        spec = make_spec()
-        if self.options.executor == "processes":
-            from parley.runs.executors.processes import ProcessPool
-
-            return ProcessPool(spec, workers=self.options.workers)
         from parley.runs.executors.ray_pool import RayPool
+        from parley.runs.executors.worker import StudySpec
 
+        spec = StudySpec.of(self.study, self.target)
         return RayPool(spec, workers=self.options.workers, address=self.options.ray_address)
+
+    def _when_busy(self) -> str:
+        """What to say when one core is the limit; nothing if each worker would load a model's weights."""
+        if (os.cpu_count() or 1) == 1 or any(provider_of(name).embedded for name in self.study.models()):
+            return ""
+        install = "" if find_spec("ray") else " (pip install 'parley-autogen[ray]')"
+        return f"one core is busy: use --executor ray{install}"
 
     def open_file(self) -> RunFile:
         """The run file, opened for writing: created, or resumed if it has the same plan."""
@@ -228,7 +237,25 @@ class Job:
                 raise
             return file
         info = describe(self.study, self.target, self.size) | ({"check": self.checked} if self.checked else {})
-        return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
+        file = RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
+        self._delete_replies()  # of a run that somebody has deleted
+        return file
+
+    def _delete_replies(self) -> None:
+        for part in ("", "-wal", "-shm"):
+            beside(self.path, f"{PRIVATE}{part}").unlink(missing_ok=True)
+
+    def open_cache(self, file: RunFile) -> ReplyCache:
+        """The reply cache; with `--no-cache`, one of the run's own, next to its file until every unit is done."""
+        private = beside(self.path, PRIVATE)
+        shared = self.options.cache and not private.exists()  # a run keeps the one that it began with
+        cache = ReplyCache(home() / "replies.sqlite" if shared else private)
+        if file.rows("SELECT 1 FROM sqlite_master WHERE name = 'pending_replies'")[1]:  # where older runs have them
+            for address, reply in file.rows("SELECT address, reply FROM pending_replies")[1]:
+                cache.put_text(address, "", reply)
+            cache.commit()
+            file.db.execute("DROP TABLE pending_replies")
+        return cache
 
     @contextmanager
     def _within_wall_time(self, engine: Engine) -> Iterator[None]:
@@ -281,11 +308,10 @@ class Job:
         for line in self.notes(dry_run=False):
             say(line)
         file = self.open_file()
-        cache = None
+        cache, done = None, False
         try:
             executor = self.make_executor(file)
-            if self.options.cache:
-                cache = ReplyCache(home() / "replies.sqlite")
+            cache = self.open_cache(file)
             budget = self._budget(file)
             units = file.counts()
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
@@ -307,6 +333,7 @@ class Job:
                 on_engine(engine)
             with self._within_wall_time(engine):
                 result = await engine.run()
+            done = result.progress.done == result.progress.total
         finally:
             self.clients = None
             await self.models.close()
@@ -314,6 +341,8 @@ class Job:
             if cache is not None:
                 with suppress(Exception):
                     cache.close()
+            if done:
+                self._delete_replies()
         return result
 
 

@@ -50,15 +50,12 @@ class Options(BaseModel, extra="forbid", frozen=True):
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
-    cache: bool = Field(True, description="keep model replies for later runs; otherwise only until their unit is done")
-    executor: Literal["auto", "asyncio", "processes", "ray", "batch"] = Field(
-        "auto",
-        description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
-        "in this process, and starts worker processes if one core is too slow",
+    cache: bool = Field(True, description="keep model replies for later runs; otherwise only until this run is done")
+    executor: Literal["asyncio", "ray", "batch"] = Field(
+        "asyncio",
+        description="what runs the units: this process, Ray on several cores or machines, or the provider's batches",
     )
-    workers: Advanced[int | None] = Field(
-        None, ge=1, description="worker processes or Ray actors (default: one per core, or per free core of a cluster)"
-    )
+    workers: Advanced[int | None] = Field(None, ge=1, description="Ray's workers (default: one per free core)")
     ray_address: Advanced[str | None] = Field(
         None, description="address of a Ray cluster (default: Ray on this machine)"
     )

@@ -4,20 +4,14 @@ The analysis plan is stored in the run file with its SHA-256 when the run begins
 `run` has it under `analysis_plan` and `analysis_plan_sha256`; runs of studies that have no plan have neither. The hash
 shows that a plan was changed afterwards. It does not help against somebody who also replaces the hash: for that, a copy
 of it must have been published before the data, as in a preregistration.
-
-A worker creates the same study as the run's own process from its name and config (`StudySpec`), never from pickled
-objects. The spec contains no secrets: keys come from the worker's own environment.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
-import socket
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -25,15 +19,12 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
-from parley.base.plugins import absolute_path
 from parley.judging import Facet, HasAnalysisPlan, HasFacets, HasMeasures, Measure, Study, Unit
 from parley.runs.store import RunFile
-from parley.runs.studies import find_study
 
 _WORD = re.compile(r"[^\W_][\w-]*")
 UNITS_AT_ONCE = 256
@@ -111,6 +102,11 @@ def _speakers(prompts: Mapping[str, str]) -> Mapping[str, str]:
     """The personas among the prompts; all prompts if none is named as a persona."""
     personas = {name.removeprefix("persona/"): text for name, text in prompts.items() if name.startswith("persona/")}
     return personas or prompts
+
+
+def ingredients(study: Study) -> tuple[str, list[tuple[str, str]], list[tuple[str, str]]]:
+    """What a study's results depend on, as this machine has it: its config, data and prompts."""
+    return study.config.model_dump_json(), sorted(study.sources().items()), sorted(study.prompts().items())
 
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
@@ -265,72 +261,3 @@ def stored_plan(info: Mapping[str, Any]) -> StoredPlan | None:
     except (ValueError, RecursionError):
         intact = False
     return StoredPlan(plan=plan if isinstance(plan, dict) else {}, sha256=digest, intact=intact)
-
-
-def fingerprint(study: Study) -> str:
-    """Equal for two studies with the same version of Parley, config, data, prompts and weights."""
-    try:
-        parley_version = version("parley-autogen")
-    except PackageNotFoundError:
-        parley_version = "a checkout"
-    ingredients = (
-        parley_version,
-        study.config.model_dump_json(),
-        sorted(study.sources().items()),
-        sorted(study.prompts().items()),
-        sorted(weights_of(study).items()),
-    )
-    return hashlib.sha256(repr(ingredients).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudySpec:
-    """All that a worker needs to create the study."""
-
-    target: str
-    """The study's name, or file.py:Class."""
-    config: str
-    """The study's config as JSON."""
-    source: str | None
-    """The text of the study's file, if it is the user's: other machines may not have the file."""
-    folder: str
-    """The working directory of the run."""
-    path: tuple[str, ...]
-    """The run's `sys.path`, in absolute entries. It is set when a worker starts, before anything is imported there."""
-    fingerprint: str
-
-    @classmethod
-    def of(cls, study: Study, target: str) -> StudySpec:
-        file = Path(target.rpartition(":")[0])
-        return cls(
-            target=target,
-            config=study.config.model_dump_json(),
-            source=file.read_text("utf-8") if file.suffix == ".py" else None,
-            folder=os.getcwd(),
-            path=absolute_path(),
-            fingerprint=fingerprint(study),
-        )
-
-    def make(self) -> Study:
-        """Create the study, in the run's working directory if this machine has it."""
-        if Path(self.folder).is_dir():
-            os.chdir(self.folder)
-        study_class = find_study(self._local_target())
-        study = study_class(study_class.Config.model_validate_json(self.config))
-        if fingerprint(study) != self.fingerprint:
-            raise ConfigError(
-                f"the worker on {socket.gethostname()} differs from the machine that started the run in its version of "
-                f"Parley, or in {self.target}, its prompts, its data or its models' weights"
-            )
-        return study
-
-    def _local_target(self) -> str:
-        """The user's file on this machine if it is the same, or else a copy of the text that was sent."""
-        if self.source is None:
-            return self.target
-        name, _, class_name = self.target.rpartition(":")
-        file = Path(name)
-        if not file.is_file() or file.read_text("utf-8") != self.source:
-            file = Path(tempfile.mkdtemp(prefix="parley-study-")) / file.name
-            file.write_text(self.source, "utf-8")
-        return f"{file}:{class_name}"

@@ -122,7 +122,7 @@ class TeamJob(Job):
         return InProcess()
 
     def open_models(self) -> list[Client]:
-        if self.options.executor not in ("auto", "asyncio"):
+        if self.options.executor != "asyncio":
             raise ConfigError("a team that was made in Python runs in this process; leave the executor out")
         unpriced = [client.name for client in self.clients if not client.price.known]
         if self.options.budget_cost is not None and unpriced:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from parley.base.errors import ConfigError
 from parley.judging import Unit
-from parley.runs.executor import PendingRow, PendingTable
 from parley.runs.opening import RunFileError
 from parley.runs.rows import Row, Rows, Tally, finite, text_id
 from parley.runs.schema import is_damaged, stored_checks, texts_of
@@ -101,7 +100,6 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
                 for event in _readable(old, ["SELECT at, kind, detail FROM events"]):
                     with suppress(*UNREADABLE):  # such as a NULL where none can be
                         new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
-                PendingTable(new).add(_pending(old, new))
                 new.note("salvaged", f"from {damaged.name}")
         except BaseException:
             for part in ("", "-wal", "-shm"):  # half a run would be taken for what could be saved
@@ -126,13 +124,6 @@ def copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> tuple[int, i
         copied += len(new.write(chunk))
         incomplete += sum(LOST in rows.texts for rows in chunk)
     return copied, incomplete
-
-
-def _pending(old: RunFile, new: RunFile) -> Iterator[PendingRow]:
-    """Replies of units that are not done: see `parley.runs.executor`."""
-    for unit, address, reply in _readable(old, ["SELECT unit, address, reply FROM pending_replies"]):
-        if isinstance(address, bytes) and isinstance(reply, str) and new.status(unit) in ("planned", "failed"):
-            yield unit, address, reply
 
 
 def _readable(file: RunFile, queries: Iterable[str]) -> Iterator[Row]:

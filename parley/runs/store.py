@@ -105,8 +105,6 @@ class RunFile:
         self._lock = lock
         self._state = os.stat(path)
         self._plan_checked = False
-        self.pending_units: set[str] = set()
-        """Units in the table `pending_replies`, if the file is open for writing (see `parley.runs.executor`)."""
         self.rescued_from: Path | None = None
         """The file's former path, if it was removed or replaced; `path` is then the file that has everything."""
 
@@ -170,12 +168,12 @@ class RunFile:
             if as_archive and write:
                 raise NotOpened(f"is packed: unpack it first with gunzip {quote(str(path))}")
             db = (open_packed if as_archive else open_to_read)(path, salvage=salvage)  # changes nothing
-            tables = check_run(db)
+            check_run(db)
             if write:
                 db.close()
                 lock = lock or RunLock(path)
                 db = open_to_write(path)
-                tables = check_run(db)  # again: it may have been written before we had the lock
+                check_run(db)  # again: it may have been written before we had the lock
                 prepare_to_write(db)
         except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError) as error:
             if db is not None:
@@ -183,10 +181,7 @@ class RunFile:
             if lock is not None:
                 lock.release()
             raise RunFileError(describe_open_error(path, error)) from None
-        file = cls(path, db, lock)
-        if write and "pending_replies" in tables:
-            file.pending_units.update(unit for (unit,) in file._rows("SELECT DISTINCT unit FROM pending_replies"))
-        return file
+        return cls(path, db, lock)
 
     def info(self) -> dict[str, Any]:
         """The table `run`: study, target, config, models, sources, plan, units, versions."""
@@ -343,11 +338,7 @@ class RunFile:
             db.executemany(FINISH_UNIT, (rows.unit for rows in units))
             done = [rows for rows in units if not rows.failed]  # failed units are run again, and need no checksums
             add_checks(db, done)
-            pending = [rows.id for rows in done if rows.id in self.pending_units]
-            if pending:
-                db.executemany("DELETE FROM pending_replies WHERE unit = ?", ((unit,) for unit in pending))
             db.execute("COMMIT")
-            self.pending_units.difference_update(pending)
         except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -447,9 +438,6 @@ class RunFile:
         """Close the file; a writer also merges SQLite's write-ahead log into it, unless a reader keeps it open."""
         if self._lock is not None:
             if self._is_there() or self.rescued_from is not None:
-                if not self.pending_units:
-                    with suppress(sqlite3.Error):
-                        self.db.execute("DROP TABLE IF EXISTS pending_replies")
                 self._merge_log()
             self.db.close()
             self._lock.release()

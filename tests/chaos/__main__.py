@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.chaos.chaos_run import DISK, EXECUTORS, INT, KILL, KILL_WORKER, TERM, WITH_WORKERS, ChaosRun
+from tests.chaos.chaos_run import DISK, EXECUTORS, INT, KILL, KILL_WORKER, TERM, ChaosRun
 from tests.chaos.fault_table import FaultTable
 from tests.chaos.faults import FaultServer
 from tests.chaos.ray_cluster import RayCluster
@@ -26,7 +26,7 @@ OTHERS = ([TERM], [], [INT], [DISK], [])
 
 def _kinds(nth: int, executor: str, kills: int) -> list[str]:
     """How to disturb a run: kills, with workers every other one of a worker, and sometimes a signal or a full disk."""
-    killed = [KILL_WORKER if executor in WITH_WORKERS and (nth + kill) % 2 else KILL for kill in range(kills)]
+    killed = [KILL_WORKER if executor == "ray" and (nth + kill) % 2 else KILL for kill in range(kills)]
     others = OTHERS[(nth + 2 * EXECUTORS.index(executor)) % len(OTHERS)]
     return [*killed[:1], *others, *killed[1:]]
 

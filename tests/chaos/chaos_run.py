@@ -29,8 +29,7 @@ from tests.conftest import File
 
 KILL, KILL_WORKER, TERM, INT, DISK = "SIGKILL of the run", "SIGKILL of a worker", "SIGTERM", "SIGINT", "disk full"
 SIGNALS = {KILL: signal.SIGKILL, TERM: signal.SIGTERM, INT: signal.SIGINT}
-EXECUTORS = ("asyncio", "processes", "ray", "batch")
-WITH_WORKERS = ("processes", "ray")
+EXECUTORS = ("asyncio", "ray", "batch")
 CLEAN_EXITS = (0, 1, 75, 130)
 """Done, not all done, stopped by a scheduler's signal, interrupted."""
 MAX_PROCESSES = 300
@@ -147,8 +146,7 @@ class ChaosRun:
     def _disturb(self, process: ChaosProcess, kind: str) -> bool:
         """Whether the process ends by it. A disk cannot become full halfway: that process is ended first."""
         if kind == KILL_WORKER:
-            workers = self.cluster.workers() if self.cluster else process.workers()
-            if workers:
+            if self.cluster and (workers := self.cluster.workers()):
                 self.random.choice(workers).kill()
                 self.tally.tries[kind] += 1
             return False
@@ -213,7 +211,7 @@ class ChaosRun:
 
     def _stored(self) -> int:
         """How many replies the reply cache has."""
-        cache = File((self.cluster.home if self.cluster else self.folder / "chaos.home") / "replies.sqlite")
+        cache = File(self.folder / "chaos.home" / "replies.sqlite")
         # A process may have been killed between making the file and making its table.
         if not cache.path.exists() or not cache.rows("SELECT 1 FROM sqlite_master WHERE name = 'replies'"):
             return 0
@@ -228,7 +226,7 @@ class ChaosRun:
             command = (*command, "--executor", self.executor)
         if name == "undisturbed" or self.executor != "batch":
             command = (*command, "--concurrency", self.concurrency)
-        if name == "chaos" and self.executor in WITH_WORKERS:
+        if name == "chaos" and self.executor == "ray":
             command = (*command, "--workers", 2)
         if name == "chaos" and self.cluster:
             command = (*command, "--ray-address", self.cluster.address)

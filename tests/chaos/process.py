@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
-
 ROOT = Path(__file__).parents[2]
 PRELOADED = [
     "tests.chaos.process",
@@ -70,12 +68,6 @@ class ChaosProcess:
         assert self.process.pid is not None
         with suppress(ProcessLookupError):
             os.kill(self.process.pid, number)
-
-    def workers(self) -> list[psutil.Process]:
-        """Its worker processes."""
-        with suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children()
-        return []
 
     def end(self, seconds: float = 300.0) -> int:
         self.process.join(seconds)

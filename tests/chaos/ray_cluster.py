@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -15,10 +14,10 @@ TIMEOUT_SECONDS = 120.0
 
 
 class RayCluster:
-    """One node of two CPUs. Its workers have a reply cache of their own, as on another machine."""
+    """One node of two CPUs."""
 
     def __init__(self) -> None:
-        from parley.runs.executors.ray_pool import import_ray
+        from parley.runs.executors.ray_connection import import_ray
 
         import_ray()
         from ray._common.utils import get_default_ray_temp_dir
@@ -27,17 +26,8 @@ class RayCluster:
         # The cluster's address is written there, and only clusters without a folder of their own make it.
         Path(get_default_ray_temp_dir()).mkdir(parents=True, exist_ok=True)
         self._folder = Path(tempfile.mkdtemp(prefix="pr"))  # a short name, since paths of sockets are limited
-        self.home = self._folder / "home"
-        before = os.environ.get("PARLEY_HOME")
-        os.environ["PARLEY_HOME"] = str(self.home)
-        try:
-            head = {"num_cpus": CPUS, "include_dashboard": False, "temp_dir": str(self._folder / "ray")}
-            self.nodes = Cluster(initialize_head=True, head_node_args=head)
-        finally:
-            if before is None:
-                del os.environ["PARLEY_HOME"]
-            else:
-                os.environ["PARLEY_HOME"] = before
+        head = {"num_cpus": CPUS, "include_dashboard": False, "temp_dir": str(self._folder / "ray")}
+        self.nodes = Cluster(initialize_head=True, head_node_args=head)
         self.address = str(self.nodes.address)
 
     def workers(self) -> list[psutil.Process]:

@@ -38,8 +38,8 @@ WORKLESS = (
     "--seed", "--port", "--threshold", "--alpha", "--limit", "--max-tokens", "--temperature", "--na-prob-thresh",
 )  # fmt: skip
 """Flags whose numbers do not set an amount of work."""
-REPLACED = {"processes", "ray"}
-"""They start processes: replaced by another word."""
+REPLACED = {"ray"}
+"""It starts processes: replaced by another word."""
 ADDED = {
     "report": ("--draws", "20"),
     "compare": (),

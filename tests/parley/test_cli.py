@@ -237,7 +237,7 @@ def test_help_shows_defaults(parley: Callable[..., Any], command: tuple[str, ...
 
 def test_help_lists_the_choices_of_a_setting(parley: Callable[..., Any]) -> None:
     result = " ".join(parley("run", "malibu", "--help-all").out.split())
-    assert "--executor {auto,asyncio,processes,ray,batch} what runs" in result
+    assert "--executor {asyncio,ray,batch} what runs" in result
     assert "--phases {1,2},… 1: single candidates, 2: pairs (default: the suite's, both)" in result
     assert "--per-base N maximum" in result
     assert "--budget-cost USD stop" in result

@@ -17,7 +17,6 @@ from tests.agents.test_catalogue import WEIGHTS, add_tiny, publish
 from tests.panels import RUN_PANEL
 
 RUN = (*RUN_PANEL, "--suite", "tiny", "--quiet", "--model", "sim/judge", "--concurrency", "2")
-TWO = ("--executor", "processes", "--workers", "2")
 RAY = ("--executor", "ray", "--workers", "1")
 TRAP = """
 import os
@@ -45,15 +44,17 @@ def hostile(place: Path) -> Callable[[], list[str]]:
     return lambda: sorted(set(marker.read_text().split())) if marker.exists() else []
 
 
+@pytest.mark.nightly
 def test_an_empty_entry_of_pythonpath_does_not_put_it_there_either(
-    place: Path, hostile: Callable[[], list[str]], tmp_path_factory: pytest.TempPathFactory
+    place: Path, hostile: Callable[[], list[str]], tmp_path_factory: pytest.TempPathFactory, short: Path
 ) -> None:
     """Python reads PYTHONPATH=":/x" as the current folder; one that ignores the variable has it not on its path, and
     neither may its workers."""
+    pytest.importorskip("ray")
     script = "import sys; from parley.cli import main; sys.exit(main())"
     ended = subprocess.run(
-        [sys.executable, "-I", "-c", script, *RUN, "--out", "a.sqlite", *TWO],
-        env={**os.environ, "PYTHONPATH": f"{os.pathsep}{tmp_path_factory.mktemp('other')}"},
+        [sys.executable, "-I", "-c", script, *RUN, "--out", "a.sqlite", *RAY],
+        env={**os.environ, "RAY_TMPDIR": str(short), "PYTHONPATH": f"{os.pathsep}{tmp_path_factory.mktemp('other')}"},
         capture_output=True,
         text=True,
     )
@@ -102,21 +103,20 @@ sys.path[0] = {entry!r}
 import parley
 result = parley.run(
     "helped.py:Helped", model=["sim/judge"], suite="tiny", yardstick="off", out="a.sqlite",
-    options=parley.Options(executor={executor!r}, workers=1, concurrency=2),
+    options=parley.Options(executor="ray", workers=1, concurrency=2),
 )
 assert result.complete, result
 """
 
 
-@pytest.mark.parametrize("executor", ["processes", pytest.param("ray", marks=pytest.mark.nightly)])
-def test_modules_beside_a_notebook_are_found_by_its_workers(place: Path, short: Path, executor: str) -> None:
+@pytest.mark.nightly
+def test_modules_beside_a_notebook_are_found_by_its_workers(place: Path, short: Path) -> None:
     """A notebook has its folder on the path, as "": so have its workers, for `file.py:Class` and what that imports."""
-    if executor == "ray":
-        pytest.importorskip("ray")
+    pytest.importorskip("ray")
     (place / "helped.py").write_text(HELPED)
     (place / "helper.py").write_text("GREETING = 'hello'\n")
     ended = subprocess.run(
-        [sys.executable, "-c", NOTEBOOK.format(entry="", executor=executor)],
+        [sys.executable, "-c", NOTEBOOK.format(entry="")],
         env={**os.environ, "RAY_TMPDIR": str(short)},
         capture_output=True,
         text=True,
@@ -141,23 +141,6 @@ class Paths(Malibu):
 '''
 
 
-def test_worker_processes_run_nothing_of_the_current_folder_and_have_the_path_of_the_run(
-    place: Path, start: Callable[..., Any], hostile: Callable[[], list[str]]
-) -> None:
-    (place / "paths.py").write_text(PATHS)
-    process = start("run", "paths.py:Paths", *RUN[2:], "--out", "a.sqlite", *TWO)
-    ended = process.end()
-    assert hostile() == []
-    assert ended.status == 0, ended.err
-    run = (place / f"path-{process.process.pid}").read_text()
-    workers = [path.read_text() for path in place.glob("path-*")]
-    assert len(workers) >= 2
-    assert set(workers) == {run}
-    assert str(place) not in run.split("\n")
-    assert all(os.path.isabs(entry) for entry in run.split("\n"))
-
-
-@pytest.mark.nightly
 def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the_run_before_rays_own(
     place: Path, start: Callable[..., Any], hostile: Callable[[], list[str]], short: Path
 ) -> None:

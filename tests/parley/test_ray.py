@@ -12,25 +12,28 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from parley.runs.executors import ray_pool
-from parley.runs.executors.ray_pool import import_ray
+from parley.runs.executors.ray_connection import RayConnection, import_ray
 from tests.chaos.ray_cluster import RayCluster
 from tests.panels import RUN_PANEL
 
 pytest.importorskip("ray")
 RUN = ("--suite", "tiny", "--yardstick", "off", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
 NOISY = tuple(flag for flag in RUN if flag != "--quiet")
-UNITS = 18
+UNITS, CALLS = 18, 144
 RAY = ("--executor", "ray", "--workers", "2")
 TIMEOUT_SECONDS = 240.0
 """Ray takes five seconds to start on an idle machine, and much longer on a busy one."""
 KEY = "sk-planted-0123456789abcdef"
 DEADLY = '''
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -38,14 +41,15 @@ from parley.judging.malibu.study import Malibu
 
 
 class Deadly(Malibu):
-    """MALIBU; the tenth unit kills the worker that runs it, once."""
+    """MALIBU; the tenth unit kills the worker that runs it, once its replies have had time to be stored."""
 
     name = "deadly"
 
     async def run(self, unit, models):
         outcome = await super().run(unit, models)
         if [u.id for u in self.plan()].index(unit.id) == 9 and Path("armed").exists() and not Path("killed").exists():
-            Path("killed").write_text(str(os.getpid()))
+            await asyncio.sleep(2.0)
+            Path("killed").write_text(unit.id)
             os.kill(os.getpid(), signal.SIGKILL)
         return outcome
 '''
@@ -102,15 +106,103 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
     command = ("run", "deadly.py:Deadly", *RUN, "--model", server.model())
     assert parley(*command, "--out", "peace.sqlite", "--no-cache").status == 0
     (place / "armed").touch()
+    ray = ("--no-cache", *RAY, "--ray-address", cluster)
 
-    result = start(*command, "--out", "killed.sqlite", *RAY, "--ray-address", cluster).end(TIMEOUT_SECONDS)
+    result = start(*command, "--out", "killed.sqlite", *ray).end(TIMEOUT_SECONDS)
 
     assert result.status == 0, result.err
-    assert (place / "killed").exists()
-    file = run_file("killed.sqlite")
+    file, killer = run_file("killed.sqlite"), (place / "killed").read_text()
+    assert file.rows(f"SELECT DISTINCT cached FROM calls WHERE unit = '{killer}'") == [(1,)], (
+        "its replies were paid for"
+    )
     assert file.story() == run_file("peace.sqlite").story()
     file.check()
     assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
+
+
+@pytest.mark.parametrize("machine", ["this one", pytest.param("another", marks=pytest.mark.nightly)])
+def test_a_run_interrupted_with_ray_is_resumed_without_it(
+    parley: Callable[..., Any],
+    cluster: str,
+    server: Any,
+    run_file: Any,
+    machine: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Workers on another machine store their replies through the run's process."""
+    if machine == "another":
+        monkeypatch.setattr(ray_pool.socket, "gethostname", lambda: machine)
+    command = (*RUN_PANEL, *RUN, "--model", server.model(), "--out", "a.sqlite")
+    stopped = parley(*command, *RAY, "--budget-calls", "60")
+    assert stopped.status == 1
+    assert "parley: stopped: the budget of 60 calls is spent" in stopped.err
+    assert len(server.asked) == 60, "one budget covers all workers"
+    assert 0 < run_file("a.sqlite").count() < UNITS
+
+    assert parley(*command).status == 0
+
+    assert len(server.asked) == CALLS, "the replies that workers received were in the run's cache"
+    assert parley(*command[:-2], "--no-cache", "--out", "peace.sqlite").status == 0
+    assert run_file("a.sqlite").story() == run_file("peace.sqlite").story()
+
+
+def test_a_budget_in_dollars_is_exceeded_by_the_calls_in_progress_at_most(
+    parley: Callable[..., Any], cluster: str, server: Any, run_file: Any
+) -> None:
+    """The limit is 50 calls of $0.0012."""
+    model = server.model("retries=0&price_in=10&price_out=10")
+    result = parley(*RUN_PANEL, *RUN, "--model", model, "--out", "a.sqlite", *RAY, "--budget-cost", "0.06")
+    assert result.status == 1
+    assert "parley: stopped: the budget of $0.06 is spent" in result.err
+    assert 50 <= len(server.asked) <= 50 + 4 * 8, "eight units, each of which asks up to four questions concurrently"
+    file = run_file("a.sqlite")
+    file.check()
+    abandoned = file.rows("SELECT detail FROM events WHERE kind = 'abandoned'")[0][0]
+    stored = file.one("SELECT count(*) FROM calls")
+    assert stored + int(float(abandoned.strip("[").split(",")[0])) == len(server.asked), "every call is accounted for"
+
+
+def test_a_429_slows_all_workers(parley: Callable[..., Any], cluster: str, server: Any, run_file: Any) -> None:
+    """The server asks for a pause; no worker sends a request during it, except those sent before."""
+    times: list[float] = []
+
+    def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
+        times.append(time.monotonic())
+        return web.Response(status=429, headers={"Retry-After": "2.5"}) if nth == 20 else None
+
+    server.answer, server.delay = answer, 0.02
+    command = (*RUN_PANEL, *RUN, "--model", server.model("retries=2"), "--out", "a.sqlite", "--no-cache")
+    assert parley(*command, *RAY).status == 0
+    assert max(later - before for before, later in pairwise(times)) > 1.0, "the other worker did not pause"
+    assert run_file("a.sqlite").one("SELECT max(attempts) FROM calls") == 2
+
+
+def test_a_study_that_kills_every_worker_ends_the_run(
+    parley: Callable[..., Any], cluster: str, place: Path, run_file: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_pool, "MAX_DEATHS_IN_A_ROW", 2)
+    (place / "poison.py").write_text(
+        "import os, signal\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Poison(Malibu):\n"
+        "    async def run(self, unit, models):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    one = ("--executor", "ray", "--workers", "1")
+    result = parley("run", "poison.py:Poison", *RUN_PANEL[2:], *RUN, "--model", "sim/judge", "--out", "a.sqlite", *one)
+    assert result.status == 1
+    assert "parley: stopped: 2 workers died in a row, the last with: a Ray worker died" in result.err
+    assert run_file("a.sqlite").count("planned") == UNITS
+
+
+def test_a_worker_with_other_data_is_refused(parley: Callable[..., Any], cluster: str, place: Path) -> None:
+    (place / "changing.py").write_text(
+        "import os\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Changing(Malibu):\n"
+        "    def sources(self):\n        return {'data': str(os.getpid())}\n"
+    )
+    result = parley(
+        "run", "changing.py:Changing", *RUN_PANEL[2:], *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY
+    )
+    assert result.status == 1
+    assert len(result.complaints) == 1
+    assert "in its version of Parley, or in changing.py:Changing, its prompts, its data" in result.complaints[0]
 
 
 def test_workers_are_as_many_as_the_cluster_has_room_for(
@@ -131,10 +223,10 @@ def test_a_worker_that_finds_no_cpu_does_not_hold_the_run_up(
 ) -> None:
     """Another program may take a CPU between the count of those that are free and the workers' start."""
 
-    async def room(self: Any, control: Any) -> int:
+    async def free_cpus(self: Any) -> int:
         return 3
 
-    monkeypatch.setattr(ray_pool.RayPool, "room", room)
+    monkeypatch.setattr(RayConnection, "free_cpus", free_cpus)
     monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 1000.0)
     began = time.monotonic()
     result = parley(*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "3")
@@ -155,10 +247,10 @@ def test_a_cluster_without_a_free_cpu_gets_one_line(
 def test_workers_that_are_all_given_up_end_the_run(
     parley: Callable[..., Any], busy: None, monkeypatch: pytest.MonkeyPatch, run_file: Any
 ) -> None:
-    async def room(self: Any, control: Any) -> int:
+    async def free_cpus(self: Any) -> int:
         return 2
 
-    monkeypatch.setattr(ray_pool.RayPool, "room", room)
+    monkeypatch.setattr(RayConnection, "free_cpus", free_cpus)
     monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
     result = parley(*RUN_PANEL, *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
     assert result.status == 1

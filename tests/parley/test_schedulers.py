@@ -19,6 +19,8 @@ from tests.panels import ONE_CELL, RUN_PANEL
 
 RUN = (*RUN_PANEL, "--suite", "tiny", "--repeats", "3", "--concurrency", "4")
 UNITS = 27
+STARTING = 240.0
+"""Ray takes five seconds to start on an idle machine, and much longer on a busy one."""
 SLACK = 3.0
 """Seconds that a busy machine may take beyond the grace to end a process."""
 
@@ -77,7 +79,7 @@ def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_fi
     file.check()
 
 
-@pytest.mark.parametrize("executor", [pytest.param("asyncio", marks=pytest.mark.nightly), "processes"])
+@pytest.mark.parametrize("executor", ["asyncio", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any, executor: str
 ) -> None:
@@ -85,13 +87,15 @@ def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
     server.delay = 0.02
     file = run_file("a.sqlite")
     command = (*RUN, "--model", server.model(), "--out", file.path, "--executor", executor)
+    if executor == "ray":
+        pytest.importorskip("ray")
     process = start(*command, "--grace", "2")
-    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0, STARTING)
     asked = len(server.asked)
     server.silent = True  # these calls never end by themselves
     process.wait_for(lambda: len(server.asked) >= asked + 4)
     workers = children_of(process.process.pid)
-    assert len(workers) == (2 if executor == "processes" else 0) or os.cpu_count() != 2
+    assert bool(workers) == (executor == "ray")
 
     began = time.monotonic()
     for pid in (process.process.pid, *workers):
@@ -124,15 +128,17 @@ class Stuck(Malibu):
 """
 
 
-@pytest.mark.parametrize("executor", ["asyncio", "processes"])
+@pytest.mark.parametrize("executor", ["asyncio", pytest.param("ray", marks=pytest.mark.nightly)])
 def test_a_run_that_is_stuck_ends_with_the_grace_and_so_do_its_workers(
     start: Callable[..., Any], place: Path, executor: str
 ) -> None:
     (place / "stuck.py").write_text(STUCK)
     command = ("run", "stuck.py:Stuck", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", "--grace", "1")
     workers = () if executor == "asyncio" else ("--workers", "1")
+    if executor == "ray":
+        pytest.importorskip("ray")
     process = start(*command, "--executor", executor, *workers)
-    process.wait_for(lambda: any(place.glob("stuck-*")))
+    process.wait_for(lambda: any(place.glob("stuck-*")), STARTING)
     children = children_of(process.process.pid)
 
     began = time.monotonic()

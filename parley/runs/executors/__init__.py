@@ -1,6 +1,5 @@
-"""Executors beyond this process: worker processes, a Ray cluster, a provider's batches. See docs/executors.md.
+"""Executors beyond this process: Ray actors, here or on a cluster, and a provider's batches. See docs/executors.md.
 
-The engine calls `run_units` of a `WorkerPool` (`ProcessPool` or `RayPool`); the pool starts `Worker`s and sends each
-`Instructions`, and a worker answers with a `WorkerReport`. `BatchExecutor` runs units in this process, and collects
-their requests into batches.
+The engine calls `run_units` of a `RayPool`, which starts `Worker`s and sends them units. `BatchExecutor` runs units in
+this process, and collects their requests into batches.
 """

@@ -1,90 +1,44 @@
 """`--executor ray`: workers are Ray actors, on this machine or on a cluster (`--ray-address`).
 
+Every unit is one call of an actor; Ray queues and delivers it. A worker that dies is replaced, and its units run again.
+
 No task argument contains a key: on this machine workers inherit the environment, on a cluster every node has its own.
 Ray's `runtime_env` is not used for keys, since its dashboard and logs show it.
 
 Ray puts the folder that is current when it is started first on the path of its workers. It is told not to, and an actor
 first takes the path of the run.
-
-Ray's blocking calls run in a thread, so that Ctrl-C always ends a run: `ray.init` may block for minutes in
-C++, where Ctrl-C does not reach it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
 import pickle
-import signal
 import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
-from parley.base.errors import ConfigError
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.tasks import gather_or_cancel
+from parley.base.text import plural
 from parley.judging import Unit
-from parley.runs.executor import RunControl
-from parley.runs.executors.pool import CLOSE_SECONDS, WorkerHandle, WorkerLost, WorkerNotPlaced, WorkerPool
-from parley.runs.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
-from parley.runs.plan import StudySpec
+from parley.runs.executor import FINISHING, RunControl
+from parley.runs.executors.ray_connection import CLOSE_SECONDS, RayConnection
+from parley.runs.executors.worker import Message, StudySpec, Worker, nth_part
+from parley.runs.rows import Rows, Tally
 
-T = TypeVar("T")
-OBJECT_STORE_BYTES = 200 * 2**20
-"""Finished units stay in it only briefly; Ray's own default is a third of the memory."""
-CONNECT_SECONDS = 10.0
+MAX_DEATHS_IN_A_ROW = 5
+"""If this many workers die with no unit finished in between, the units kill them, and the run stops. With
+more workers the limit is twice their number, since a machine that fails takes all of its workers with it."""
 PLACEMENT_SECONDS = 60.0
 """How long a worker may wait for a free CPU before it is given up. It gets no units before it runs: those of a worker
 that is never placed would never be run."""
-ROOM_SECONDS = 0.5
+ROOM_SECONDS, IDLE_SECONDS = 0.5, 0.05
+OTHER_CALLS = 8
+"""Calls that an actor serves beside its units: `listen`, `slow_down`, `close`."""
 NOT_PLACED = f"Ray found no free CPU for a worker within {PLACEMENT_SECONDS:.0f} seconds (see `ray status`)"
-
-SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports to Ray's makers, unless the user sets this
-    "RAY_worker_niceness": "0",  # Ray's default of 15 starves the workers on a busy machine
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
-}
-
-
-def import_ray() -> Any:
-    """The module `ray`, with our settings; a `ConfigError` if it is not installed."""
-    for name, value in SETTINGS.items():
-        os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise ConfigError("--executor ray needs the package 'ray': pip install 'parley-autogen[ray]'") from None
-    return ray
-
-
-def take_signals_back() -> None:
-    """Install Python's handlers again. Ray's C++ replaces that of SIGTERM by one that prints a trace and sets an alarm,
-    which aborts the process after three seconds: a scheduler would not see that the run can be resumed."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-    for number in (signal.SIGTERM, signal.SIGINT):
-        if (handler := signal.getsignal(number)) is not None:
-            signal.signal(number, handler)
-
-
-def _check_reachable(address: str) -> None:
-    """Raise `OSError` if nothing listens there; Ray would retry for many minutes without a message."""
-    host, _, port = address.rpartition("://")[2].rpartition(":")
-    if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
-
-
-def _job_config(ray: Any) -> Any:
-    """A job that does not put the current folder on the path of its workers, as Ray does without a `working_dir`."""
-
-    class JobConfig(ray.job_config.JobConfig):  # type: ignore[misc]
-        def _runtime_env_has_working_dir(self) -> bool:
-            return True
-
-    return JobConfig()
 
 
 def _actor_class() -> type:
@@ -101,42 +55,54 @@ def _actor_class() -> type:
             added = {folder, os.getcwd()}
             own = [entry for entry in sys.path if entry not in path and os.path.abspath(entry) not in added]
             sys.path[:] = [*filter(os.path.exists, path), *own]
-            worker, spec, slot = pickle.loads(arguments)
-            self._worker = worker(spec, slot)
+            worker, *rest = pickle.loads(arguments)
+            self._worker = worker(*rest)
 
-        async def open(self) -> str | None:
-            return await self._worker.open()  # type: ignore[no-any-return]
-
-        async def exchange(self, instructions: Instructions) -> WorkerReport:
-            return await self._worker.exchange(instructions)  # type: ignore[no-any-return]
-
-        async def close(self) -> WorkerReport:
-            return await self._worker.close()  # type: ignore[no-any-return]
+        async def call(self, method: str, *arguments: object) -> Any:
+            return await getattr(self._worker, method)(*arguments)
 
     return RayWorker
 
 
-class RayHandle(WorkerHandle):
-    """A Ray actor."""
+class WorkerLost(ParleyError):
+    """A worker or its machine died."""
+
+
+class RayHandle:
+    """A worker as the run's process sees it."""
 
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
+        self.listener: asyncio.Task[None] | None = None
+        self.closing = False
 
-    async def call(self, method: str, *args: object) -> Any:
+    def tell(self, method: str, *arguments: object) -> Any:
+        """Call a method of the `Worker`, and do not wait for it."""
+        return self._actor.call.remote(method, *arguments)
+
+    async def call(self, method: str, *arguments: object) -> Any:
+        """Call a method of the `Worker`; raises `WorkerLost` if it has died."""
+        return await self._result(self.tell(method, *arguments))
+
+    async def placed(self) -> None:
+        """Wait until Ray has started it."""
+        await self._result(self._actor.__ray_ready__.remote())
+
+    async def _result(self, reference: Any) -> Any:
         errors = self._ray.exceptions
         try:
-            return await getattr(self._actor, method).remote(*args)
+            return await reference
         except errors.RayTaskError:
             raise
         except errors.RayError as error:
             raise WorkerLost(f"a Ray worker died ({type(error).__name__})") from None
 
-    async def kill(self) -> None:
+    def kill(self) -> None:
         self._ray.kill(self._actor)
 
 
-class RayPool(WorkerPool):
-    """Workers are Ray actors of one core each.
+class RayPool:
+    """Runs units in Ray actors of one core each.
 
     Args:
         spec: How workers create the study.
@@ -144,126 +110,183 @@ class RayPool(WorkerPool):
         address: The cluster's address. Default: Ray is started on this machine, and stopped after the run.
     """
 
+    on_interrupt, when_busy = FINISHING, ""
+
     def __init__(self, spec: StudySpec, *, workers: int | None = None, address: str | None = None) -> None:
-        super().__init__(spec, workers=workers)
-        self._address = address
-        self._ray = import_ray()
-        self._connected = False
-        self._thread = DaemonThread("ray")
+        self._spec, self._requested_workers = spec, workers
+        self._connection = RayConnection(address, workers)
+        self._workers: list[RayHandle | None] = []
+        """The workers, by number; None where one is yet to be started."""
+        self._returned: deque[Unit] = deque()
+        self._deaths = 0
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        if not self._ray.is_initialized():  # otherwise started by the calling program, and left running
-            await self._connect(control)
-        await super().run_units(units, control)
+        assert control.cache is not None, "workers have no cache of their own"
+        self._control, self._units, self._cache = control, units, control.cache
+        self._handlers: dict[str, Callable[..., Any]] = {
+            "take_call": control.budget.take_call,
+            "give_call_back": control.budget.give_call_back,
+            "find": lambda address: self._cache.read(address, str),
+            "put_text": self._cache.put_text,
+            "commit": self._cache.commit,
+            "count": self._count,
+            "slow_down": self._slow_down,
+        }
+        await self._connection.open(control.stopping)
+        concurrency = max(1, min(control.concurrency, control.progress.total - control.progress.done))
+        workers = await self._count_workers(concurrency)
+        self._shares = [nth_part(concurrency, workers, index) for index in range(workers)]
+        self._workers = [None] * workers
+        while self._more():  # again if a worker died when the others had nothing left to do
+            await gather_or_cancel(map(self._keep_busy, range(workers)))
+            if self._more() and not any(self._workers):
+                raise ConfigError(NOT_PLACED)
 
     async def close(self) -> None:
-        await super().close()
-        if self._connected:
-            self._connected = False
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._thread.call(self._ray.shutdown), CLOSE_SECONDS)
+        """End the workers, at most a few seconds later."""
+        await asyncio.gather(*(self._close(worker) for worker in self._workers if worker is not None))
+        await self._connection.close()
 
-    async def _connect(self, control: RunControl) -> None:
-        """Start or connect to Ray; if the run is stopped meanwhile, wait for a few seconds at most."""
-        connecting = asyncio.ensure_future(self._thread.call(self._initialise))
-        stopping = asyncio.ensure_future(control.stopping.wait())
-        try:
-            await asyncio.wait((connecting, stopping), return_when=asyncio.FIRST_COMPLETED)
-            async with asyncio.timeout(CLOSE_SECONDS):
-                await connecting
-        except TimeoutError:
-            raise ConfigError("Ray was still starting") from None
-        finally:
-            connecting.cancel()
-            stopping.cancel()
-            take_signals_back()
+    async def _count_workers(self, concurrency: int) -> int:
+        """As many as were requested, or as there are free CPUs; if there are none, wait for one.
 
-    def _initialise(self) -> None:
-        quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL, "job_config": _job_config(self._ray)}
-        logging.getLogger("ray").setLevel(logging.CRITICAL)
-        try:
-            if self._address is not None:
-                _check_reachable(self._address)
-                self._ray.init(self._address, **quiet)
-            else:
-                self._ray.init(
-                    "local",
-                    num_cpus=max(self._requested_workers or 1, os.cpu_count() or 1),
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    include_dashboard=False,
-                    _node_ip_address="127.0.0.1",  # do not accept connections from other machines
-                    **quiet,
-                )
-        except (RuntimeError, ValueError, OverflowError, OSError) as error:
-            where = f"Ray at {self._address}" if self._address else "Ray"
-            raise ConfigError(f"{where} cannot be reached: {' '.join(str(error).split())[:200]}") from None
-        self._connected = True
-
-    async def room(self, control: RunControl) -> int:
-        """The free CPUs; if there are none, wait for one.
-
-        Those that become free later are not used: concurrency and connections would have to be divided anew.
+        CPUs that become free later are not used: concurrency and connections would have to be divided anew.
         """
-        until = time.monotonic() + PLACEMENT_SECONDS
-        while not (free := await self._free_cpus()) and not control.stopping.is_set():
+        control, until = self._control, time.monotonic() + PLACEMENT_SECONDS
+        while not (room := await self._connection.free_cpus()) and not control.stopping.is_set():
             if time.monotonic() > until:
                 raise ConfigError(NOT_PLACED)
             control.progress.waiting = "waiting for a free CPU in the Ray cluster"
             await asyncio.sleep(ROOM_SECONDS)
-        control.progress.waiting = ""
-        return max(1, free)
+        control.progress.waiting, room = "", max(1, room)
+        wanted = min(self._requested_workers or room, concurrency)
+        if room < wanted:
+            remark = f"the cluster has room for {room} of {plural(wanted, 'worker')}"
+            control.note("workers", remark)
+            control.progress.remarks.append(remark)
+        return min(room, wanted)
 
-    async def _free_cpus(self) -> int:
-        return int((await self._thread.call(self._ray.available_resources)).get("CPU", 0))
+    def _more(self) -> bool:
+        """Whether a unit is to be started."""
+        if not self._returned and (unit := next(self._units, None)) is not None:
+            self._returned.append(unit)
+        return bool(self._returned) and not self._control.stopping.is_set()
 
-    async def start(self, slot: WorkerSlot) -> RayHandle:
-        actor = self._ray.remote(_actor_class()).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
-        arguments = pickle.dumps((Worker, self._spec, slot))
-        handle = RayHandle(self._ray, actor.remote(self._spec.path, self._spec.folder, arguments))
-        try:
+    def _take(self) -> Unit | None:
+        """The next unit. Those of dead workers come last, so that a unit that kills workers does not delay others."""
+        if self._control.stopping.is_set():
+            return None
+        return next(self._units, None) or (self._returned.popleft() if self._returned else None)
+
+    async def _keep_busy(self, index: int) -> None:
+        """Run a share of the units in a worker; replace it if it dies."""
+        while self._more():
+            worker = self._workers[index]
             try:
-                async with asyncio.timeout(PLACEMENT_SECONDS):
-                    await handle.call("__ray_ready__")
-            except TimeoutError:
-                raise WorkerNotPlaced(NOT_PLACED) from None
-            if error := await handle.call("open"):  # without a limit: it may load a model's weights
+                worker = worker or await self._start(index)
+                if worker is None:
+                    return
+                await gather_or_cancel(self._run(worker) for _ in range(self._shares[index]))
+            except WorkerLost as lost:
+                if worker is not None:
+                    worker.kill()  # it may only be out of reach
+                self._workers[index] = None
+                self._deaths += 1
+                self._control.note("worker lost", f"{lost}; its units are run again")
+                if self._deaths >= max(MAX_DEATHS_IN_A_ROW, 2 * len(self._workers)):
+                    raise ConfigError(f"{self._deaths} workers died in a row, the last with: {lost}") from None
+
+    async def _run(self, worker: RayHandle) -> None:
+        """Run one unit after the other."""
+        while (unit := self._take()) is not None:
+            try:
+                rows: Rows | str | None = await worker.call("run", unit)
+            except BaseException:
+                self._returned.append(unit)
+                raise
+            self._deaths = 0
+            if isinstance(rows, str):
+                self._control.stop(rows)
+            elif rows is not None:
+                self._control.finish(rows)
+
+    async def _start(self, index: int) -> RayHandle | None:
+        """Start a worker, while others run units; None if they left none for it, or Ray had no room."""
+        starting = asyncio.create_task(self._open(index))
+        try:
+            while not starting.done() and self._more():
+                await asyncio.wait((starting,), timeout=IDLE_SECONDS)
+            return starting.result() if starting.done() else None
+        except TimeoutError:
+            self._control.note("worker not placed", NOT_PLACED)
+            return None
+        finally:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+
+    async def _open(self, index: int) -> RayHandle:
+        """Start a worker; raises `TimeoutError` if there was no room in time, `ConfigError` if it cannot work."""
+        ray, spec = self._connection.ray, self._spec
+        concurrency = self._shares[index] + OTHER_CALLS
+        options = {"num_cpus": 1, "max_restarts": 0, "max_concurrency": concurrency, "scheduling_strategy": "SPREAD"}
+        place = (socket.gethostname(), str(self._cache.path.resolve()))
+        arguments = pickle.dumps((Worker, spec, index, len(self._workers), self._control.budget.limited, place))
+        actor = ray.remote(_actor_class()).options(**options).remote(spec.path, spec.folder, arguments)
+        worker = RayHandle(ray, actor)
+        try:
+            async with asyncio.timeout(PLACEMENT_SECONDS):
+                await worker.placed()
+            if error := await worker.call("open"):  # without a limit: it may load a model's weights
                 raise ConfigError(error)
         except BaseException:
-            await handle.kill()
+            worker.kill()
             raise
-        return handle
+        worker.listener = asyncio.create_task(self._listen(worker))
+        self._workers[index] = worker
+        return worker
 
+    async def _listen(self, worker: RayHandle) -> None:
+        """Serve a worker as long as it lives."""
+        answers: list[tuple[int, Any]] = []
+        with suppress(WorkerLost):
+            while not worker.closing:
+                answers = await self._answer(await worker.call("listen", answers))
 
-class DaemonThread:
-    """A thread for calls that may block for long: `asyncio.to_thread` would keep the program until the last returns.
-
-    The thread lives until the program ends, since Linux may end the processes that a thread has started with it.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._functions: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        threading.Thread(target=self._serve, name=name, daemon=True).start()
-
-    def _serve(self) -> None:
-        while True:
-            with suppress(RuntimeError):  # the event loop is closed: nobody waits any longer
-                self._functions.get()()
-
-    async def call(self, function: Callable[[], T]) -> T:
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[T] = loop.create_future()
-
-        def deliver(set_outcome: Callable[[Any], None], outcome: object) -> None:
-            if not result.done():
-                set_outcome(outcome)
-
-        def run() -> None:
+    async def _answer(self, said: Iterable[Message]) -> list[tuple[int, Any]]:
+        """Do what a worker says, and answer its questions."""
+        answers = []
+        for kind, arguments, number in said:
             try:
-                outcome = function()
-            except Exception as error:
-                loop.call_soon_threadsafe(deliver, result.set_exception, error)
-            else:
-                loop.call_soon_threadsafe(deliver, result.set_result, outcome)
+                answer = self._handlers[kind](*arguments)
+                if asyncio.iscoroutine(answer):
+                    answer = await answer
+            except ParleyError as error:
+                answer = error  # raised at the worker: it stops the unit, and so the run
+                if number is None:
+                    self._control.stop(str(error))
+            if number is not None:
+                answers.append((number, answer))
+        return answers
 
-        self._functions.put(run)
-        return await result
+    def _count(self, tally: Tally) -> None:
+        self._control.progress.merge(tally)
+        self._control.budget.tokens += tally.tokens
+        self._control.budget.cost += tally.cost
+
+    def _slow_down(self, index: int, model: str, pause: float) -> None:
+        """A 429 at one worker concerns the others."""
+        for other, worker in enumerate(self._workers):
+            if worker is not None and other != index:
+                worker.tell("slow_down", model, pause)
+
+    async def _close(self, worker: RayHandle) -> None:
+        """Take the worker's last messages; a worker that does not answer is killed."""
+        worker.closing = True
+        try:
+            with suppress(WorkerLost, TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._answer(await worker.call("close"))
+                    if worker.listener is not None:
+                        await worker.listener
+        finally:
+            worker.kill()

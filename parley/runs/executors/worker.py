@@ -1,56 +1,206 @@
-"""A worker: a separate process that runs units, with its own event loop and model clients.
+"""A worker: a Ray actor that runs units, with its own event loop and model clients.
 
-The pool sends it `Instructions`, and it answers with a `WorkerReport` as soon as there is something to report. Finished
-units are sent as rows, so that the run's own process only has to write them.
+It creates the same study as the run's own process from its name and config (`StudySpec`), never from pickled objects.
+The spec contains no secrets: keys come from the worker's own environment.
 
-One budget covers all workers: the run's own process has it and lends calls in chunks. A call is counted when it is
-lent, so that the limit on calls is never exceeded. Tokens and cost are reported by the workers; chunks shrink to single
-calls near the limit, so that only calls in progress can exceed it.
+Ray cannot call the program that started it. So the run's process always has a call of `listen` waiting at each worker,
+which returns what the worker tells or asks: calls it has made, and calls to take from the run's budget; on another
+machine also replies to keep, and replies it looks for. Budget and reply cache are thus the run's own, for all workers.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import math
+import hashlib
+import os
 import socket
-import time
-from collections import deque
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 from parley.agents import Budget, Call, Models, ReplyCache
-from parley.base.errors import BudgetSpent, ParleyError
-from parley.base.home import home
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.plugins import absolute_path
 from parley.judging import Study, Unit
-from parley.runs.executor import GC_THRESHOLDS, KEEP_SECONDS, PendingRow, RunStopped, UnfinishedUnits, run_unit
-from parley.runs.plan import StudySpec
+from parley.runs.executor import GC_THRESHOLDS, RunStopped, run_unit
+from parley.runs.plan import ingredients, weights_of
 from parley.runs.rows import Rows, Tally
+from parley.runs.studies import find_study
 
+T = TypeVar("T")
 TICK_SECONDS = 0.5
-"""A report comes at least this often, so that progress is shown and the worker is not taken for dead."""
-LINGER_SECONDS = 0.01
-"""How long a report waits for further units to finish, so that many are sent together."""
+"""What a worker only tells is fetched this often; a question is fetched at once."""
+LINGER_SECONDS = 0.005
+"""How long a question waits for others, so that many are fetched together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerSlot:
-    """A worker's share of the run."""
+class StudySpec:
+    """All that a worker needs to create the study."""
 
-    index: int
-    workers: int
-    concurrency: int
-    """How many units this worker runs concurrently."""
-    limited: bool
-    """Whether the run has a budget, so that calls must be borrowed."""
-    cache: bool
-    """Whether the run uses the reply cache."""
+    target: str
+    """The study's name, or file.py:Class."""
+    config: str
+    """The study's config as JSON."""
+    source: str | None
+    """The text of the study's file, if it is the user's: other machines may not have the file."""
+    folder: str
+    """The working directory of the run."""
+    path: tuple[str, ...]
+    """The run's `sys.path`, in absolute entries. It is set when a worker starts, before anything is imported there."""
+    fingerprint: str
 
-    def share(self, total: int) -> int:
-        return max(1, nth_part(total, self.workers, self.index))
+    @classmethod
+    def of(cls, study: Study, target: str) -> StudySpec:
+        file = Path(target.rpartition(":")[0])
+        return cls(
+            target=target,
+            config=study.config.model_dump_json(),
+            source=file.read_text("utf-8") if file.suffix == ".py" else None,
+            folder=os.getcwd(),
+            path=absolute_path(),
+            fingerprint=_fingerprint(study),
+        )
+
+    def make(self) -> Study:
+        """Create the study, in the run's working directory if this machine has it."""
+        if Path(self.folder).is_dir():
+            os.chdir(self.folder)
+        study_class = find_study(self._local_target())
+        study = study_class(study_class.Config.model_validate_json(self.config))
+        if _fingerprint(study) != self.fingerprint:
+            raise ConfigError(
+                f"the worker on {socket.gethostname()} differs from the machine that started the run in its version of "
+                f"Parley, or in {self.target}, its prompts, its data or its models' weights"
+            )
+        return study
+
+    def _local_target(self) -> str:
+        """The user's file on this machine if it is the same, or else a copy of the text that was sent."""
+        if self.source is None:
+            return self.target
+        name, _, class_name = self.target.rpartition(":")
+        file = Path(name)
+        if not file.is_file() or file.read_text("utf-8") != self.source:
+            file = Path(tempfile.mkdtemp(prefix="parley-study-")) / file.name
+            file.write_text(self.source, "utf-8")
+        return f"{file}:{class_name}"
+
+
+def _fingerprint(study: Study) -> str:
+    """Equal for two studies with the same version of Parley, config, data, prompts and weights."""
+    parley_version = "a checkout"
+    with suppress(PackageNotFoundError):
+        parley_version = version("parley-autogen")
+    everything = (parley_version, ingredients(study), sorted(weights_of(study).items()))
+    return hashlib.sha256(repr(everything).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Message(NamedTuple):
+    """What a worker tells or asks the run's process."""
+
+    kind: str
+    arguments: tuple[Any, ...]
+    number: int | None = None
+    """The number of a question; None if no answer is expected."""
+
+
+class Line:
+    """A worker's line to the run's process."""
+
+    def __init__(self) -> None:
+        self._said: list[Message] = []
+        self._questions: dict[int, asyncio.Future[Any]] = {}
+        self._numbers = count()
+        self._wake = asyncio.Event()
+        self.tally = Tally()
+        """The calls that were made since the last time somebody listened."""
+
+    def tell(self, kind: str, *arguments: object) -> None:
+        self._said.append(Message(kind, arguments))
+
+    async def ask(self, kind: str, *arguments: object) -> Any:
+        """The answer; an error in the run's process is raised here."""
+        number = next(self._numbers)
+        answer = self._questions[number] = asyncio.get_running_loop().create_future()
+        self._said.append(Message(kind, arguments, number))
+        self._wake.set()
+        try:
+            return await answer
+        finally:
+            del self._questions[number]
+
+    async def listen(self, answers: Iterable[tuple[int, Any]]) -> list[Message]:
+        """Take the answers to earlier questions, and return what is told and asked next."""
+        for number, answer in answers:
+            question = self._questions.get(number)
+            if question is None or question.done():  # its unit was abandoned
+                continue
+            if isinstance(answer, ParleyError):
+                question.set_exception(answer)
+            else:
+                question.set_result(answer)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(TICK_SECONDS):
+                await self._wake.wait()
+                await asyncio.sleep(LINGER_SECONDS)
+        return self.take()
+
+    def take(self) -> list[Message]:
+        self._wake.clear()
+        said, self._said = self._said, []
+        tally, self.tally = self.tally, Tally()
+        return [Message("count", (tally,)), *said] if tally.calls else said
+
+    def hang_up(self) -> list[Message]:
+        """The last messages; whoever listens gets an answer at once."""
+        said = self.take()
+        self._wake.set()
+        return said
+
+
+class RunsCache:
+    """The reply cache of the run's process, as workers on other machines see it."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+
+    async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        text = await self._line.ask("find", address)
+        try:
+            return None if text is None else parse(text)
+        except (ValueError, TypeError, RecursionError):
+            return None
+
+    def put_text(self, address: bytes, model: str, text: str) -> None:
+        self._line.tell("put_text", address, model, text)
+
+    def commit(self) -> None:
+        self._line.tell("commit")
+
+
+class RunsBudget(Budget):
+    """The budget of the run's process, as its workers see it: every call is taken from it, so none exceeds it."""
+
+    def __init__(self, line: Line) -> None:
+        super().__init__()
+        self._line = line
+
+    async def take_call(self) -> None:
+        await self._line.ask("take_call")
+
+    def give_call_back(self) -> None:
+        self._line.tell("give_call_back")
+
+    def spend(self, call: Call) -> None:
+        """It is counted in the run's process, with all calls."""
 
 
 def nth_part(total: int, parts: int, index: int) -> int:
@@ -58,252 +208,85 @@ def nth_part(total: int, parts: int, index: int) -> int:
     return total // parts + (index < total % parts)
 
 
-class Instructions(NamedTuple):
-    """What the pool sends to a worker."""
-
-    units: Sequence[Unit] = ()
-    replies: Sequence[PendingRow] = ()
-    """What earlier attempts at these units have paid for."""
-    calls: int = 0
-    """Calls that the shared budget lends."""
-    spent: str | None = None
-    """The message that the shared budget is spent."""
-    slowed: Sequence[tuple[str, float]] = ()
-    """Models whose servers told another worker to slow down, and the pause they asked for."""
-    stop: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class WorkerReport:
-    """What a worker tells the pool: what happened since its last report."""
-
-    finished: list[Rows] = field(default_factory=list)
-    replies: list[PendingRow] = field(default_factory=list)
-    """Replies of units that are not finished, to be kept in the run file."""
-    dropped: list[str] = field(default_factory=list)
-    """Units that were assigned and will not be finished here, since the run is stopping."""
-    tally: Tally = field(default_factory=Tally)
-    requested_calls: int = 0
-    """Calls that wait for the shared budget."""
-    slowed: list[tuple[str, float]] = field(default_factory=list)
-    stop_reason: str | None = None
-    """Why the whole run must stop."""
-
-
 class Worker:
-    """Runs in its own process; its methods are called through a pipe or by Ray, `open` first and `close` last.
+    """Runs in a Ray actor: `open` is called first, then `run` for every unit, and `close` last.
 
     Args:
         spec: The study.
-        slot: This worker's share of the run.
+        index: The worker's number.
+        workers: How many there are: limits on connections are divided among them.
+        limited: Whether the run has a budget.
+        cache: The run's machine, and the file of its reply cache there.
     """
 
-    def __init__(self, spec: StudySpec, slot: WorkerSlot) -> None:
-        self._spec, self._slot = spec, slot
+    def __init__(self, spec: StudySpec, index: int, workers: int, limited: bool, cache: tuple[str, str]) -> None:
+        self._spec, self._index, self._workers, self._limited = spec, index, workers, limited
+        self._host, self._file = cache
         self._models = Models()
-        self._cache: ReplyCache | None = None
-        self._units: asyncio.Queue[Unit] = asyncio.Queue()
-        self._earlier: dict[str, dict[bytes, str]] = {}
-        self._unfinished = UnfinishedUnits(lambda unit: self._earlier.pop(unit, {}), collect=not slot.cache)
-        self._next_keeping = 0.0
-        self._running = 0
-        self._report = WorkerReport()
+        self._units: set[asyncio.Task[Rows]] = set()
 
     async def open(self) -> str | None:
-        """Create the study and its clients, and start working; the error message if that fails."""
+        """Create the study and its clients; the error message if that fails."""
+        self._line = Line()
+        self._budget = RunsBudget(self._line) if self._limited else None
+        self._cache: ReplyCache | RunsCache = RunsCache(self._line)
         try:
-            self._wake = asyncio.Event()
-            self._budget = BorrowedBudget(limited=self._slot.limited, wake=self._wake)
+            # On the run's machine the file is faster: asking the run's process takes 5 to 20 ms a call.
+            if self._host == socket.gethostname() and os.path.exists(self._file):
+                self._cache = ReplyCache(Path(self._file))
             self._study: Study = self._spec.make()
-            if self._slot.cache:
-                self._cache = ReplyCache(home() / "replies.sqlite")
             for name in self._study.models():
                 client = self._models[name]
                 client.throttle = client.make_throttle(
-                    self._slot.share, 1 / self._slot.workers, partial(self._on_slow, name)
+                    lambda total: max(1, nth_part(total, self._workers, self._index)),
+                    1 / self._workers,
+                    partial(self._line.tell, "slow_down", self._index, name),
                 )
                 await client.prepare()
         except ParleyError as error:
             return f"a worker on {socket.gethostname()} cannot work: {error}"
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._slot.concurrency)]
         return None
 
-    async def exchange(self, instructions: Instructions) -> WorkerReport:
-        """Take instructions, and report once something has happened or half a second has passed."""
-        for name, address, reply in instructions.replies:
-            self._earlier.setdefault(name, {})[address] = reply
-        for unit in instructions.units:
-            self._units.put_nowait(unit)
-        self._budget.receive(instructions.calls, instructions.spent)
-        for name, pause in instructions.slowed:
-            self._models[name].throttle.slow_down(pause, reported=True)
-        if instructions.stop:
-            while not self._units.empty():
-                self._report.dropped.append(self._units.get_nowait().id)
-        if self._running or not self._units.empty():
-            with suppress(TimeoutError):
-                async with asyncio.timeout(TICK_SECONDS):
-                    await self._wake.wait()
-            await asyncio.sleep(LINGER_SECONDS)
-        self._wake.clear()
-        if time.monotonic() >= self._next_keeping:
-            self._report.replies = self._unfinished.take()
-            self._next_keeping = time.monotonic() + KEEP_SECONDS
-        return self._take_report()
+    async def run(self, unit: Unit) -> Rows | str | None:
+        """Run a unit and return its rows; or the reason why the whole run must stop; None if it was abandoned."""
+        running = run_unit(
+            self._study,
+            unit,
+            self._models,
+            cache=self._cache,
+            budget=self._budget,
+            on_call=lambda call: self._line.tally.count(call),
+        )
+        task = asyncio.create_task(running)
+        self._units.add(task)
+        try:
+            await asyncio.wait((task,))
+            return None if task.cancelled() else task.result()
+        except RunStopped as error:
+            return str(error)
+        finally:
+            self._units.discard(task)
 
-    def _take_report(self) -> WorkerReport:
-        report, self._report = self._report, WorkerReport()
-        report.requested_calls = self._budget.requested
-        return report
+    async def listen(self, answers: list[tuple[int, Any]]) -> list[Message]:
+        said = await self._line.listen(answers)
+        if isinstance(self._cache, ReplyCache):
+            with suppress(ParleyError):  # the next reply raises it, and stops the run
+                self._cache.commit()
+        return said
 
-    async def close(self) -> WorkerReport:
-        """Abandon the units in progress; the replies they have paid for are in the cache, or in the last report."""
-        for task in self._tasks:
+    async def slow_down(self, model: str, pause: float) -> None:
+        """The model's server has told another worker to slow down."""
+        self._models[model].throttle.slow_down(pause, reported=True)
+
+    async def close(self) -> list[Message]:
+        """Abandon the units in progress, and return the last messages, with the replies they have paid for."""
+        for task in self._units:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._units, return_exceptions=True)
         await self._models.close()
-        if self._cache is not None:
+        if isinstance(self._cache, ReplyCache):
             with suppress(ParleyError):
                 self._cache.close()
-        self._report.replies = self._unfinished.take()
-        return self._take_report()
-
-    def _on_slow(self, model: str, pause: float) -> None:
-        self._report.slowed.append((model, pause))
-        self._wake.set()
-
-    async def _work(self) -> None:
-        while True:
-            unit = await self._units.get()
-            self._running += 1
-            try:
-                rows = await run_unit(
-                    self._study,
-                    unit,
-                    self._models,
-                    cache=self._cache,
-                    pending=self._unfinished.begin(unit.id),
-                    budget=self._budget,
-                    on_call=self._count,
-                )
-            except RunStopped as error:
-                self._report.dropped.append(unit.id)
-                self._report.stop_reason = self._report.stop_reason or str(error)
-            else:
-                self._report.finished.append(rows)
-                if not rows.failed:
-                    self._unfinished.done(unit.id)
-            finally:
-                self._running -= 1
-                self._wake.set()
-
-    def _count(self, call: Call) -> None:
-        self._report.tally.count(call)
-
-
-CHUNK = 64
-"""Calls that are lent at once, if there are enough."""
-
-
-class SharedBudget:
-    """The run's budget, which lends calls to workers.
-
-    It is in the run's own process, which learns of every unit anyway: a process for it alone could die with the only
-    record of what was spent.
-
-    Args:
-        budget: The limits, and what was spent before.
-        workers: How many workers borrow from it.
-    """
-
-    def __init__(self, budget: Budget, workers: int) -> None:
-        self._budget, self._workers = budget, workers
-        self._lent = 0
-        self._reported = Tally()
-
-    @property
-    def limited(self) -> bool:
-        budget = self._budget
-        return any(limit is not None for limit in (budget.max_calls, budget.max_tokens, budget.max_cost))
-
-    def report(self, tally: Tally) -> None:
-        """Count what a worker has spent."""
-        self._reported.merge(tally)
-        self._budget.tokens += tally.tokens
-        self._budget.cost += tally.cost
-
-    def lend(self, requested: int) -> int:
-        """A number of calls, at least one; raises `BudgetSpent` if there are none left."""
-        self._budget.refuse_if_spent()
-        calls = max(1, min(max(requested, CHUNK), int(self._calls_left() // (2 * self._workers))))
-        self._budget.calls += calls
-        self._lent += calls
-        return calls
-
-    def _calls_left(self) -> float:
-        """How many more calls fit in the budget if they cost up to twice the average so far."""
-        budget, made = self._budget, self._reported.calls - self._reported.cached
-        in_progress = self._lent - made
-        left = math.inf if budget.max_calls is None else float(budget.max_calls - budget.calls)
-        if budget.max_tokens is not None:
-            tokens_per_call = self._reported.tokens / made if made else math.inf
-            left = min(left, (budget.max_tokens - budget.tokens) / (2 * tokens_per_call or 1.0) - in_progress)
-        if budget.max_cost is not None:
-            cost_per_call = self._reported.cost / made if made else math.inf
-            left = min(left, (budget.max_cost - budget.cost) / (2 * cost_per_call or 1e-9) - in_progress)
-        return min(left, 1e9)
-
-
-class BorrowedBudget(Budget):
-    """A worker's part: the calls that were lent to it, and a queue of calls that wait for more.
-
-    Args:
-        limited: Whether calls must be borrowed; if not, there is no limit.
-        wake: Set when the worker must ask for more calls.
-    """
-
-    def __init__(self, *, limited: bool, wake: asyncio.Event) -> None:
-        super().__init__()
-        self._available = 0.0 if limited else math.inf
-        self._wake = wake
-        self._spent: str | None = None
-        self._waiting: deque[asyncio.Future[None]] = deque()
-
-    @property
-    def requested(self) -> int:
-        """How many calls wait."""
-        return len(self._waiting)
-
-    async def take_call(self) -> None:
-        while self._available < 1:
-            self.refuse_if_spent()
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
-            self._wake.set()
-            try:
-                await waiter
-            finally:
-                if waiter in self._waiting:
-                    self._waiting.remove(waiter)
-        self._available -= 1
-
-    def refuse_if_spent(self) -> None:
-        if self._spent is not None:
-            raise BudgetSpent(self._spent)
-
-    def give_call_back(self) -> None:
-        self._available += 1
-
-    def receive(self, calls: int, spent: str | None) -> None:
-        """Take the calls that were lent, or the message that the budget is spent."""
-        self._available += calls
-        self._spent = spent or self._spent
-        while self._waiting and (calls > 0 or self._spent):
-            calls -= 1
-            waiter = self._waiting.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-        if self._waiting:
-            self._wake.set()
+        return self._line.hang_up()
