@@ -96,23 +96,23 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A unit behind the answer.
+    """A debate behind the answer.
 
     Args:
         run: Its run file.
-        unit: Its id.
-        quotes: The first statement of its debate, and the last one by somebody else; () if it has no debate.
+        unit: Its unit's id.
+        quotes: Its first statement, and the last one by somebody else.
     """
 
     run: Path
     unit: str
-    quotes: tuple[Quote, ...] = ()
+    quotes: tuple[Quote, ...]
 
 
 def find_example(report: Report, paths: Sequence[Path]) -> Example | None:
-    """A unit behind the line that the headline names, or else behind any line of its plot; a debate if there is one.
+    """A debate behind the line that the headline names, or else behind any line of its plot.
 
-    None where the units behind the answer are not known.
+    None where there is none, and where the units behind the answer are not known.
 
     Args:
         report: The report.
@@ -123,30 +123,24 @@ def find_example(report: Report, paths: Sequence[Path]) -> Example | None:
     behind = [line.units for line in lines if line.units] or ([{}] if len(paths) == 1 else [])
     # Where several runs have the same model, its name has the run's.
     own = [path for path, run in zip(paths, report.runs, strict=False) if named and f"({run['file']})" in named.group]
-    examples = [example for path in own or paths if (example := _example(path, behind))]
-    return next((example for example in examples if example.quotes), examples[0] if examples else None)
+    return next((example for path in own or paths if (example := _example(path, behind))), None)
 
 
 def _example(path: Path, behind: Sequence[Mapping[str, Sequence[str]]]) -> Example | None:
-    """The first debate of a run with such facets, or else the first unit."""
-    first = None
+    """The first debate of a run with such facets."""
     with RunFile.open(path) as file:
         hide = HiddenAddresses(file.info()).hide  # as in the report
         units = file.stream(
-            "SELECT u.id, u.facets, coalesce(m.speakers, 0) FROM units u LEFT JOIN (SELECT unit, count(DISTINCT "
-            "speaker) AS speakers FROM messages WHERE role = 'debater' AND round > 0 GROUP BY unit) m ON m.unit = u.id "
-            "WHERE u.status = 'done' ORDER BY coalesce(m.speakers, 0) < 2, u.position"
+            "SELECT u.id, u.facets FROM units u JOIN messages m ON m.unit = u.id "
+            "WHERE u.status = 'done' AND m.role = 'debater' AND m.round > 0 "
+            "GROUP BY u.id HAVING count(DISTINCT m.speaker) > 1 ORDER BY u.position"
         )
-        for unit, text, speakers in units:
+        for unit, text in units:
             facets = hide(parse_facets(text))
-            if not any(all(facets.get(name) in values for name, values in wanted.items()) for wanted in behind):
-                continue
-            if speakers > 1 and (quotes := _quotes(file, unit)):
+            wanted = any(all(facets.get(name) in values for name, values in those.items()) for those in behind)
+            if wanted and (quotes := _quotes(file, unit)):
                 return Example(path, unit, quotes)
-            first = first or Example(path, unit)
-            if speakers < 2:
-                break
-    return first
+    return None
 
 
 def _quotes(file: RunFile, unit: str) -> tuple[Quote, ...]:
@@ -222,14 +216,10 @@ def _next_commands(
 ) -> Iterator[Text]:
     """Three commands to continue with: the viewer, a conversation, and a run on a real model with its price."""
     shown = example.run if example else paths[0]
-    run, unit = [] if newest_runs()[:1] == [shown] else [str(shown)], [example.unit] if example else []
-    about = (
-        "the whole debate"
-        if example and example.quotes
-        else "a unit behind this answer"
-        if example
-        else "a conversation"
-    )
+    run = [] if newest_runs()[:1] == [shown] else [str(shown)]
+    unit, about = ([example.unit], "the whole debate") if example else ([], "a conversation")
+    if not example and report.forests:
+        unit, about = ["--finding", "1"], "the units behind this answer"
     commands = [
         (shlex.join(["parley", "view", *run]), "read it in the browser"),
         (shlex.join(["parley", "show", *run, *unit]), about),

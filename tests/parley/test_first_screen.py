@@ -99,13 +99,20 @@ def test_what_is_quoted_and_shown_is_behind_the_finding(parley: Parley, design: 
     lines = parley("report", "a.sqlite", "--no-files", "--draws", "50").out.splitlines()
     assert "race · sim/judge?black=-2: black − white −" in " ".join(lines)
     command = next(line for line in lines if line.startswith("  parley show a.sqlite "))
+    if design == "silent":
+        assert command.split() == "parley show a.sqlite --finding 1 the units behind this answer".split()
+        assert not any("“" in line for line in lines), "a silent ballot says nothing"
+        pairs = parley("show", "a.sqlite", "--finding", "1", "--json").json["units"]
+        assert {unit["facets"]["identity"] for pair in pairs for unit in pair["units"]} == {"black", "white"}
+        assert all(unit["id"].endswith("/@sim/judge?black=-2") for pair in pairs for unit in pair["units"])
+        return
     unit = shlex.split(command)[3]
-    assert unit.startswith("t1/" if design == "talk" else "s1/")
+    assert unit.startswith("t1/")
     assert unit.endswith("/@sim/judge?black=-2")
     shown = parley("show", "a.sqlite", unit, "--json").json
     assert shown["facets"]["identity"] in ("black", "white")
     quoted = [line.partition(": “")[::2] for line in lines if "“" in line]
-    assert len(quoted) == (2 if design == "talk" else 0), "a silent ballot says nothing"
+    assert len(quoted) == 2
     for speaker, words in quoted:
         assert any(turn["speaker"] == speaker and words[:40] in turn["text"] for turn in shown["turns"])
 
