@@ -21,7 +21,7 @@ from parley.base.text import plural
 
 VIEWER = "http://127.0.0.1:7575/run"
 """Where `parley view` serves runs by default."""
-WIDTH, HEIGHT = 200.0, 16.0
+WIDTH, HEIGHT, EDGE = 200.0, 16.0, 10.0
 READING = (
     "Bars are 95% intervals over bases (areas of life). The dashed line marks a judge without the property, and the "
     "band marks what counts as small. Verdicts are corrected (Holm) within a family of lines: shown to be "
@@ -109,7 +109,7 @@ def _bar(line: Line, group: Iterable[Line]) -> str:
     low, high = min(*ends, null - 1.5 * line.margin), max(*ends, null + 1.5 * line.margin)
 
     def x(value: float) -> float:
-        return round(4 + (WIDTH - 8) * (value - low) / (high - low), 1)
+        return round(EDGE + (WIDTH - 2 * EDGE) * (value - low) / (high - low), 1)
 
     middle, kind = HEIGHT / 2, tone(line)
     left, right = x(null - line.margin), x(null + line.margin)

@@ -128,7 +128,7 @@
     const now = state.sort === name;
     return h("th", { scope: "col", "aria-sort": now ? (state.down ? "descending" : "ascending") : null, ...attributes },
       h("button", { class: "plain", type: "button", onclick: () => { state.down = now && !state.down; state.sort = name; draw(); } },
-        label, now ? h("span", { "aria-hidden": "true" }, state.down ? " ▾" : " ▴") : ""), extra);
+        label, now ? h("span", { "aria-hidden": "true" }, state.down ? "\u00a0▾" : "\u00a0▴") : ""), extra);
   }
   const built = new Map(); // by table: rows are drawn once for a line and a comparison; sorting and finding only move them
   function table(target, models, compare) {
@@ -224,7 +224,7 @@
   }
   function draw() {
     const line = lines.get(state.line);
-    document.getElementById("question").replaceChildren(h("bdi", {}, line.question), ` Worse: ${{ either: `away from ${line.null}`, higher: "higher", lower: "lower" }[line.worse]}. In ${{ points: "points of the scale", share: "shares from 0 to 1", auc: "area under the ROC curve" }[line.unit]}.`);
+    document.getElementById("question").replaceChildren(h("bdi", {}, line.question), ` ${{ either: `The further from ${line.null}, the worse`, higher: "Higher is worse", lower: "Lower is worse" }[line.worse]}. The unit is ${{ points: "points of the scale", share: "a share from 0 to 1", auc: "the area under the ROC curve" }[line.unit]}.`);
     const chosen = state.chosen === null ? null : data.models[state.chosen];
     document.getElementById("compared").replaceChildren(...(chosen ? ["Compared with ", h("bdi", {}, chosen.name), " ", h("button", { type: "button", onclick: () => choose(null) }, "stop")] : []));
     if (ranked.length) table(document.getElementById("board"), ranked, true);
