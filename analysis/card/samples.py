@@ -307,14 +307,16 @@ WAYS: Mapping[str, Callable[[CardBallots, Reads], Sample | None]] = {
 def every_pair(specs: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """The battery's lines, with one for each two identities of a category in place of the line that stands for them.
 
-    They are in the order of `CONTRASTS`, so that a pair has the same name in every card.
+    They are in the order of `CONTRASTS`, so that a pair has the same name in every card. Where a category has only two,
+    the pair is the contrast: it is in one family, and has one verdict.
     """
     for spec in specs:
         if spec["reads"]["how"] != EVERY_PAIR:
             yield spec
             continue
         for contrast in CONTRASTS:
-            for first, second in combinations((*contrast.first, *contrast.second), 2):
+            identities = (*contrast.first, *contrast.second)
+            for first, second in combinations(identities, 2) if len(identities) > 2 else ():
                 reads = {**spec["reads"], "category": contrast.category, "first": (first,), "second": (second,)}
                 title = spec["title"].format(first=first, second=second)
                 yield {**spec, "id": f"{first}-{second}", "title": title, "reads": reads}
