@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from multidict import MultiDict
 from pydantic import Field
 from yarl import URL
 
@@ -17,9 +16,9 @@ from parley.base.errors import ConfigError, explain_unwritable
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional, Repeated
 from parley.cli.shared import FOLDER, newest_run
+from parley.reports.labels.draws import matching_units
 from parley.runs import explain_damage
 from parley.runs.example import example_runs, is_example
-from parley.viewer.api import read_query
 from parley.viewer.export import export_page
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
@@ -47,9 +46,8 @@ class View(Command):
     export: Path | None = Field(None, title="FILE", description="write one self-contained HTML file instead of serving")
     where: Repeated[list[str]] = Field(
         [],
-        title="FILTER=VALUE",
-        description="with --export: only matching units, as in a page's address (f.phase=2, d.flip=flipped, judge=…, "
-        "q=words)",
+        title="f.FACET=VALUE",
+        description="with --export: only units with this facet, such as f.phase=2; may be repeated",
     )
 
     def answer(self) -> Answer:
@@ -89,15 +87,17 @@ async def _serve(path: Path, newest: str | None, host: str, port: int, *, browse
 def _export(run_path: Path, target: Path, where: list[str]) -> Answer:
     if run_path.is_dir():
         raise ConfigError("--export needs one run file, got a folder")
-    filters: MultiDict[str] = MultiDict()
+    filters: dict[str, list[str]] = {}
     for text in where:
         key, sign, value = text.partition("=")
-        if not sign:
-            raise ConfigError(f"--where needs FILTER=VALUE, e.g. f.phase=2, got '{text}'")
-        filters.add(key, value)
-    query = read_query(filters)
+        if not sign or not key.startswith("f."):
+            raise ConfigError(f"--where needs f.FACET=VALUE, e.g. f.phase=2, got '{text}'")
+        filters.setdefault(key, []).append(value)
     with explain_damage(run_path):
-        page = export_page(RunFolder(run_path), OpenRun(run_path), run_path.name, query)
+        run = OpenRun(run_path)
+        with run.file() as file:
+            units = matching_units(file, filters, finished=False)
+        page = export_page(RunFolder(run_path), run, run_path.name, units)
     part = target.with_name(target.name + ".part")
     with explain_unwritable(target):
         part.write_text(page, "utf-8")

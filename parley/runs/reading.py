@@ -235,3 +235,18 @@ def _match_template(text: str, template: str) -> dict[str, str]:
     elif end != len(text):
         return {}
     return fields
+
+
+def read_ballots(file: RunFile, units: Sequence[str]) -> dict[str, dict[str, float]]:
+    """By unit, the probabilities that were read from its last message; units without any are left out.
+
+    Args:
+        file: The run.
+        units: The units' ids.
+    """
+    marks = ",".join("?" * len(units))
+    _, rows = file.rows(
+        f"SELECT unit, expected FROM messages WHERE unit IN ({marks}) AND expected IS NOT NULL ORDER BY unit, seq",
+        units,
+    )
+    return {unit: finite(json.loads(expected)) for unit, expected in rows}

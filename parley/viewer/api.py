@@ -17,19 +17,16 @@ from parley.runs import RunFile, reading
 from parley.runs.notes import NotesFile
 from parley.runs.reading import NotFound
 from parley.runs.studies import facets_of
-from parley.viewer import compare
 from parley.viewer.export import config_page, export_page
-from parley.viewer.grid import MAX_BALLOTS, ballots, grid
+from parley.viewer.index import excerpts, search_terms
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reporter import Reporter
 from parley.viewer.run_folder import RunFolder, file_stamp
-from parley.viewer.table import UnitQuery, UnitTable
 
 BODY_TIMEOUT_SECONDS = 10.0
 """Seconds to read a request's body: notes and labels are small."""
-MAX_FACET_CHOICES = 200
-"""A facet with more values is not offered for comparison."""
-MAX_FOUND = 10
+MAX_BALLOTS = 200
+MAX_SEARCH = 500
 BRIEF = ("headline", "also", "unavailable", "pending")
 """What a list of runs shows of each."""
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -72,17 +69,9 @@ class ViewerState:
 STATE: web.AppKey[ViewerState] = web.AppKey("state", ViewerState)
 
 
-def read_query(values: MultiMapping[str]) -> UnitQuery:
-    """The parameters of an address; its filters are those that begin with "f." or "d."."""
-    filters: dict[str, list[str]] = {}
-    for key, value in values.items():
-        if key.startswith(("f.", "d.")):
-            filters.setdefault(key, []).append(value)
-    given = {key: value for key, value in values.items() if key in UnitQuery.model_fields and value}
-    try:
-        return UnitQuery.model_validate({**given, "filters": filters})
-    except ValidationError as error:
-        raise ConfigError(_first_problem(error)) from None
+def facet_filters(values: MultiMapping[str]) -> dict[str, list[str]]:
+    """The accepted values of each facet that an address filters by: its parameters that begin with "f."."""
+    return {key: values.getall(key) for key in values if key.startswith("f.")}
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -196,19 +185,26 @@ async def get_config(request: web.Request) -> web.Response:
 
 @routes.get("/api/units")
 async def get_units(request: web.Request) -> web.Response:
-    query = read_query(request.query)
-    return await respond_about_run(request, lambda run: run.page(query))
+    """All units in columns, or what is new since the page asked: the page itself filters, sorts and counts them."""
+    name, state, plan = required(request), request.app[STATE], request.query.get("plan", "")
+    after = integer("after", request.query.get("after", "0"))
+    text = await asyncio.to_thread(lambda: state.run(name).units(plan, after))
+    return web.Response(text=text, content_type="application/json")
 
 
-@routes.get("/api/grid")
-async def get_grid(request: web.Request) -> web.Response:
-    query = read_query(request.query)
-    rows, columns = (request.query.get(key, "") for key in ("rows", "columns"))
+@routes.get("/api/search")
+async def get_matches(request: web.Request) -> web.Response:
+    """The positions of the units that contain some words; for units in the address, the text around the words."""
+    words, units = required(request, "q"), request.query.getall("unit", [])[:MAX_BALLOTS]
+    prompts = bool(request.query.get("prompts"))
+    if len(words) > MAX_SEARCH:
+        raise ConfigError(f"q: a search has at most {MAX_SEARCH} characters")
 
-    def work(run: OpenRun) -> dict[str, Any]:
-        table = run.loaded_table()
-        progress = run.progress(table)  # before the cells: units indexed meanwhile are asked for again
-        return grid(table, query, rows, columns) | progress
+    def work(run: OpenRun) -> Any:
+        if not units:
+            return run.search(words, prompts=prompts)
+        with run.file() as file:
+            return excerpts(file, units, search_terms(words), include_prompts=prompts)
 
     return await respond_about_run(request, work)
 
@@ -217,80 +213,26 @@ async def get_grid(request: web.Request) -> web.Response:
 async def get_ballots(request: web.Request) -> web.Response:
     """The probabilities that were read from silent ballots, by unit."""
     units = request.query.getall("unit", [])[:MAX_BALLOTS]
-    return await respond_from_file(request, lambda file: ballots(file, units))
+    return await respond_from_file(request, lambda file: reading.read_ballots(file, units))
 
 
 @routes.get("/api/unit")
 async def get_unit(request: web.Request) -> web.Response:
-    unit_id, query = required(request, "unit"), read_query(request.query)
+    unit_id = required(request, "unit")
 
     def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
-            unit = reading.read_unit(file, unit_id)
+            unit = reading.read_unit(file, unit_id) | {"notes": run.notes.notes(unit_id)}
             varied = [facet.name for facet in facets_of(file.info()) if facet.kind in ("identity", "varied")]
-            unit["labels"] = reading.other_labels(file, unit_id, varied)
-        unit["notes"] = run.notes.notes(unit_id)
-        table = run.table()
-        if table is None:
-            run.start_indexing()
-        unit["figures"] = None if table is None else table.row(int(unit["position"]))
-        unit["neighbours"] = {} if table is None else _neighbours(run, table, query, int(unit["position"]))
-        return unit
+            return unit | {"labels": reading.other_labels(file, unit_id, varied)}
 
     return await respond_about_run(request, work)
-
-
-def _neighbours(run: OpenRun, table: UnitTable, query: UnitQuery, position: int) -> dict[str, Any]:
-    """The units before and after in the filtered list that the page was opened from."""
-    positions = table.positions(query, run.search(query))
-    try:
-        index = positions.index(position)
-    except ValueError:
-        return {}
-    partner = table.partner[position]
-    return {
-        "index": index,
-        "total": len(positions),
-        "previous": table.ids[positions[index - 1]] if index else None,
-        "next": table.ids[positions[index + 1]] if index + 1 < len(positions) else None,
-        "other_order": table.ids[partner] if partner >= 0 else None,
-    }
-
-
-@routes.get("/api/find")
-async def get_units_by_name(request: web.Request) -> web.Response:
-    """The first units that have all words of a text in their ids or facets."""
-    text = required(request, "text")
-    return await respond_about_run(request, lambda run: {"units": run.loaded_table().find(text, MAX_FOUND)})
 
 
 @routes.get("/api/texts")
 async def get_texts(request: web.Request) -> web.Response:
     ids = required(request, "ids").split(",")
     return await respond_from_file(request, lambda file: reading.read_texts(file, ids))
-
-
-@routes.get("/api/compare")
-async def get_comparison(request: web.Request) -> web.Response:
-    state, params, query = request.app[STATE], request.query, read_query(request.query)
-
-    def work(run: OpenRun) -> dict[str, Any]:
-        a = run.loaded_table()
-        if other := params.get("with"):
-            b = state.run(other).loaded_table()
-            pairs = compare.match_by_id(a, b)
-        else:
-            b = a
-            pairs = compare.match_by_facet(a, params.get("facet", ""), params.get("x", ""), params.get("y", ""))
-        result = compare.differences(a, b, pairs, query.judge, query.page, query.size)
-        result["facets"] = {
-            facet: column.labels for facet, column in a.facets.items() if 2 <= len(column.labels) <= MAX_FACET_CHOICES
-        }
-        result["judges"] = a.judges()
-        result["points"] = compare.points(a, b, pairs, query.judge)
-        return result
-
-    return await respond_about_run(request, work)
 
 
 @routes.get("/api/comparison")
@@ -304,8 +246,23 @@ def download(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-@routes.get("/api/export")
-async def get_export(request: web.Request) -> web.Response:
-    name, state, query = required(request), request.app[STATE], read_query(request.query)
-    page = await asyncio.to_thread(lambda: export_page(state.folder, state.run(name), name, query))
-    return web.Response(text=page, content_type="text/html", headers=download(f"{name.replace('/', '-')}.html"))
+class NewExport(BaseModel, extra="forbid", frozen=True):
+    units: list[str]
+
+
+@routes.post("/api/export")
+async def export(request: web.Request) -> web.Response:
+    """A page with these units, in one file."""
+    name, state, new = required(request), request.app[STATE], await read_body(request, NewExport)
+    page = await asyncio.to_thread(lambda: export_page(state.folder, state.run(name), name, new.units))
+    return web.Response(text=page, content_type="text/html")
+
+
+def integer(name: str, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise ConfigError(f"{name} needs a number, got '{text}'") from None
+    if not -(2**63) <= number < 2**63:  # what SQLite can store
+        raise ConfigError(f"{name} is too large: '{text}'")
+    return number

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.resources import files
@@ -19,10 +20,8 @@ from parley.agents import ConfigError
 from parley.base.redaction import HiddenAddresses
 from parley.runs import RunFile, reading
 from parley.runs.studies import STUDIES, find_study
-from parley.viewer.figures import PANEL
 from parley.viewer.open_run import OpenRun
 from parley.viewer.run_folder import RunFolder
-from parley.viewer.table import UnitQuery
 
 TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 MAX_UNITS = 2000
@@ -64,25 +63,23 @@ def config_page(file: RunFile) -> dict[str, Any]:
     return {**reading.read_config(file), "meanings": meanings}
 
 
-def export_page(folder: RunFolder, run: OpenRun, name: str, query: UnitQuery) -> str:
-    """The page with all units that match.
+def export_page(folder: RunFolder, run: OpenRun, name: str, chosen: Sequence[str]) -> str:
+    """The page with some units.
 
     Args:
         folder: the folder of the run, for its summary.
         run: the run.
         name: the run's name in the folder.
-        query: filters, search and order; its page and size are ignored.
+        chosen: the ids of the units, in the order in which they are listed.
     """
-    table = run.loaded_table()
     if not run.wait_until_indexed(3600):
         raise ConfigError("the run is still being indexed: try again in a moment")
-    positions = table.positions(query, run.search(query))
-    if not positions:
+    if not chosen:
         raise ConfigError("no unit matches: there is nothing to export")
-    if len(positions) > MAX_UNITS:
-        raise ConfigError(f"{len(positions):,} units match, but one file can contain {MAX_UNITS:,}: add a filter")
+    if len(chosen) > MAX_UNITS:
+        raise ConfigError(f"{len(chosen):,} units match, but one file can contain {MAX_UNITS:,}: add a filter")
     with run.file() as file:
-        units = [reading.read_unit(file, table.ids[position]) for position in positions]
+        units = [reading.read_unit(file, unit) for unit in chosen]
         text_ids = {
             text_id
             for unit in units
@@ -95,16 +92,13 @@ def export_page(folder: RunFolder, run: OpenRun, name: str, query: UnitQuery) ->
         addresses = HiddenAddresses(file.info())
     for unit in units:
         unit["notes"] = run.notes.notes(unit["id"])
-        del unit["facets"]  # the rows have them
-    judges = table.judges()
     data = {
         "name": name,
         "summary": folder.summary(name) | {"state": "exported"},
         "headline": run.headline(),
         "pictures": run.pictures(),
         "config": config,
-        "judges": judges,
-        "rows": {judge: [table.row(position, judge) for position in positions] for judge in [PANEL, *judges]},
+        "table": run.exported_units(chosen),
         "units": units,
         "texts": texts,
     }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from parley.analysis.squad.scores import normalise
-from parley.judging import Measure
+from parley.judging import Facet, Measure
 from parley.reports.labels.draws import majority
 
 PANEL = ""
@@ -34,9 +35,19 @@ class UnitFigures(NamedTuple):
 class UnitUsage(NamedTuple):
     messages: int
     tokens: int
-    latency: float
+    latency: float | None
     cost: float | None
     cached: int
+
+
+class IndexedUnit(NamedTuple):
+    """What the index stores of a finished unit, and the page gets."""
+
+    position: int
+    by_judge: Mapping[str, UnitFigures]
+    answers: Sequence[str]
+    """What was answered to a question with options: right or wrong, stereotyped, unknown; or unparsed."""
+    usage: UnitUsage
 
 
 class VerdictRow(NamedTuple):
@@ -81,6 +92,26 @@ def unit_figures(
         own = MeasuredRows(*([row for row in part if row.judge == judge] for part in rows))
         figures[judge] = _figures(own, statuses.get(judge, []))
     return figures
+
+
+def answers_given(
+    verdicts: Sequence[VerdictRow], facets: Mapping[str, str], declared: Sequence[Facet]
+) -> tuple[str, ...]:
+    """What a unit's last answer is; a stereotyped one can be right, if the context says so.
+
+    Args:
+        verdicts: all verdicts of the unit.
+        facets: its facets, among them the numbers of the options that are right, stereotyped, …
+        declared: what the study says about them.
+    """
+    options = {facet.label: facets.get(facet.name) for facet in declared if facet.kind == "answer"}
+    if not options or None in options.values():
+        return ()
+    values = [row.value for row in verdicts if row.metric == "answer"]
+    if not values or (value := values[-1]) is None:
+        return ("unparsed",)
+    given = tuple(label for label, option in options.items() if option == f"{value:g}")
+    return given if "right" in given else ("wrong", *given)
 
 
 def measured_rows(
@@ -144,7 +175,7 @@ def _figures(rows: MeasuredRows, statuses: Sequence[str], *, panel: bool = False
     a, b = (_mean([row for row in scored if row.subject == subject]) for subject in ("A", "B"))
     return UnitFigures(
         score=score,
-        margin=a - b if a is not None and b is not None else None,
+        margin=finite_or_none(a - b) if a is not None and b is not None else None,
         choice=choice,
         changed=changed,
         parse=min(statuses, key=_severity) if statuses else None,
@@ -167,4 +198,9 @@ def _mean(rows: Sequence[VerdictRow]) -> float | None:
     if len({row.judge for row in evaluated}) > 1 and len({row.metric for row in evaluated}) > 1:
         return None
     values = [row.value for row in rows if row.value is not None]
-    return sum(values) / len(values) if values else None
+    return finite_or_none(sum(values) / len(values)) if values else None
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """A number that JSON can have: a file that someone made may contain others."""
+    return value if value is not None and math.isfinite(value) else None

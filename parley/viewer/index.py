@@ -2,8 +2,6 @@
 
 The index is derived from the run, grows while the viewer is open, and may be deleted at any time. It is in Parley's
 home, not next to the run, so that viewing changes nothing in the run's folder, and a read-only folder works.
-
-    python -m parley.viewer.index RUN        # indexes a run, and prints a line for each batch of units
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import json
 import os
 import re
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
@@ -23,11 +20,16 @@ from typing import Any
 from parley.base.home import home
 from parley.runs import RunFile
 from parley.runs.reading import parse_facets
-from parley.runs.studies import measures_of
-from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figures
+from parley.runs.studies import facets_of, measures_of
+from parley.viewer.figures import (
+    IndexedUnit,
+    UnitUsage,
+    VerdictRow,
+    answers_given,
+    finite_or_none,
+    unit_figures,
+)
 
-IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
-"""Position, figures by judge, usage."""
 FORMAT = 11
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
@@ -41,10 +43,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
 """
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS figures (
-    position INTEGER PRIMARY KEY, by_judge TEXT NOT NULL,
-    messages INTEGER NOT NULL, tokens INTEGER NOT NULL, latency REAL NOT NULL, cost REAL, cached INTEGER NOT NULL
-);
+CREATE TABLE IF NOT EXISTS figures (seq INTEGER PRIMARY KEY, position INTEGER NOT NULL UNIQUE, row TEXT NOT NULL);
 {TEXT_TABLE}"""
 _JSON_MARKS = re.compile(r'"[^"\n]{1,60}"\s*:|[{}\[\]"]')
 """The keys and brackets of a reply that was not read."""
@@ -72,7 +71,7 @@ class SearchIndex:
 
     def _prepare(self) -> None:
         with RunFile.open(self.run) as file, closing(self._open()) as db:
-            self._clear_if_other_run(db, _run_identity(file))
+            self._clear_if_other_run(db, run_identity(file))
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
@@ -104,18 +103,14 @@ class SearchIndex:
             db.execute("INSERT INTO about VALUES ('run', ?)", (identity,))
             db.execute("COMMIT")
 
-    def units(self, first: int = 0, last: int = sys.maxsize) -> list[IndexedUnit]:
-        """The units indexed so far, by default all; otherwise those at positions from first to last."""
+    def rows(self, after: int = 0) -> tuple[int, str]:
+        """The figures of units indexed after a number, as a JSON list, and the number to ask with next time."""
         with closing(self._open()) as db:
-            rows = db.execute("SELECT * FROM figures WHERE position BETWEEN ? AND ?", (first, last))
-            return [
-                (
-                    position,
-                    {judge: UnitFigures(*values) for judge, values in json.loads(by_judge).items()},
-                    UnitUsage(*usage),
-                )
-                for position, by_judge, *usage in rows
-            ]
+            # As one text: 100,000 rows one by one would keep the interpreter from other requests.
+            last, rows = db.execute(
+                "SELECT max(seq), '[' || group_concat(row, ',') || ']' FROM figures WHERE seq > ?", (after,)
+            ).fetchone()
+        return (after, "[]") if last is None else (last, rows)
 
     def store(self, key: str, value: Any) -> None:
         """Cache a value that is slow to compute from the run."""
@@ -127,8 +122,8 @@ class SearchIndex:
             row = db.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
         return json.loads(row[0]) if row else None
 
-    def update(self) -> Iterator[list[IndexedUnit]]:
-        """Index the units finished since the last update, in batches; each is stored before it is yielded."""
+    def update(self) -> Iterator[int]:
+        """Index the units finished since the last update; the number of units in each batch, once it is stored."""
         with closing(self._open()) as db:
             indexed = {row[0] for row in db.execute("SELECT position FROM figures")}
             with RunFile.open(self.run) as file:
@@ -143,11 +138,11 @@ class SearchIndex:
                 rows = db.execute("SELECT position FROM figures WHERE position BETWEEN ? AND ?", (first, last))
                 added_meanwhile = {row[0] for row in rows}  # by another process
                 db.executemany(
-                    "INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO figures (position, row) VALUES (?, ?)",
                     [
-                        (position, json.dumps(by_judge, separators=(",", ":")), *usage)
-                        for position, by_judge, usage in units
-                        if position not in added_meanwhile
+                        (unit.position, json.dumps(unit, separators=(",", ":"), allow_nan=False))
+                        for unit in units
+                        if unit.position not in added_meanwhile
                     ],
                 )
                 db.executemany(
@@ -155,11 +150,12 @@ class SearchIndex:
                     [row for row in texts if row[0] not in added_meanwhile],
                 )
                 db.execute("COMMIT")
-                yield units
+                yield len(batch)
 
     def search(self, text: str, *, include_prompts: bool) -> list[int]:
-        """Positions of the units whose replies, or also prompts, contain the search terms; there must be one."""
-        expression = fts_query(text)
+        """Positions of the units whose replies, or also prompts, contain the search terms; none without a term."""
+        if not (expression := fts_query(text)):
+            return []
         scope = expression if include_prompts else f"{{replies}} : ({expression})"
         with closing(self._open()) as db:
             # As one JSON value: row by row, releasing and taking the interpreter lock takes three times as long.
@@ -215,7 +211,7 @@ def _is_ours(folder: Path) -> bool:
     return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
 
 
-def _run_identity(file: RunFile) -> str:
+def run_identity(file: RunFile) -> str:
     _, first = file.rows("SELECT min(at) FROM events")
     return json.dumps([file.info().get("plan"), first[0][0]])
 
@@ -224,11 +220,10 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     """Figures and texts (position, replies, prompts) of units given by position and id."""
     ids = [unit for _, unit in batch]
     marks = ",".join("?" * len(ids))
-    measures = measures_of(file.info())
-    facets: dict[str, dict[str, str]] = {}
-    if any(measure.key for measure in measures):
-        rows = file.rows(f"SELECT id, facets FROM units WHERE id IN ({marks})", ids)[1]
-        facets = {unit: parse_facets(text) for unit, text in rows}
+    info = file.info()
+    measures, declared = measures_of(info), facets_of(info)
+    rows = file.rows(f"SELECT id, facets FROM units WHERE id IN ({marks})", ids)[1]
+    facets = {unit: parse_facets(text) for unit, text in rows}
     messages: dict[str, list[tuple[Any, ...]]] = {unit: [] for unit in ids}
     verdicts: dict[str, list[VerdictRow]] = {unit: [] for unit in ids}
     for unit, *row in file.rows(
@@ -255,9 +250,10 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     for position, unit in batch:
         spoken = [message for message in messages[unit] if message[1] != "narrator"]
         replies_read = [(speaker, status) for speaker, _, status, *_ in spoken]
-        figures = unit_figures(verdicts[unit], replies_read, measures, facets.get(unit))
+        figures = unit_figures(verdicts[unit], replies_read, measures, facets[unit])
         tokens, latency, cost, cached = totals.get(unit, (0, 0.0, 0.0, 0))
-        units.append((position, figures, UnitUsage(len(messages[unit]), tokens, latency, cost, cached)))
+        usage = UnitUsage(len(messages[unit]), tokens, finite_or_none(latency), finite_or_none(cost), cached)
+        units.append(IndexedUnit(position, figures, answers_given(verdicts[unit], facets[unit], declared), usage))
         replies = "\n\n".join(said(text, parsed) for *_, text, parsed in spoken)
         prompts = "\n\n".join(text for _, role, _, text, _ in messages[unit] if role == "narrator")
         texts.append((position, replies, prompts))
@@ -315,8 +311,3 @@ def excerpts(
                 "cut": start > 0,
             }
     return excerpt_by_unit
-
-
-if __name__ == "__main__":
-    for units in SearchIndex(Path(sys.argv[1])).update():
-        print(units[0][0], units[-1][0], flush=True)

@@ -15,8 +15,6 @@ from parley.reports.labels.draws import DrawSettings, asked_item, find_draw, rat
 from parley.reports.labels.items import LabelItem
 from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
-from parley.viewer.figures import PANEL
-from parley.viewer.table import UnitTable
 
 
 class RaterView:
@@ -134,24 +132,3 @@ def agreement(file: RunFile, notes: NotesFile, draw_id: int) -> dict[str, Any]:
 
 def _json(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
-
-
-def tag_table(notes: NotesFile, table: UnitTable) -> list[dict[str, Any]]:
-    """For each tag, the panel's verdicts on the units that carry it."""
-    all_positions = table.positions_by_id()
-    panel = table.figures(PANEL)
-    rows = []
-    for tag, units in notes.units_by_tag().items():
-        positions = [all_positions[unit] for unit in units if unit in all_positions]
-        scores = [score for position in positions if not math.isnan(score := panel.score[position])]
-        choices = [choice for position in positions if (choice := panel.choice[position])]
-        rows.append(
-            {
-                "tag": tag,
-                "units": len(positions),
-                "score": sum(scores) / len(scores) if scores else None,
-                "choices": {choice: choices.count(choice) for choice in sorted(set(choices))},
-                "flipped": sum(panel.flip[position] == "flipped" for position in positions),
-            }
-        )
-    return rows

@@ -19,8 +19,9 @@ from parley.viewer.api import (
     STATE,
     Int64,
     download,
+    facet_filters,
+    integer,
     read_body,
-    read_query,
     required,
     respond_about_run,
 )
@@ -81,18 +82,7 @@ async def get_notes(request: web.Request) -> web.Response:
         notes = await asyncio.to_thread(lambda: state.run(name).notes.notes())
         return web.Response(text=as_csv(notes, NOTE_COLUMNS), content_type="text/csv", headers=download("notes.csv"))
 
-    def work(run: OpenRun) -> dict[str, Any]:
-        notes, table = run.notes, run.loaded_table()
-        positions = table.positions_by_id()
-        return {
-            "notes": [
-                note | {"facets": table.row(positions[note["unit"]])["facets"] if note["unit"] in positions else {}}
-                for note in notes.notes()
-            ],
-            "tags": labelling.tag_table(notes, table),
-        }
-
-    return await respond_about_run(request, work)
+    return await respond_about_run(request, lambda run: {"notes": run.notes.notes()})
 
 
 @routes.post("/api/notes")
@@ -129,7 +119,7 @@ async def get_draws(request: web.Request) -> web.Response:
 @routes.post("/api/label/sets")
 async def add_draw(request: web.Request) -> web.Response:
     """Draw items from the finished units that have the facets in the address."""
-    new, query = await read_body(request, NewDraw), read_query(request.query)
+    new, filters = await read_body(request, NewDraw), facet_filters(request.query)
 
     def work(run: OpenRun) -> dict[str, Any]:
         with run.file() as file:
@@ -140,7 +130,7 @@ async def add_draw(request: web.Request) -> web.Response:
                 kind=new.kind,
                 floor=new.floor,
                 scores=new.scores,
-                filters=query.filters,
+                filters=filters,
             )
             return {"set": draw_items(file, run.notes, settings)}
 
@@ -149,7 +139,7 @@ async def add_draw(request: web.Request) -> web.Response:
 
 @routes.get("/api/label")
 async def get_label_item(request: web.Request) -> web.Response:
-    return await _next_item(request, _integer("set", required(request, "set")), required(request, "rater"))
+    return await _next_item(request, integer("set", required(request, "set")), required(request, "rater"))
 
 
 @routes.post("/api/label")
@@ -180,10 +170,3 @@ async def _next_item(
             return view.next_item()
 
     return await respond_about_run(request, work)
-
-
-def _integer(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigError(f"{name} needs a number, got '{text}'") from None

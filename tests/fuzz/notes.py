@@ -8,7 +8,6 @@ from pathlib import Path
 from parley.runs import RunFile
 from parley.runs.notes import Answer, Item, NotesFile
 from parley.viewer import labelling
-from parley.viewer.table import UnitTable
 from tests.fuzz.checking import Target
 from tests.fuzz.files import FOLDER
 from tests.fuzz.runs import edited_file
@@ -42,8 +41,7 @@ def read(content: bytes) -> None:
         old.unlink()
     notes.path.write_bytes(content)
     with RunFile.open(RUN) as file:
-        table = UnitTable(file)
-        results: list[object] = [notes.notes(), notes.labels(), labelling.tag_table(notes, table)]
+        results: list[object] = [notes.notes(), notes.labels(), notes.units_by_tag()]
         for draw in notes.draws():
             results += [
                 labelling.draw_json(file, notes, draw),

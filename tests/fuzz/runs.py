@@ -24,7 +24,7 @@ from parley.runs import RunFile, explain_damage, frames
 from parley.runs.reading import read_unit
 from parley.viewer.index import read_batch
 from parley.viewer.run_folder import RunFolder
-from parley.viewer.table import UnitTable
+from parley.viewer.units import planned_units, progress_of
 from tests.fuzz.checking import Rejected, Target
 from tests.fuzz.files import FOLDER
 from tests.fuzz.strategies import ODD, VALUES, as_json, choose, edited_bytes, edited_tree, often
@@ -101,7 +101,9 @@ def read(content: bytes) -> None:
     with explain_damage(RUN):
         with RunFile.open(RUN) as file:
             file.info()
-            UnitTable(file)
+            file.check_plan()
+            planned_units(file.rows("SELECT id, facets FROM units ORDER BY position")[1])
+            progress_of(file)
             units = file.rows("SELECT position, id FROM units")[1][:3]
             read_batch(file, units)
             for _, unit in units:

@@ -6,11 +6,9 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from parley.viewer.api import NewExport
 from parley.viewer.notes_api import LabelUndo, NewDraw, NewLabels, NewNote, NoteWithdrawal
-from parley.viewer.table import UnitQuery
 
-PAGE = "page parameters"
-"""Stands for all fields of `UnitQuery`, with two examples of its filters (f.FACET, d.FIGURE)."""
 READS = {
     "/api/runs": (),
     "/api/run": ("run",),
@@ -18,24 +16,22 @@ READS = {
     "/api/headline": ("run", "brief?"),
     "/api/figure": ("run", "name"),
     "/api/config": ("run",),
-    "/api/units": ("run", PAGE),
-    "/api/grid": ("run", "rows?", "columns?", PAGE),
+    "/api/units": ("run", "plan?", "after?"),
+    "/api/search": ("run", "q", "prompts?", "unit?"),
     "/api/ballots": ("run", "unit?"),
-    "/api/unit": ("run", "unit", PAGE),
-    "/api/find": ("run", "text"),
+    "/api/unit": ("run", "unit"),
     "/api/texts": ("run", "ids"),
-    "/api/compare": ("run", "with?", "facet?", "x?", "y?", PAGE),
     "/api/comparison": ("run", "with"),
-    "/api/export": ("run", PAGE),
     "/api/notes": ("run", "format?"),
     "/api/label/sets": ("run",),
     "/api/label": ("run", "set", "rater"),
 }
 """Parameters by path; those with a question mark are optional."""
 WRITES: dict[str, tuple[tuple[str, ...], type[BaseModel]]] = {
+    "/api/export": (("run",), NewExport),
     "/api/notes": (("run",), NewNote),
     "/api/notes/withdraw": (("run",), NoteWithdrawal),
-    "/api/label/sets": (("run", PAGE), NewDraw),
+    "/api/label/sets": (("run", "f.phase?"), NewDraw),
     "/api/label": (("run",), NewLabels),
     "/api/label/undo": (("run",), LabelUndo),
 }
@@ -59,7 +55,4 @@ def operations() -> list[Operation]:
 
 
 def _query(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
-    page = UnitQuery.model_json_schema()["properties"] | {"f.phase": {"type": "string"}, "d.status": {"type": "string"}}
-    del page["filters"]
-    optional = {f"{name}?": schema for name, schema in page.items()} if PAGE in names else {}
-    return {name: {"type": "string"} for name in names if name != PAGE} | optional
+    return {name: {"type": "string"} for name in names}

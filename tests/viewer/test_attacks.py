@@ -67,7 +67,7 @@ def run(malibu, shelf):
 def test_other_sites_pages_may_not_read(address, site):
     """`same-site` is another port of this machine: a page of another program."""
     assert request(address, "/api/units?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 403
-    assert request(address, "/api/export?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 403
+    assert request(address, "/api/figure?run=quick.sqlite&name=x", b"Sec-Fetch-Site: " + site)[0] == 403
     assert request(address, "/", b"Sec-Fetch-Site: " + site)[0] == 200, "a link to the viewer may be followed"
 
 
@@ -90,7 +90,14 @@ def test_the_viewers_own_pages_may_read(address, site):
     ],
 )
 def test_other_sites_pages_may_not_write(address, malibu, headers):
-    for path in ("/api/notes", "/api/notes/withdraw", "/api/label", "/api/label/undo", "/api/label/sets"):
+    for path in (
+        "/api/export",
+        "/api/notes",
+        "/api/notes/withdraw",
+        "/api/label",
+        "/api/label/undo",
+        "/api/label/sets",
+    ):
         assert request(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
     assert not NotesFile(malibu).path.exists()
 
@@ -134,8 +141,10 @@ PATHS = [
 @pytest.mark.parametrize("name", PATHS)
 def test_no_run_name_leads_out_of_the_folder(address, malibu, shelf, name):
     secret = Path(shutil.copy(malibu, shelf.parent / "secret.sqlite"))
-    for path in ("run", "units", "pulse", "headline", "export", "notes"):
+    for path in ("run", "units", "pulse", "headline", "config", "notes"):
         assert request(address, f"/api/{path}?run={quote(name, safe='%')}")[0] == 404
+    path = f"/api/export?run={quote(name, safe='%')}"
+    assert request(address, path, *WRITE, method=b"POST", body=b'{"units": []}')[0] == 404
     assert not NotesFile(secret).path.exists()
 
 

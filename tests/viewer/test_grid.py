@@ -9,9 +9,6 @@ import pytest
 from parley.agents import Transcript, Turn
 from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record
-from parley.viewer.grid import grid
-from parley.viewer.open_run import OpenRun
-from parley.viewer.table import UnitQuery
 
 SCORES = {
     ("even", "black"): 5.0, ("even", "white"): 5.25, ("wide", "black"): 2.0, ("wide", "white"): 7.5,
@@ -34,22 +31,21 @@ def silent(shelf, build):
     return build.write_run(shelf / "grid.sqlite", [*records, ballot("even", "black", 9.0, phase=3)])
 
 
-def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent):
-    run = OpenRun(silent)
-    assert run.wait_until_indexed(60)
-    found = grid(run.loaded_table(), UnitQuery())
-    run.close()
-    assert (found["row_facet"], found["column_facet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
+GRID = "async (run) => (await (await import('/static/units.js')).unitsOf(run)).grid(new URLSearchParams())"
+
+
+def test_situations_come_by_their_spread_and_parts_are_not_averaged(silent, shared_viewer, open_page):
+    found = open_page(shared_viewer + "label?run=quick.sqlite").evaluate(GRID, silent.name)
+    assert (found["rowFacet"], found["columnFacet"], found["part"]) == ("scenario", "identity", {"phase": "1"})
     assert found["columns"] == ["black", "white", "<b>x</b>"]
     assert [(row["name"], row["spread"]) for row in found["rows"]] == [("wide", 5.5), ("even", 0.25)]
     scores = [[cell and cell["score"] for cell in row["cells"]] for row in found["rows"]]
     assert scores == [[2.0, 7.5, 4.0], [5.0, 5.25, None]], "the ballot of phase 3 is not in them"
 
 
-def test_a_study_without_scores_has_no_grid(tmp_path, build):
-    run = OpenRun(build.write_run(tmp_path / "loop.sqlite", [build.critique_loop()]))
-    assert grid(run.loaded_table(), UnitQuery())["rows"] == []
-    run.close()
+def test_a_study_without_scores_has_no_grid(shelf, build, shared_viewer, open_page):
+    path = build.write_run(shelf / "no-grid.sqlite", [build.critique_loop()])
+    assert open_page(shared_viewer + "label?run=quick.sqlite").evaluate(GRID, path.name)["rows"] == []
 
 
 def test_the_grid_is_read_by_keys_and_shows_the_words(silent, shared_viewer, open_page):
@@ -76,18 +72,17 @@ def test_the_grid_says_how_much_is_indexed_and_is_shown_again_when_all_is(silent
     def answer(route):
         response = route.fetch()
         found = response.json()
-        assert (found["indexed"], found["done"]) == (6, 6)
         asked.append(route.request.url)
         if len(asked) == 1:
-            found |= {"indexed": 3, "rows": found["rows"][:1], "total": 1}
+            found |= {"figures": found["figures"][:3], "after": 3}
         route.fulfill(response=response, json=found)
 
-    page.route("**/api/grid?*", answer)
+    page.route("**/api/units?*", answer)
     page.get_by_role("link", name="Grid").click()
     expect(page.get_by_text("indexed 3 of 6 units")).to_be_visible()
-    expect(page.locator(".heat tbody tr")).to_have_count(1)
     expect(page.locator(".heat tbody tr")).to_have_count(2)
     expect(page.get_by_text("indexed 3 of 6 units")).to_have_count(0)
+    assert "after=3" in asked[1], "only what is new is sent"
 
 
 PAIR = "Situation:\n{situation}\n\n{answer_a}\n\n{answer_b}\n\n{question}"

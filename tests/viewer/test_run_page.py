@@ -163,6 +163,17 @@ def test_an_exported_page_opens_from_disk(malibu, flips, open_page, tmp_path):
     expect(page.locator(".message", has_text="The marmalade decides it.")).to_be_visible()
 
 
+def test_the_units_that_match_on_the_page_are_exported_from_it(flips, shared_viewer, open_page, tmp_path):
+    page = open_page(shared_viewer + "run?run=flips.sqlite&d.flip=flipped&judge=Three")
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export").click()
+    download.value.save_as(tmp_path / "page.html")
+    exported = open_page((tmp_path / "page.html").as_uri() + "#/run?tab=units&judge=Three")
+    expect(exported.locator(".count")).to_have_text("2 units")
+    expect(exported.locator("tbody")).to_contain_text("flipped")
+
+
 def test_an_exported_page_finds_pairs_by_identity_and_has_the_drawer(malibu, open_page, tmp_path):
     target = tmp_path / "page.html"
     assert main(["view", str(malibu), "--export", str(target)]) == 0

@@ -1,4 +1,4 @@
-"""Filters, counts, flips and search, compared with plain SQL or with values computed by build."""
+"""Filters, counts, flips and search, as the page answers them, compared with plain SQL or with known values."""
 
 from __future__ import annotations
 
@@ -23,117 +23,116 @@ from parley.runs import Record, RunFile
 from parley.runs.notes import Answer, Item
 from parley.runs.reading import template_fields
 from parley.runs.studies import facets_of, measures_of
-from parley.viewer.compare import match_by_facet
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 from parley.viewer.index import SearchIndex, fts_query
 from parley.viewer.labelling import agreement
 from parley.viewer.open_run import OpenRun
-from parley.viewer.table import UnitQuery, UnitTable
 
 
 @pytest.fixture
-def open_run():
-    runs = []
+def ask(shared_viewer, open_page):
+    """Evaluates an expression about the `table` of a run: `page`, `ids` and `counts` answer the query of an address."""
+    script = """async (run) => {
+      const { searched, unitsOf } = await import("/static/units.js");
+      const table = await unitsOf(run, true);
+      const page = async (query) => {
+        const params = new URLSearchParams(query);
+        return table.page(params, await searched(run, params));
+      };
+      const ids = async (query) => (await page(query)).rows.map(({ id }) => id);
+      const counts = async (query, wanted) =>
+        Object.fromEntries((await page(query)).filters.find(({ key }) => key === wanted).values);
+      return %s;
+    }"""
+    opened = []
 
-    def open_path(path):
-        runs.append(OpenRun(path))
-        assert runs[-1].wait_until_indexed(60)
-        return runs[-1]
+    def evaluate(path, expression):
+        opened.append(opened[-1] if opened else open_page(shared_viewer + "label?run=quick.sqlite"))
+        return opened[-1].evaluate(script % expression, path.name)
 
-    yield open_path
-    for run in runs:
-        run.close()
+    return evaluate
 
 
-def counts(page, key):
-    return {value: n for group in page["filters"] if group["key"] == key for value, n in group["values"]}
+def test_requests_at_the_same_moment_start_one_indexing(runs, monkeypatch):
+    started = []
 
-
-def test_requests_at_the_same_moment_wait_for_one_indexing(runs, monkeypatch):
     class SlowToStart(threading.Thread):
         def start(self):
             time.sleep(0.2)
+            started.append(self.name)
             super().start()
 
     run, together = OpenRun(runs / "quick.sqlite"), threading.Barrier(4)
 
     def request(_):
         together.wait()
-        run.start_indexing()
+        return run.wait_until_indexed(60)
 
     monkeypatch.setattr("parley.viewer.open_run.threading.Thread", SlowToStart)
-    with ThreadPoolExecutor(4) as requests:
-        list(requests.map(request, range(4)))
-    assert run.table().size == run.size
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(request, range(4))) == [True] * 4
+    assert started.count("index of quick.sqlite") == 1
     run.close()
 
 
-def test_filters_and_counts_match_sql(runs, open_run):
-    run = runs / "quick.sqlite"
-    page = open_run(run).page(UnitQuery(filters={"f.phase": ["1"], "f.identity": ["female"]}))
-    with closing(sqlite3.connect(run)) as db:
+def test_filters_and_counts_match_sql(malibu, ask):
+    both = ask(malibu, "await ids('f.phase=1&f.identity=female')")
+    others = ask(malibu, "await counts('f.phase=1&f.identity=female', 'f.identity')")
+    with closing(sqlite3.connect(malibu)) as db:
         phase, identity = "json_extract(facets, '$.phase')", "json_extract(facets, '$.identity')"
-        both = db.execute(
+        rows = db.execute(
             f"SELECT id FROM units WHERE {phase} = 1 AND {identity} = 'female' ORDER BY position"
         ).fetchall()
-        others = dict(db.execute(f"SELECT {identity}, count(*) FROM units WHERE {phase} = 1 GROUP BY 1"))
-    assert [row["id"] for row in page["rows"]] == [row[0] for row in both]
-    assert counts(page, "f.identity") == others, "a filter's counts ignore its own selection"
+        counted = dict(db.execute(f"SELECT {identity}, count(*) FROM units WHERE {phase} = 1 GROUP BY 1"))
+    assert both == [row[0] for row in rows]
+    assert others == counted, "a filter's counts ignore its own selection"
 
 
-def test_scores_are_the_last_rounds_mean_and_missing_ones_sort_last(runs, open_run, tmp_path, build):
-    page = open_run(runs / "quick.sqlite").page(UnitQuery(sort="score", desc=True))
-    with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
+def test_scores_are_the_last_rounds_mean_and_missing_ones_sort_last(malibu, ask, shelf, build):
+    scores = ask(malibu, "(await page('sort=score&desc=1')).rows.map(({ score }) => score)")
+    with closing(sqlite3.connect(malibu)) as db:
         rows = db.execute(
             "SELECT unit, avg(value) FROM verdicts WHERE round = 2 GROUP BY unit ORDER BY 2 DESC"
         ).fetchall()
-    assert [row["score"] for row in page["rows"]] == pytest.approx([value for _, value in rows])
+    assert scores == pytest.approx([value for _, value in rows])
     refused = build.JudgeReply("One", "A", "I would rather not.", "refused")
     path = build.write_run(
-        tmp_path / "missing.sqlite",
+        shelf / "missing.sqlite",
         [
             build.pair_unit(build.pair(1, 0), [refused]),
             build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "A")]),
         ],
+        planned=[build.pair(0, 0)],
     )
-    for descending in (False, True):
-        rows = open_run(path).page(UnitQuery(sort="score", desc=descending))["rows"]
-        assert [(row["score"], row["parse"]) for row in rows] == [(6.0, "ok"), (None, "refused")]
+    for query in ("sort=score", "sort=score&desc=1"):
+        found = ask(path, f"(await page('{query}')).rows.map(({{ score, parse, status }}) => [score, parse, status])")
+        assert found == [[6, "ok", "done"], [None, "refused", "done"], [None, None, "planned"]]
+    assert ask(path, "await ids('low=0')") == ["p2/s2/o0"], "a range leaves out units without a score"
 
 
-def test_a_verdict_that_depends_on_the_order_is_flipped(tmp_path, build, open_run):
-    table = open_run(build.flipping(tmp_path / "flips.sqlite")).table()
-    assert table.figures("Three").flip == ["flipped", "flipped", "consistent", "consistent"]
-    assert table.figures("One").flip == ["consistent"] * 4
-    panel = table.figures(PANEL).flip
-    assert panel == ["tie in one order", "tie in one order", "consistent", "consistent"], "one A and one B is a tie"
+def test_a_verdict_that_depends_on_the_order_is_flipped(flips, ask):
+    by_judge = ask(flips, "['Three', 'One', ''].map((judge) => table.by(judge).flip)")
+    assert by_judge[0] == ["flipped", "flipped", "consistent", "consistent"]
+    assert by_judge[1] == ["consistent"] * 4
+    panel = ["tie in one order", "tie in one order", "consistent", "consistent"]
+    assert by_judge[2] == panel, "one A and one B is a tie"
 
 
-def test_a_score_range_excludes_units_without_a_score(tmp_path, build, open_run):
-    records = [
-        build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", status="unparsed")]),
-        build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "A")]),
-    ]
-    page = open_run(build.write_run(tmp_path / "r.sqlite", records)).page(UnitQuery(low=0.0))
-    assert [row["id"] for row in page["rows"]] == ["p2/s2/o0"]
-
-
-def test_search_supports_phrases_prefixes_and_excluded_words(tmp_path, build, open_run):
+def test_search_supports_phrases_prefixes_and_excluded_words(shelf, build, ask):
     texts = {1: "The café was clear and calm.", 2: "Calm and clear, it was.", 3: "Nothing of the kind."}
     records = [build.pair_unit(build.pair(n, 0), [build.JudgeReply("One", "A", text)]) for n, text in texts.items()]
-    run = open_run(build.write_run(tmp_path / "words.sqlite", records))
-
-    def found(text, prompts=False):
-        rows = run.page(UnitQuery(q=text, prompts=prompts))["rows"]
-        return [row["position"] + 1 for row in rows]
-
-    assert found("clear calm") == [1, 2]
-    assert found('"clear and calm"') == [1]
-    assert found("cal*") == [1, 2]
-    assert found("clear -cafe") == [2], "accents do not matter"
-    assert found("answered") == [], "prompts are not searched"
-    assert found("answered", prompts=True) == [1, 2, 3]
-    assert found("nowhere") == []
+    run = build.write_run(shelf / "words.sqlite", records)
+    queries = {
+        "clear calm": [1, 2],
+        '"clear and calm"': [1],
+        "cal*": [1, 2],
+        "clear -cafe": [2],  # accents do not matter
+        "answered": [],  # prompts are not searched
+        "answered&prompts=1": [1, 2, 3],
+        "nowhere": [],
+    }
+    found = ask(run, f"await Promise.all({json.dumps([f'q={query}' for query in queries])}.map(ids))")
+    assert found == [[f"p2/s{n}/o0" for n in numbers] for numbers in queries.values()]
 
 
 def test_the_index_grows_with_the_run_and_is_cleared_for_another_run_at_the_same_path(tmp_path, build):
@@ -141,11 +140,13 @@ def test_the_index_grows_with_the_run_and_is_cleared_for_another_run_at_the_same
     build.write_run(
         path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])], planned=[build.pair(2, 0)]
     )
-    assert sum(len(batch) for batch in SearchIndex(path).update()) == 1
+    assert sum(SearchIndex(path).update()) == 1
     with RunFile.open(path, write=True) as file:
         file.write([build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "B", "marmalade")])])
     index = SearchIndex(path)
-    assert [position for batch in index.update() for position, _, _ in batch] == [1], "only new units"
+    last, _ = index.rows()
+    assert sum(index.update()) == 1
+    assert [row[0] for row in json.loads(index.rows(last)[1])] == [1], "only new units"
     assert index.search("marmalade", include_prompts=False) == [1]
     path.unlink()
     build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])])
@@ -168,11 +169,11 @@ def test_an_index_that_is_damaged_or_of_another_format_is_rebuilt(tmp_path, buil
     if damage:
         old.path.write_bytes(old.path.read_bytes().replace(*damage))
     new = SearchIndex(path)
-    assert [position for batch in new.update() for position, _, _ in batch] == [0]
+    assert sum(new.update()) == 1
     assert new.search("marmalade", include_prompts=False) == [0]
 
 
-def test_identities_are_matched_by_all_facets_they_do_not_determine(tmp_path, build, open_run):
+def test_identities_are_matched_by_all_facets_they_do_not_determine(shelf, build, ask):
     def unit(identity, category, scenario):
         return Unit(f"{identity}/{scenario}", {"identity": identity, "category": category, "scenario": scenario})
 
@@ -182,9 +183,8 @@ def test_identities_are_matched_by_all_facets_they_do_not_determine(tmp_path, bu
         unit("black", "race", "s2"),
         unit("", "", "s1"),
     ]
-    table = open_run(build.write_run(tmp_path / "i.sqlite", [], planned=units)).table()
-    assert match_by_facet(table, "identity", "female", "black") == [(0, 1)]
-    assert match_by_facet(table, "identity", "female", "nobody") == []
+    path = build.write_run(shelf / "matched.sqlite", [], planned=units)
+    assert ask(path, "[['black'], ['nobody']].map(([y]) => table.pairsBy('identity', 'female', y))") == [[[0, 1]], []]
 
 
 def test_the_chairs_verdict_is_the_panels():
@@ -278,19 +278,11 @@ def test_only_whole_words_are_redacted():
     assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard"
 
 
-def test_a_large_run_is_indexed_in_a_process_of_its_own(tmp_path, build, open_run, monkeypatch):
-    monkeypatch.setattr("parley.viewer.open_run.SMALL_RUN", 2)
-    run = open_run(build.flipping(tmp_path / "flips.sqlite"))
-    page = run.page(UnitQuery(judge="Three", q="marm*"))
-    assert [(row["id"], row["flip"]) for row in page["rows"]] == [("p2/s1/o1", "flipped")]
-    assert (page["indexed"], page["index_error"]) == (4, "")
-
-
 def test_a_search_of_only_excluded_words_is_empty():
     assert fts_query("-a -b") == ""
 
 
-def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build, open_run):
+def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build):
     """Two raters, four pairs; Ada prefers A A B B, Ben A A B A.
 
     Observed agreement: 3 of 4 = 0.75. Shares: A 5/8, B 3/8, so chance agreement is 25/64 + 9/64 = 0.53125.
@@ -300,7 +292,7 @@ def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build, open_run):
     path = build.write_run(
         tmp_path / "k.sqlite", [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
     )
-    run = open_run(path)
+    run = OpenRun(path)
     set_id = run.notes.add_draw("random", 0, [Item(unit.id, unit.id, 1.0, n) for n, unit in enumerate(units)], {})
     for rater, choices in (("Ada", "AABB"), ("Ben", "AABA")):
         for unit, choice in zip(units, choices, strict=True):
@@ -331,18 +323,17 @@ def test_several_connections_may_create_the_index_at_once(tmp_path: Path) -> Non
         assert index.load("key") == 1
 
 
-def test_an_identity_finds_the_pairs_of_either_candidate(tmp_path, build):
+def test_an_identity_finds_the_pairs_of_either_candidate(shelf, build, ask):
     single = Unit("p1/s1/white", {"phase": 1, "scenario": "s1", "identity": "white"})
-    path = build.write_run(tmp_path / "a.sqlite", [], planned=[build.pair(1, 0), build.pair(1, 1), single])
-    with RunFile.open(path) as file:
-        table = UnitTable(file)
-    page = table.page(UnitQuery(filters={"f.identity": ["white"]}))
-    assert page["matching"] == 3, "two pairs in which white is the other candidate, and one single answer"
-    assert counts(page, "f.identity") == {"black": 2, "white": 3}
-    assert table.page(UnitQuery(filters={"f.identity": ["white"], "f.phase": ["1"]}))["matching"] == 1
+    path = build.write_run(shelf / "either.sqlite", [], planned=[build.pair(1, 0), build.pair(1, 1), single])
+    found = ask(path, "await Promise.all(['f.identity=white', 'f.identity=white&f.phase=1'].map(ids))")
+    assert [len(ids) for ids in found] == [3, 1], (
+        "two pairs in which white is the other candidate, and one single answer"
+    )
+    assert ask(path, "await counts('f.identity=white', 'f.identity')") == {"black": 2, "white": 3}
 
 
-def test_answers_are_filtered_by_right_wrong_stereotyped_unknown_and_unparsed(tmp_path, build):
+def test_answers_are_filtered_by_right_wrong_stereotyped_unknown_and_unparsed(shelf, build, ask):
     def answered(number, value):
         facets = {"label": 0, "target": 1, "unknown": 0} if number < 4 else {"label": 1, "target": 1, "unknown": 0}
         status = "unparsed" if value is None else "ok"
@@ -351,18 +342,29 @@ def test_answers_are_filtered_by_right_wrong_stereotyped_unknown_and_unparsed(tm
         return Record(unit=Unit(f"q{number}", facets), started_at=1.0, finished_at=2.0, outcome=outcome)
 
     records = [answered(number, value) for number, value in enumerate((0.0, 1.0, 2.0, None, 1.0))]
-    path = build.write_run(
-        tmp_path / "b.sqlite", records, planned=[Unit("q9", {"label": 0, "target": 1, "unknown": 0})]
-    )
-    with RunFile.open(path) as file:
-        table = UnitTable(file)
-    found = {
-        key: [table.ids[n] for n in table.positions(UnitQuery(filters={"d.answer": [key]}))] for key in table.answers
-    }
-    assert found == {
+    planned = [Unit("q9", {"label": 0, "target": 1, "unknown": 0})]
+    path = build.write_run(shelf / "answers.sqlite", records, planned=planned, study="bbq")
+    kinds = ask(path, "table.answers.labels")
+    found = ask(path, f"await Promise.all({kinds}.map((kind) => ids(`d.answer=${{kind}}`)))")
+    assert dict(zip(kinds, found, strict=True)) == {
         "right": ["q0", "q4"],
         "wrong": ["q1", "q2"],
         "stereotyped": ["q1", "q4"],
         "unknown": ["q0"],
         "unparsed": ["q3"],
     }
+
+
+def test_a_page_that_has_a_run_gets_only_what_is_new_and_a_new_run_as_a_whole(tmp_path, build):
+    path = tmp_path / "a.sqlite"
+    units = [build.pair_unit(build.pair(n, 0), [build.JudgeReply("One", "A")]) for n in (1, 2)]
+    build.write_run(path, units[:1], planned=[units[1].unit])
+    run = OpenRun(path)
+    first = json.loads(run.units("", 0))
+    assert (first["ids"], first["status"], len(first["figures"])) == (["p2/s1/o0", "p2/s2/o0"], "dp", 1)
+    with RunFile.open(path, write=True) as file:
+        file.write(units[1:])
+    new = json.loads(run.units(first["plan"], first["after"]))
+    assert ("ids" not in new, new["status"], [row[0] for row in new["figures"]]) == (True, "dd", [1])
+    assert len(json.loads(run.units("another plan", first["after"]))["figures"]) == 2
+    run.close()

@@ -134,11 +134,11 @@ def stored_settings(settings: DrawSettings, items: Sequence[Item]) -> dict[str, 
     }
 
 
-def matching_units(file: RunFile, filters: Mapping[str, Sequence[str]]) -> list[str]:
-    """The finished units that have one of the given values of every given facet, in the plan's order."""
+def matching_units(file: RunFile, filters: Mapping[str, Sequence[str]], *, finished: bool = True) -> list[str]:
+    """The units that have one of the given values of every given facet, in the plan's order."""
     if unknown := [name for name in filters if not name.startswith("f.")]:
-        raise ConfigError(f"items are drawn by facets (f.phase=2), not by '{unknown[0]}'")
-    _, rows = file.rows("SELECT id, facets FROM units WHERE status = 'done' ORDER BY position")
+        raise ConfigError(f"units are chosen by facets (f.phase=2), not by '{unknown[0]}'")
+    _, rows = file.rows("SELECT id, facets FROM units WHERE status = 'done' OR NOT ? ORDER BY position", (finished,))
     return [
         unit
         for unit, text in rows

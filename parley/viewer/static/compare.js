@@ -4,6 +4,7 @@ import { scatter } from "./charts.js";
 import { fill, go, h, integer, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { forestPlot, formats } from "./forest.js";
+import { unitsOf } from "./units.js";
 import { breadcrumbs, button, cautions, errorBox, loading, pager, scrollTable, setTitle, shortcuts } from "./widgets.js";
 
 export function comparePage(main, params) {
@@ -34,7 +35,7 @@ export function comparePage(main, params) {
 
   async function show() {
     try {
-      const [{ runs }, comparison, summary] = await Promise.all([get("runs"), get("compare", pairParams()), get("run", { run })]);
+      const [{ runs }, comparison, summary] = await Promise.all([get("runs"), compared(), get("run", { run })]);
       knowFacets(summary);
       const [facet, x, y] = ["facet", "x", "y"].map((key) => params.get(key) || "");
       const values = comparison.facets[facet] || [];
@@ -64,12 +65,11 @@ export function comparePage(main, params) {
     } catch (error) { fill(configs, errorBox(error)); }
   }
 
-  // The list of units compares two runs at a time.
-  function pairParams() {
-    const query = new URLSearchParams(params);
-    query.delete("with");
-    if (other) query.set("with", other);
-    return query;
+  // The list of units compares two runs at a time, or two values of a facet.
+  async function compared() {
+    const [table, second] = await Promise.all([unitsOf(run, true), other ? unitsOf(other, true) : null]);
+    const matched = second ? table.pairsWith(second) : table.pairsBy(params.get("facet"), params.get("x"), params.get("y"));
+    return { ...table.compare(second || table, matched, params), facets: table.choices(), judges: table.judges };
   }
 
   async function showTested() {

@@ -92,6 +92,7 @@ export function bytes(size) {
 }
 export function plural(count, word) { return `${integer(count)} ${word}${count === 1 ? "" : "s"}`; }
 export function orNone(value) { return value === "" ? "(none)" : value; }
+export function mean(values) { return values.reduce((sum, value) => sum + value, 0) / values.length; }
 export function unique(values) { return [...new Set(values)]; }
 
 // What the browser keeps for this person: theme, name, keys. A private window keeps nothing.

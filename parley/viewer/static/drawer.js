@@ -1,11 +1,11 @@
 // A drawer next to the list of units shows the transcript of one, without leaving the list.
-import { get } from "./api.js";
 import { fill, h, link, unique } from "./dom.js";
 import { echoInWords, findEchoes } from "./echo.js";
 import { materialView } from "./material.js";
 import { parsedAside, saidView, speakerColour, speakerName } from "./message.js";
 import { scoreMatrix } from "./scores.js";
 import { unitTitle } from "./facets.js";
+import { readUnit } from "./units.js";
 import { verdictLine } from "./verdict.js";
 import { button, errorBox, loading, showHelp, speakerIndex } from "./widgets.js";
 
@@ -38,7 +38,7 @@ export function openDrawer(list, row, run, params, measure) {
     fill(content, loading());
     fill(full, link("/unit", query, { class: "button", before: close }, "Open the unit"));
     try {
-      const unit = await get("unit", query);
+      const unit = await readUnit(run, id, params);
       if (shown !== place) return;
       heading.textContent = unitTitle(unit.facets, unit.id);
       verdict.textContent = verdictLine(unit, measure);

@@ -3,6 +3,7 @@ import { get } from "./api.js";
 import { openDrawer } from "./drawer.js";
 import { fill, go, h, link, number, percent, plural } from "./dom.js";
 import { facetName, facetValue, subjectTitle } from "./facets.js";
+import { unitsOf } from "./units.js";
 import { distributionOf } from "./verdict.js";
 import { errorBox, loading, pager, unindexed } from "./widgets.js";
 
@@ -17,9 +18,7 @@ export function gridView(box, run, measure) {
     state.params = params;
     if (!again) fill(box, loading());
     try {
-      const query = new URLSearchParams(params);
-      query.set("run", run);
-      const grid = await get("grid", query);
+      const grid = (await unitsOf(run, again || !state.grid)).grid(params);
       if (params !== state.params) return;
       const unit = table.contains(document.activeElement) ? document.activeElement.dataset.unit : null;
       state.grid = grid;
@@ -34,7 +33,7 @@ export function gridView(box, run, measure) {
   const chooser = (label, key, names, chosen) => h("label", {}, `${label} `, h("select", { onchange: (event) => change(key, event.target.value) }, names.map((name) => h("option", { value: name, selected: name === chosen }, facetName(name)))));
 
   function draw() {
-    const { rows, columns, row_facet: rowFacet, column_facet: columnFacet, part, total, row_facets: rowFacets, column_facets: columnFacets } = state.grid;
+    const { rows, columns, rowFacet, columnFacet, part, total, rowFacets, columnFacets } = state.grid;
     const unfinished = state.grid.index_error || unindexed(state.grid);
     if (!rows.length) return fill(box, h("p", { class: "muted" }, unfinished || "There is no grid for these units. A grid needs situations or texts, something that varies on them, and scores. The Units tab lists every unit."));
     [state.row, state.column] = [0, 0];
@@ -73,7 +72,7 @@ export function gridView(box, run, measure) {
   }
 
   async function tell() {
-    const { rows, columns, row_facet: rowFacet, column_facet: columnFacet } = state.grid;
+    const { rows, columns, rowFacet, columnFacet } = state.grid;
     const [row, column] = [state.row, state.column];
     const cell = rows[row].cells[column];
     if (!cell) return;

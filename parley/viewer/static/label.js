@@ -2,6 +2,7 @@
 import { get, post } from "./api.js";
 import { announce, dateTime, fill, go, h, integer, link, number, plural, remember, remembered, signed } from "./dom.js";
 import { markDifferences, markLegend } from "./diff.js";
+import { unitsOf } from "./units.js";
 import { breadcrumbs, button, copy, errorBox, loading, permalink, scrollTable, setTitle, shortcuts } from "./widgets.js";
 
 const TEN = "x";  // the key of 10, a Roman ten: the digits end at 9
@@ -25,7 +26,8 @@ export function labelPage(main, params) {
 
   async function showDraws() {
     shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
-    const [{ sets }, { tags }] = await Promise.all([get("label/sets", { run }), get("notes", { run })]);
+    const [{ sets }, table] = await Promise.all([get("label/sets", { run }), unitsOf(run, true)]);
+    const tags = table.tagTable();
     const problem = h("div", {});
     const count = h("input", { type: "number", min: 1, max: 1000, value: 50, class: "narrow" });
     const scores = h("input", { type: "checkbox" });

@@ -1,14 +1,15 @@
 // One run: what it found, its units filtered by any facet, its config. The address contains the whole state.
-import { get } from "./api.js";
+import { get, post, readText } from "./api.js";
 import { progress } from "./charts.js";
 import { showConfig } from "./config.js";
 import { drawerRows } from "./drawer.js";
-import { dateTime, embedded, fill, go, h, integer, link, money, number, plural, signed, unique } from "./dom.js";
+import { announce, dateTime, embedded, fill, go, h, integer, link, money, number, plural, signed, unique } from "./dom.js";
 import { facetName, facetValue, GLOSSARY, inColumn, isClosed, knowFacets, unitTitle } from "./facets.js";
 import { showFindings } from "./findings.js";
 import { gridView } from "./grid.js";
 import { showNotes } from "./notes.js";
-import { breadcrumbs, button, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
+import { searched, unitsOf } from "./units.js";
+import { breadcrumbs, button, download, errorBox, highlight, loading, mainMeasure, pager, scrollTable, setTitle, shortcuts, unindexed, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan order"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
@@ -83,14 +84,13 @@ export function runPage(main, params) {
     const summary = await get("run", { run });
     state.measure = mainMeasure(summary);
     knowFacets(summary);
-    state.choices = (summary.measures || []).some(({ kind }) => kind === "choice");
     if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
     const { done, failed, planned } = summary.units;
     fill(about,
       h("div", { class: "row spread" }, h("h1", {}, h("bdi", {}, run), h("span", { class: `pill ${summary.state}` }, summary.state)),
         embedded ? h("p", { class: "muted" }, "part of a run, exported") : h("div", { class: "row actions" },
           link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
-          h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "download the matching units as one HTML file" }, "Export"))),
+          button("Export", exportUnits, { title: "download the matching units as one HTML file" }))),
       h("p", { class: "facts" }, h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
       progress(summary.units),
       h("p", { class: "muted" }, [`${integer(done)} of ${plural(done + failed + planned, "unit")} done`, failed ? `${integer(failed)} failed` : null,
@@ -98,10 +98,12 @@ export function runPage(main, params) {
       summary.errors.map(({ units, error }) => h("p", { class: "error" }, `${plural(units, "unit")}: ${error}`)));
   }
 
-  function exportAddress() {
-    const query = new URLSearchParams(state.params);
-    query.set("run", run);
-    return "/api/export?" + query;
+  async function exportUnits() {
+    try {
+      const [table, found] = await Promise.all([unitsOf(run), searched(run, state.params)]);
+      const units = table.order(state.params, found).map((place) => table.ids[place]);
+      download(`${run.replaceAll("/", "-")}.html`, await post("export", { run }, { units }, readText), "text/html");
+    } catch (error) { announce(error.message); }
   }
 
   let findingsShown = false;
@@ -116,7 +118,7 @@ export function runPage(main, params) {
     fill(tabs, ...TABS.map((key) => link("/run", tabParams(key), { "aria-current": key === tab ? "page" : null }, name(key))));
     for (const [key, node] of Object.entries({ findings, units, grid: gridBox, notes, config })) node.hidden = key !== tab;
     if (tab === "findings" && !findingsShown) refreshFindings();
-    if (tab === "units") showUnits();
+    if (tab === "units") showUnits(state.page === null);
     if (tab === "grid") described.then(() => grid.show(state.params));
     if (tab === "notes") showNotes(notes, run);
     if (tab === "config" && !config.childElementCount) showConfig(config, run);
@@ -146,9 +148,7 @@ export function runPage(main, params) {
   }
 
   function columns(rows) {
-    // While the figures are being read, their columns are there already, so that none jumps.
-    const expected = { score: state.measure, choice: state.choices, tokens: true };
-    const has = (key) => (state.page.loading && expected[key]) || rows.some((row) => row[key] !== null && row[key] !== undefined);
+    const has = (key) => rows.some((row) => row[key] !== null && row[key] !== undefined);
     const facets = unique(rows.flatMap((row) => Object.keys(row.facets)))
       .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && inColumn(name));
     return [
@@ -189,14 +189,17 @@ export function runPage(main, params) {
     fill(list, scrollTable("Units", [h("th", { scope: "col" }, "unit"), head], body));
   }
 
-  async function showUnits() {
+  async function showUnits(again = false) {
     const requested = state.params;
     try {
-      const query = new URLSearchParams(requested);
-      query.set("run", run);
-      const page = await get("units", query);
-      await described; // its measure names the column of scores
+      const [table, found] = await Promise.all([unitsOf(run, again), searched(run, requested), described]); // a measure names the scores
       if (requested !== state.params) return; // the filters have changed meanwhile
+      const page = table.page(requested, found);
+      if (found && !embedded && page.rows.length) {
+        const texts = await get("search", [["run", run], ["q", requested.get("q")], ["prompts", requested.get("prompts") || ""], ...page.rows.map(({ id }) => ["unit", id])]);
+        for (const row of page.rows) row.excerpt = texts[row.id];
+        if (requested !== state.params) return;
+      }
       state.page = page;
       fill(judge, h("option", { value: "" }, "the panel"), ...page.judges.map((name) => h("option", { value: name }, name)));
       judge.value = requested.get("judge") || "";
@@ -211,11 +214,10 @@ export function runPage(main, params) {
       const matching = page.matching === page.total ? plural(page.total, "unit") : `${integer(page.matching)} of ${plural(page.total, "unit")}`;
       count.textContent = [matching, page.index_error || unfinished].filter(Boolean).join(" · ");
       fill(pages, pager(Number(requested.get("page") || 0), page.matching, "/run", requested));
-      if (about.querySelector("#export")) about.querySelector("#export").href = exportAddress();
       const shown = JSON.stringify([page.rows, page.filters]);
       if (shown !== state.shown) { showFilters(); showRows(); }
       state.shown = shown;
-      if (unfinished && !page.index_error) setTimeout(() => { if (requested === state.params && !state.stopped) showUnits(); }, page.loading ? 500 : 2500);
+      if (unfinished && !page.index_error) setTimeout(() => { if (requested === state.params && !state.stopped) showUnits(true); }, 2500);
     } catch (error) { fill(list, errorBox(error)); }
   }
 
@@ -237,7 +239,7 @@ export function runPage(main, params) {
   const described = showAbout().catch((error) => { state.stopped = true; stopWatching(); fill(main, h("div", { class: "page" }, h("h1", {}, run), errorBox(error))); });
   showTab();
   const stopWatching = watchRun(run, async () => {
-    await Promise.all([showAbout(), tabOf(state.params) === "units" ? showUnits() : null, findingsShown ? refreshFindings() : null]);
+    await Promise.all([showAbout(), tabOf(state.params) === "units" ? showUnits(true) : null, findingsShown ? refreshFindings() : null]);
   });
   return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showTab(); return true; } };
 }

@@ -1,6 +1,6 @@
 // The scores of a unit as one matrix of dots: judges by rounds, all on the same scale, with an axis.
 import { badge, shape, speakerStyle } from "./charts.js";
-import { h, number, svg, unique } from "./dom.js";
+import { h, mean, number, svg, unique } from "./dom.js";
 import { distributionOf, expectedValues, isSilent } from "./verdict.js";
 
 const FLAGS = new Set(["accepted", "agreed", "discordant"]); // yes or no, not a score
@@ -25,8 +25,6 @@ function scaleOf(unit, scores) {
   if (asked.length === 2 && asked[0] < asked[1] && asked[0] <= low && high <= asked[1]) return asked;
   return low >= 0 && high <= 10 ? [0, 10] : low >= 0 && high <= 100 ? [0, 100] : [Math.floor(low), Math.ceil(high)];
 }
-
-function mean(values) { return values.reduce((sum, value) => sum + value, 0) / values.length; }
 
 // An option of a question by its words; its number is that of the published order.
 function rowName({ fields, facets }, row) {

@@ -2,6 +2,7 @@
 import { get } from "./api.js";
 import { currentPage, embedded, fill, go, h } from "./dom.js";
 import { unitTitle } from "./facets.js";
+import { unitsOf } from "./units.js";
 import { pageActions } from "./widgets.js";
 
 const SHOWN = 12;
@@ -49,9 +50,9 @@ export async function openSwitcher(actions = []) {
     const text = input.value.trim();
     if (!text) state.units = [];
     draw();
-    if (!run || embedded || !text) return;
+    if (!run || !text) return;
     try {
-      const { units } = await get("find", { run, text });
+      const units = (await unitsOf(run)).find(text, SHOWN);
       if (input.value.trim() !== text) return;
       state.units = units.map(({ id, facets }) => ({ kind: "unit", name: unitTitle(facets, id), detail: id, path: "/unit", params: { run, unit: id } }));
       draw();

@@ -7,6 +7,7 @@ import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { draftComparisons, materialView } from "./material.js";
 import { messageView, noteForm, noteList } from "./message.js";
 import { scoreMatrix } from "./scores.js";
+import { readUnit } from "./units.js";
 import { isSilent, verdictLine } from "./verdict.js";
 import { breadcrumbs, button, copy, download, errorBox, loading, mainMeasure, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
 
@@ -21,11 +22,9 @@ export function unitPage(main, params) {
   fill(main, page);
   let [unit, measure] = [null, null];
 
-  async function show(keepScroll) {
+  async function show(keepScroll, again = false) {
     try {
-      const query = new URLSearchParams(params);
-      query.set("run", run);
-      const [found, summary] = await Promise.all([get("unit", query), get("run", { run })]);
+      const [found, summary] = await Promise.all([readUnit(run, id, params, again), get("run", { run })]);
       [unit, measure] = [found, mainMeasure(summary)];
       knowFacets(summary);
     } catch (error) { return fill(page, errorBox(error)); }
@@ -186,6 +185,6 @@ export function unitPage(main, params) {
     u: { what: "back to the units", run: () => go("/run", runParams) },
   });
   show(false);
-  const stop = watchRun(run, async () => { if (unit && unit.status !== "done") await show(true); });
+  const stop = watchRun(run, async () => { if (unit && unit.status !== "done") await show(true, true); });
   return { stop, update: (next) => { if (next.toString() !== params.toString()) return false; scrollToAnchor(); return true; } };
 }

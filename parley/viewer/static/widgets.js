@@ -108,7 +108,7 @@ export function watchRun(run, changed, seconds = 1.5) {
 }
 
 // What a page of a run does not show yet; "" where everything is there.
-export function unindexed({ loading: reading, indexed, done }) { return reading ? "loading the run…" : indexed < done ? `indexed ${integer(indexed)} of ${plural(done, "unit")}` : ""; }
+export function unindexed({ indexed, done }) { return indexed < done ? `indexed ${integer(indexed)} of ${plural(done, "unit")}` : ""; }
 
 export function pager(page, matching, path, params) {
   const last = Math.max(0, Math.ceil(matching / PAGE_SIZE) - 1);
