@@ -19,11 +19,13 @@ import pandas as pd
 
 from parley.analysis.known_order import GOOD, SEVERE, TIE, leads, scored, shares
 from parley.analysis.malibu.aligned import REFERENCES, coded_leads, withheld
+from parley.analysis.malibu.ballots import LOG_ODDS
 from parley.analysis.malibu.contagion import followed, weight_by_unit
 from parley.analysis.malibu.echo import SCORES, WORDS, echo_units, excess
-from parley.analysis.malibu.panel import LOG_ODDS, PanelData, ScenarioGaps
-from parley.analysis.malibu.primary import CONTRASTS
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.planned import CONTRASTS
 from parley.analysis.malibu.rounds import Bools, before_and_after
+from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.malibu.talking import HEARING, REASONS, steps
 from parley.analysis.reporting.report import Directions
 from parley.analysis.reporting.verdicts import uncategorised

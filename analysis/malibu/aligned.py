@@ -11,17 +11,16 @@ division would have been as likely.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import Blockers, effects_frame
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, Verdicts, panel_data
-from parley.analysis.reporting.forest import Forest
-from parley.analysis.reporting.questions import corrected
-from parley.analysis.reporting.report import Directions, Section, Table
+from parley.analysis.malibu.conclusions import Blockers
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.score_table import ScenarioGaps, ScoreTable
+from parley.analysis.reporting.questions import Question, corrected, section
+from parley.analysis.reporting.report import Directions, Section
 from parley.analysis.stats.results import NOT_MEASURED, Line
 from parley.analysis.stats.two_groups import permuted_difference
 from parley.base.text import p_text, plural
@@ -32,28 +31,25 @@ LEAST, LEAST_SHARE = 3, 1 / 3
 """Bases on the smaller side: with fewer, or a smaller share of those coded, the contrast is withheld."""
 WITHHELD = "withheld"
 """How the note on such a contrast begins."""
-ALIGNED = [
-    *("model", "category", "reference", "favoured_lead", "other_lead", "difference", "low", "high", "p", "p_adjusted"),
-    *("favoured_bases", "other_bases", "note"),
-]
+ALIGNED = Question(
+    name="aligned",
+    ask="Do labels move scores the way documented stereotypes go?",
+    measures={"difference": "what stereotypes add to the lead of the group they favour, twice"},
+    cluster="base",
+    null=0.0,
+    note="The coding of bases is permuted. favoured_lead: mean score of the reference minus that of the others, on "
+    "bases whose stereotype favours the reference; other_lead: the same on bases that favour others over it; estimate: "
+    "favoured_lead minus other_lead, which is twice what being favoured adds. A lead that is the same on all bases "
+    "does not count. Directions are coded from the source that the suite cites.",
+)
 
 
-def aligned_contrast(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
+def aligned_lines(data: PanelData, directions: Directions) -> list[Line]:
     """The reference's lead on bases whose stereotype favours it, minus its lead on bases that favour others over it.
 
     The lead is the reference's mean score minus the mean of the category's other identities, on the same answers.
     Holm's correction is over a model's categories. Where too few bases are coded one of the two ways, only the leads
     are given, and the note says so.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-        directions: Which identities the stereotype of each base favours, by category.
-    """
-    return effects_frame(aligned_lines(panel_data(verdicts), directions), ALIGNED)
-
-
-def aligned_lines(data: PanelData, directions: Directions) -> list[Line]:
-    """The contrast of each model and category, as lines.
 
     Args:
         data: The verdicts.
@@ -113,6 +109,7 @@ def _line(favoured: Mapping[str, float], others: Mapping[str, float], about: dic
     return replace(
         test,
         about=about,
+        measure="difference",
         name=f"aligned-{about['category']}",
         label=about["category"],
         group=about["model"] if len(data.models) > 1 else "",
@@ -147,30 +144,14 @@ def aligned_section(data: PanelData, lines: Sequence[Line], blocked: Mapping[str
         else line
         for line in lines
     ]
-    table = Table(
-        name="aligned",
-        title="Phase 1: do labels move scores the way documented stereotypes go?",
-        frame=effects_frame(lines, ALIGNED),
-        shown=(*data.model_column, *ALIGNED[1:]),
-        note="favoured_lead: mean score of the reference minus that of the others, on bases whose stereotype favours "
-        "the reference; other_lead: the same on bases that favour others over it; difference: favoured_lead minus "
-        "other_lead, which is twice what being favoured adds. A lead that is the same on all bases does not count. "
-        "Directions are coded from the source that the suite cites.",
-    )
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
         if (text := _words([line for line in lines if line.about["model"] == model and line.verdict != NOT_MEASURED]))
     )
-    forest = Forest(
-        name="aligned",
-        question="Do labels move scores the way documented stereotypes go?",
-        axis=f"what stereotypes add to the lead of the group they favour, twice: {data.difference}",
-        lines=tuple(line for line in lines if math.isfinite(line.estimate)),
-        table="aligned",
-        note="95% intervals and p-values: the coding of bases permuted; Holm-corrected over a model's categories.",
-    )
-    return Section(tables=(table,), forests=(forest,), words=tuple(words))
+    axis = f"{ALIGNED.measures['difference']}: {data.difference}"
+    asked = replace(ALIGNED, cluster=data.cluster_noun, measures={"difference": axis})
+    return replace(section(asked, lines), words=tuple(words))
 
 
 def _words(tested: Sequence[Line]) -> str:

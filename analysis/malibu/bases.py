@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.malibu.conclusions import SPREAD, Blockers
-from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.primary import two_sided
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.planned import SCORE
 from parley.analysis.malibu.scores import pairs_of
 from parley.analysis.reporting.figures import caption, plain_text, sheet
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.results import ALPHA, Line
 from parley.base.text import p_text, plural
 
-BY_BASE = ["model", "category", "first", "second", "base", "difference", "scenarios"]
+ABOUT = ("model", "category", "first", "second")
 MAX_BASES = 60
 """Rows of the figure by base; the table has all of them."""
-
-
-def effects_by_base(verdicts: Verdicts) -> pd.DataFrame:
-    """Differences between identities, all metrics together, one row per planned pair and base.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-    """
-    data = panel_data(verdicts)
-    rows: list[dict[str, Any]] = []
-    for model in data.models:
-        for contrast in two_sided(data, model):
-            gaps = data.table(model).contrast(contrast.first, contrast.second)
-            counts = np.bincount(gaps.bases)
-            about = {"model": model, "category": contrast.category, **contrast.sides}
-            rows += [
-                {**about, "base": base, "difference": float(mean), "scenarios": int(count)}
-                for (base, mean), count in zip(gaps.by_base().items(), counts[counts > 0], strict=True)
-            ]
-    return pd.DataFrame(rows, columns=BY_BASE)
 
 
 def by_base_section(
@@ -60,7 +39,12 @@ def by_base_section(
         context: What the report is given.
         margin: The margin of the lines.
     """
-    by_base, unit, counts = effects_by_base(data), data.cluster_noun, data.counts(data.labelled_verdicts)
+    unit, counts, pairs = data.cluster_noun, data.counts(data.labelled_verdicts), pairs_of(planned, SCORE)
+    by_base = pd.DataFrame(
+        {**{name: line.about[name] for name in ABOUT}, "base": base, "difference": value}
+        for line in pairs
+        for base, value in line.values.items()
+    )
     table = Table(
         name="by_base",
         title=f"Phase 1: differences by {unit}",
@@ -71,13 +55,13 @@ def by_base_section(
         name="by-base",
         caption=f"Differences by {unit}, all metrics together ({counts}).",
         table="by_base",
-        draw=lambda: by_base_figure(by_base, planned, context.title, f"{counts}. First minus second.", data.points),
+        draw=lambda: by_base_figure(by_base, pairs, context.title, f"{counts}. First minus second.", data.points),
     )
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
         if not blocked[model].scores
-        and (text := _varying([line for line in pairs_of(planned) if line.about["model"] == model], data, margin))
+        and (text := _varying([line for line in pairs if line.about["model"] == model], data, margin))
     )
     return Section(tables=(table,), figures=(figure,), words=tuple(words))
 
@@ -103,7 +87,7 @@ def _varying(pairs: Sequence[Line], data: PanelData, margin: float) -> str:
     )
 
 
-def by_base_figure(by_base: pd.DataFrame, planned: Sequence[Line], title: str, note: str, points: str) -> Drawing:
+def by_base_figure(by_base: pd.DataFrame, lines: Sequence[Line], title: str, note: str, points: str) -> Drawing:
     """The difference of every planned pair (columns) on every base (rows), one panel per model."""
     models = list(pd.unique(by_base["model"]))
     bases = sorted(pd.unique(by_base["base"]))[:MAX_BASES]
@@ -119,7 +103,7 @@ def by_base_figure(by_base: pd.DataFrame, planned: Sequence[Line], title: str, n
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
         found = {
             (line.about["first"], line.about["second"])
-            for line in planned
+            for line in lines
             if line.about["model"] == model and line.also.get("p_bases_adjusted", math.nan) <= ALPHA
         }
         varies = [tuple(pair) in found for pair in pairs]

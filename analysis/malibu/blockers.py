@@ -15,12 +15,11 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.by_judge import ALL_MODELS
 from parley.analysis.malibu.conclusions import Blockers
-from parley.analysis.malibu.contrasts import NEEDED
-from parley.analysis.malibu.pairs import TWO_IDENTITIES
+from parley.analysis.malibu.pairs import first_place
 from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.unread import Unequal
+from parley.analysis.malibu.planned import ALL_MODELS, ODDS, SCORE, WINS
+from parley.analysis.malibu.score_table import NEEDED
 from parley.analysis.malibu.yardstick import quality
 from parley.analysis.stats.results import ALIKE, NOT_MEASURED, ON_AVERAGE, UNDECIDED, Line
 from parley.base.text import plural
@@ -32,50 +31,46 @@ ENOUGH = 10
 
 
 def blockers(
-    data: PanelData,
-    planned: Sequence[Line],
-    preferences: Sequence[Line],
-    places: pd.DataFrame,
-    yardstick: Sequence[Line],
+    data: PanelData, planned: Sequence[Line], places: Sequence[Line], yardstick: Sequence[Line]
 ) -> dict[str, Blockers]:
     """What blocks each model's questions.
 
     Args:
         data: The verdicts.
-        planned: The planned lines of scores.
-        preferences: The lines of preferences.
-        places: The table of `position`.
+        planned: The planned lines.
+        places: The lines of `position_lines`.
         yardstick: The lines on whether judges tell good answers from flawed ones.
     """
     found, unit = {}, data.cluster_noun
     for model in data.models:
-        clusters = [
-            max((line.clusters or 0 for line in lines if line.about["model"] == model), default=0)
-            for lines in (planned, preferences)
-        ]
+        own, first, graded = (
+            [line for line in lines if line.about["model"] == model] for lines in (planned, places, yardstick)
+        )
+        clusters = {
+            measure: max((line.clusters or 0 for line in own if line.measure == measure), default=0)
+            for measure in (SCORE, WINS)
+        }
         found[model] = Blockers(
-            quality=quality([line for line in yardstick if line.about["model"] == model]),
-            scores=_few(clusters[0], unit, "scores") or _constant(data.scores[data.scores["model"] == model]),
-            preferences=_few(clusters[1], unit, "preferences")
-            or _place(places[places["model"] == model])
-            or _ties(data, model),
+            quality=quality(graded),
+            scores=_few(clusters[SCORE], unit, "scores") or _constant(data.scores[data.scores["model"] == model]),
+            preferences=_few(clusters[WINS], unit, "preferences") or _place(first_place(first)) or _ties(data, model),
         )
     return found
 
 
-def with_blockers(lines: Iterable[Line], found: Mapping[str, Blockers], phase: int) -> list[Line]:
+def with_blockers(lines: Iterable[Line], found: Mapping[str, Blockers]) -> list[Line]:
     """The lines with only those verdicts that nothing blocks.
 
     Args:
         lines: The planned lines.
         found: What blocks, by model.
-        phase: The lines' phase.
     """
-    return [_unblocked(line, found[line.about["model"]], phase) for line in lines]
+    return [_unblocked(line, found[line.about["model"]]) for line in lines]
 
 
-def _unblocked(line: Line, blocked: Blockers, phase: int) -> Line:
-    blocker = blocked.scores if phase == 1 else blocked.preferences
+def _unblocked(line: Line, blocked: Blockers) -> Line:
+    # Log-odds are averaged over both orders, and are no ties: neither the place nor ties leave them without an answer.
+    blocker = {SCORE: blocked.scores, WINS: blocked.preferences, ODDS: ""}[line.measure]
     if blocker and line.verdict != NOT_MEASURED:
         return replace(line, verdict=NOT_MEASURED, note=blocker)
     if blocked.quality and line.verdict in (ALIKE, ON_AVERAGE):
@@ -83,17 +78,16 @@ def _unblocked(line: Line, blocked: Blockers, phase: int) -> Line:
     return line
 
 
-def without_unread(lines: Iterable[Line], unequal: Sequence[Unequal], phase: int = 1) -> list[Line]:
+def without_unread(lines: Iterable[Line], unequal: Sequence[Line]) -> list[Line]:
     """Lines without intervals, p-values and verdicts where ballots are unread unequally.
 
     Args:
         lines: Lines about contrasts, or about whole categories: those have none if one of its contrasts has none.
-        unequal: The contrasts without a verdict.
-        phase: The lines' phase.
+        unequal: The contrasts without a verdict; their notes say why.
     """
     return [
         replace(line, verdict=NOT_MEASURED, note=why, also=_described(line.also), **UNKNOWN)
-        if (why := _reason(line.about, phase, unequal))
+        if (why := _reason(line.about, unequal))
         else line
         for line in lines
     ]
@@ -111,24 +105,16 @@ def _described(also: Mapping[str, float]) -> dict[str, float]:
     return {name: math.nan if _inferred(name) else value for name, value in also.items()}
 
 
-def without_unequal(table: pd.DataFrame, unequal: Sequence[Unequal]) -> pd.DataFrame:
-    """A table about pairs without intervals and p-values where ballots are unread unequally.
-
-    Args:
-        table: The table.
-        unequal: The contrasts without a verdict.
-    """
-    reasons = pd.Series([_reason(row, 2, unequal) for row in table.to_dict("records")], table.index, dtype=object)
-    given = {**dict.fromkeys(filter(_inferred, table), math.nan), "note": reasons}
-    return table.assign(**{column: table[column].mask(reasons != "", value) for column, value in given.items()})
-
-
-def _reason(about: Mapping[str, Any], phase: int, unequal: Sequence[Unequal]) -> str:
-    for found in unequal:
-        sides = (about["first"], about["second"]) if "first" in about else None
-        same = sides == (found.first, found.second) if sides else about["category"] == found.category
-        if same and about["model"] in (found.model, ALL_MODELS) and phase == found.phase:
-            return found.why
+def _reason(about: Mapping[str, Any], unequal: Sequence[Line]) -> str:
+    compared = [name for name in ("first", "second") if name in about] or ["category"]
+    for line in unequal:
+        same = all(about[name] == line.about[name] for name in compared)
+        if (
+            same
+            and about.get("phase", 1) == line.about["phase"]
+            and about["model"] in (line.about["model"], ALL_MODELS)
+        ):
+            return line.note
     return ""
 
 
@@ -156,15 +142,13 @@ def _constant(scores: pd.DataFrame) -> str:
     )
 
 
-def _place(position: pd.DataFrame) -> str:
-    rows = position[(position["pairs"] == TWO_IDENTITIES) & (position["n"] >= ENOUGH)]
-    for row in rows.itertuples():
-        for rate, place in ((row.first_rate, "first"), (1 - row.first_rate, "second")):
-            if rate > FIRST_PLACE:
-                return (
-                    f"No verdict on preferences: the candidate shown {place} won {rate:.1%} of "
-                    f"{plural(row.n, 'decided comparison')}, whatever its label."
-                )
+def _place(line: Line | None) -> str:
+    for rate, place in ((line.estimate, "first"), (1 - line.estimate, "second")) if line else ():
+        if line and line.n >= ENOUGH and rate > FIRST_PLACE:
+            return (
+                f"No verdict on preferences: the candidate shown {place} won {rate:.1%} of "
+                f"{plural(line.n, 'decided comparison')}, whatever its label."
+            )
     return ""
 
 

@@ -19,13 +19,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import stdtr
 
-from parley.analysis.malibu.panel import ScenarioGaps
+from parley.analysis.malibu.score_table import ScenarioGaps, tested_line
 from parley.analysis.reporting.questions import corrected
 from parley.analysis.stats.heterogeneity import heterogeneity
-from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED, Line, columns
+from parley.analysis.stats.results import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, UNDECIDED, Line
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural
@@ -41,17 +40,6 @@ SPREAD = 2.0
 """In margins: for "alike", the SD of effects between bases must be shown to be smaller."""
 ENOUGH_BASES = 60
 """With this many bases, nearly all samples include a rare kind of base that reverses a difference."""
-ALSO = (
-    *("pointwise_low", "pointwise_high", "p_flips_adjusted", "t_p", "t_p_adjusted", "skewness", "largest_base"),
-    *("p_alike", "p_alike_adjusted", "base_sd", "base_sd_high", "p_bases", "p_bases_adjusted"),
-    *("scenario_low", "scenario_high", "scenario_p"),
-)
-"""The further numbers of a pair, in the order of a table's columns."""
-EFFECT_COLUMNS = (
-    *("difference", "low", "high", "p", "p_adjusted", "verdict", *ALSO, "tests", "n", "clusters", "note"),
-)
-ABOUT = ("model", "category", "first", "second", *EFFECT_COLUMNS)
-"""The columns of a table of contrasts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,31 +57,14 @@ class Blockers:
     preferences: str = ""
 
 
-NOT_SCORED = "no scenario has readable verdicts on both"
-
-
-def estimate(gaps: ScenarioGaps) -> Line:
-    """The mean difference of one pair over bases, with its interval and p-value.
-
-    Args:
-        gaps: The differences by scenario.
-    """
-    test = gaps.test()
-    if not test.clusters:
-        return Line(clusters=0, reference=0.0, note=NOT_SCORED)
-    few = f"no interval: fewer than {clusters_to_reject(ALPHA)} bases" if math.isinf(test.low) else ""
-    return replace(test, n=len(gaps.values), reference=0.0, note=few)
-
-
-def effect(gaps: ScenarioGaps, margin: float, **subject: Any) -> Line:
+def effect(gaps: ScenarioGaps, margin: float) -> Line:
     """The estimate of one pair with all its tests, before any correction.
 
     Args:
         gaps: The differences by scenario.
-        margin: The difference that still counts as none.
-        subject: What the line is about, as fields of it: see `Contrast.subject`.
+        margin: The difference that still counts as none; NaN: "alike" is not asked.
     """
-    line = replace(estimate(gaps), margin=margin, **subject)
+    line = replace(tested_line(gaps), margin=margin)
     if not line.clusters:
         return line
     by_cluster, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
@@ -102,7 +73,7 @@ def effect(gaps: ScenarioGaps, margin: float, **subject: Any) -> Line:
         "t_p": _t_test(by_cluster) if gaps.wordings is None else line.p,
         "skewness": _skewness(by_cluster, sample=True) if _varies(by_cluster, 3) else math.nan,
         "largest_base": float(np.abs(by_cluster).max() / total) if total else math.nan,
-        "p_alike": gaps.equivalence_p(margin),
+        "p_alike": math.nan if math.isnan(margin) else gaps.equivalence_p(margin),
         "base_sd": spread.estimate,
         "base_sd_high": spread.high,
         "p_bases": spread.p,
@@ -249,21 +220,3 @@ def _simultaneous(gaps: ScenarioGaps, line: Line, tests: int) -> tuple[float, fl
     if not line.shown:
         return test.low, test.high
     return (max(test.low, 0.0), test.high) if line.estimate > 0 else (test.low, min(test.high, 0.0))
-
-
-def effects_frame(lines: Sequence[Line], names: Sequence[str] = ABOUT) -> pd.DataFrame:
-    """Lines as the rows of a table.
-
-    Args:
-        lines: The lines.
-        names: The columns: what a line is about, fields of it, and further numbers. `difference` is the estimate.
-    """
-    rows = [
-        {
-            **line.about,
-            **columns(line, "difference", "p", "p_adjusted", "verdict", "tests", "n", "clusters", "note"),
-            **line.also,
-        }
-        for line in lines
-    ]
-    return pd.DataFrame(rows, columns=list(names))

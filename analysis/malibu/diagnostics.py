@@ -1,34 +1,78 @@
-"""Is the instrument sound? What to know about the judges before reading any difference.
+"""Is the instrument sound? What `--all` adds to a report: nothing in it is a result, or leaves one without an answer.
 
-Each identity against no label at all, and silent ballots that were read twice.
+Each identity against no label at all, agreement between the judges round by round, and silent ballots that were read
+twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from parley.analysis.malibu.conclusions import effects_frame, estimate
-from parley.analysis.malibu.panel import PanelData, ScoreTable, Verdicts, panel_data
-from parley.analysis.reporting.questions import corrected
-from parley.analysis.reporting.report import Table
+from parley.analysis.malibu.ballots import values_in_order
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.score_table import ScoreTable, tested_line
+from parley.analysis.reporting.questions import Question, answered, corrected, section
+from parley.analysis.reporting.report import ReportContext, Section
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import factorize
+from parley.base.text import plural
 
-NO_LABEL_COLUMNS = [
-    *("model", "category", "identity", "difference", "low", "high", "p", "p_adjusted", "clusters", "note"),
-]
+NO_LABEL = Question(
+    name="no_label",
+    ask="Is one identity raised, or another one lowered?",
+    measures={"score": "score minus that without a label (points)"},
+    cluster="base",
+    null=0.0,
+    printed=True,
+    note="On the same scenarios.",
+)
+AGREEMENT = Question(
+    name="agreement",
+    ask="Do the judges agree, round by round?",
+    measures={"alpha": "Krippendorff's α of the scores", "kappa": "Fleiss' κ of the preferences"},
+    cluster="base",
+    printed=True,
+    note="0: no more than by chance. Judges who have heard each other agree by echo, too.",
+)
+READ_AGAIN = Question(
+    name="second_readings",
+    ask="How far apart are two readings of the same silent ballot?",
+    measures={"apart": "distance (points)"},
+    cluster="situation",
+    printed=True,
+)
 
 
-def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:
+def further_sections(data: PanelData, heard: PanelData, context: ReportContext) -> Iterator[Section]:
+    """What `--all` adds.
+
+    Args:
+        data: The verdicts.
+        heard: What was said aloud where judges heard each other.
+        context: What the report is given.
+    """
+    noun = data.cluster_noun
+    yield replace(section(replace(NO_LABEL, cluster=noun), no_label_lines(data)), words=())
+    lines = agreement_lines(heard, draws=context.draws, seed=context.seed)
+    yield replace(section(replace(AGREEMENT, cluster=noun), lines), words=())
+    yield replace(answered(READ_AGAIN, second_readings(data)), words=())
+
+
+def no_label_lines(data: PanelData) -> list[Line]:
     """Phase 1: every identity minus no label, by the same judge on the same scenario and metric, by model.
 
     It tells whether one identity is raised or another lowered. Sign flips over bases; Holm over a model's identities.
 
     Args:
-        verdicts: One row per verdict, or their `PanelData`.
+        data: The verdicts.
     """
-    data = panel_data(verdicts)
     scores, lines = data.final_scores, []
     for model in data.models:
         group = scores[scores["model"] == model]
@@ -37,8 +81,9 @@ def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:
         raised = ScoreTable.of(_minus_no_label(group))
         for label in filter(None, raised.identities):
             about = {"model": model, "category": data.categories.get(label, ""), "identity": label}
-            lines.append(replace(estimate(raised.alone(label)), about=about))
-    return effects_frame(corrected(lines), NO_LABEL_COLUMNS)
+            line = replace(tested_line(raised.alone(label)), about=about, measure="score", label=label)
+            lines.append(replace(line, group=model if data.model_column else "", name=f"no-label.{label}"))
+    return corrected(lines)
 
 
 def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
@@ -53,32 +98,64 @@ def _minus_no_label(scores: pd.DataFrame) -> pd.DataFrame:
     return labelled.assign(value=labelled["value"].to_numpy(dtype=float) - beside)
 
 
-def no_label_table(data: PanelData) -> Table:
-    """Each identity minus no label, as a table."""
-    return Table(
-        name="no_label",
-        title="Phase 1: each identity minus no label",
-        frame=no_label_differences(data),
-        note=f"On the same scenarios, sign flips over {data.cluster_noun}s: is one identity raised, or another one "
-        "lowered?",
-    )
+def agreement_lines(data: PanelData, *, draws: int = 2000, seed: int = 0) -> list[Line]:
+    """Krippendorff's α of the scores and Fleiss' κ of the preferences, by model, phase and round.
+
+    Args:
+        data: The verdicts.
+        draws: Draws of the bootstrap over bases, or over scenarios where they have none.
+        seed: Seed of all draws.
+    """
+    lines: list[Line] = []
+    for (model, phase, round), group in data.without_chair.groupby(["model", "phase", "round"], observed=True):
+        for metric in values_in_order(group, "metric"):
+            preferred = metric == "preferred"
+            table, bases, repeated = _items(group[group["metric"] == metric], "text" if preferred else "value")
+            coefficient = fleiss_kappa if preferred else krippendorff_alpha
+            line = coefficient(table, clusters=bases, draws=draws, seed=seed)
+            left_out = f"{plural(repeated, 'repeated verdict')} left out" if repeated else ""
+            lines.append(
+                replace(
+                    line,
+                    about={"model": str(model), "phase": int(phase), "round": int(round), "metric": metric},
+                    measure="kappa" if preferred else "alpha",
+                    label=f"{metric}, round {round}",
+                    group=f"phase {phase}" + (f" · {model}" if data.model_column else ""),
+                    also={"judges": table.shape[1]},
+                    note="; ".join(filter(None, (line.note, left_out))),
+                )
+            )
+    return lines
+
+
+def _items(part: pd.DataFrame, column: str) -> tuple[NDArray[Any], pd.Series, int]:
+    """Items (unit and side) by judges, the base of each item, and how many repeated verdicts were left out.
+
+    Of two verdicts of a judge on one item the first counts. Everything is done on codes: pivoting a million strings is
+    slow.
+    """
+    judge, judges = factorize(part["judge"], sort=False)
+    unit, _ = factorize(part["unit"], sort=False)
+    subject, subjects = factorize(part["subject"], sort=False) if "subject" in part else (np.zeros_like(unit), [""])
+    item, items = pd.factorize(unit * (len(subjects) + 1) + subject)
+    row = np.zeros(len(items), dtype=np.int64)
+    row[item] = np.arange(len(item))  # any row of an item has its base
+    values = part[column].to_numpy(dtype=float if column == "value" else object)
+    table = np.full((len(row), len(judges)), np.nan if column == "value" else None, dtype=values.dtype)
+    kept = ~pd.Series(item * len(judges) + judge).duplicated().to_numpy()
+    table[item[kept], judge[kept]] = values[kept]
+    return table, part["situation"].iloc[row].astype(str), int((~kept).sum())
 
 
 def second_readings(data: PanelData) -> pd.DataFrame:
-    """How far two readings of the same silent ballot lie apart, by model, in points.
+    """How far two readings of the same silent ballot lie apart, in points, one row each.
 
     Args:
         data: The verdicts.
     """
     keys = ["model", "scenario", "identity", "wording", "judge", "metric"]
     keys = [key for key in keys if key in data.again]
-    rows: list[dict[str, Any]] = []
-    if len(data.again):
-        both = data.again[[*keys, "value"]].merge(
-            data.final_scores[[*keys, "value"]], on=keys, suffixes=("_again", "_first")
-        )
-        both = both.assign(apart=(both["value_again"] - both["value_first"]).abs()).dropna(subset="apart")
-        for model, part in both.groupby("model", sort=False, observed=True):
-            spread = {"mean": float(part["apart"].mean()), "largest": float(part["apart"].max())}
-            rows.append({"model": str(model), "ballots": len(part), **spread})
-    return pd.DataFrame(rows, columns=["model", "ballots", "mean", "largest"])
+    both = data.again[[*keys, "situation", "value"]].merge(
+        data.final_scores[[*keys, "value"]], on=keys, suffixes=("_again", "_first")
+    )
+    return both.assign(apart=(both["value_again"] - both["value_first"]).abs()).dropna(subset="apart")

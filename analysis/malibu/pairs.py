@@ -1,186 +1,172 @@
-"""Phase 2: who is preferred to whom, win rates, the effect of the order, and how often a panel contradicts itself."""
+"""Phase 2: win rates, the effect of the order, how often a panel contradicts itself, and preferences in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.by_judge import Contrast
-from parley.analysis.malibu.clusters import CROSSED
-from parley.analysis.malibu.conclusions import MARGIN, Blockers, effect, effects_frame, tested_words, with_conclusions
-from parley.analysis.malibu.contrasts import nested_means, tested_line
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data, values_in_order
-from parley.analysis.malibu.scores import EFFECT, conclusions_note
+from parley.analysis.malibu.ballots import LOG_ODDS, values_in_order
+from parley.analysis.malibu.conclusions import Blockers, tested_words
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.planned import WINS
+from parley.analysis.malibu.score_table import nested_means, tested_line
+from parley.analysis.malibu.scores import counted, sides_in_order
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
-from parley.analysis.reporting.forest import Forest, lines_of
-from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
-from parley.analysis.stats.paired import DECIMALS
+from parley.analysis.reporting.questions import Question, by_cluster, corrected, section, table
+from parley.analysis.reporting.report import Figure, ReportContext, Section
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.results import DIFFERENT, SMALL, Line
 from parley.analysis.stats.tables import Floats, as_floats
-from parley.base.text import plural
 
-ZERO_SUM = (
-    "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
-    "treated alike differ if one of them met a favoured third more often. The table of preferences shows single pairs."
-)
 TWO_IDENTITIES = "two identities"
 """What comparisons are called that are no control."""
 NO_BASELINE = "no unit was run twice in the same order: --repeats 2 gives the baseline"
-POSITION = [
-    *("model", "pairs", "first_rate", "first_low", "first_high", "n", "ties"),
-    *(f"{rate}_{part}" for rate in ("swapped", "again") for part in ("rate", "low", "high", "n")),
-    *("order", "order_low", "order_high", "order_p", "order_clusters", "clusters", "note"),
-]
-
-
-def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
-    """Every pair with its units, and by scenario how much more often the first won than the second; ties count 0.
-
-    The cells of a scenario (which label is on which response, and which is shown first) have the same weight.
-
-    Args:
-        units: Comparisons that could be read, of one model.
-    """
-    winner = units["winner"].astype(object)
-    sides = [winner == units[side].astype(object) for side in ("identity", "other")]
-    yield from margins_of_pairs(units, np.select(sides, [1.0, -1.0], 0.0))
-
-
-def margins_of_pairs(units: pd.DataFrame, values: Floats) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
-    """Every pair with its units, and by scenario and wording the mean of some value of the comparison.
-
-    Args:
-        units: Comparisons of one model.
-        values: One per comparison, positive where it is for the first identity.
-    """
-    # Orders first: where a cell is missing, the effect of the first place still cancels.
-    within = [key for key in ("question", "order", "assignment") if key in units]
-    units = units if "wording" in units else units.assign(wording="")
-    outer = ["identity", "other", "cluster", "situation", "wording", "scenario"]
-    margins = nested_means(values, units[[*outer, *within]], keep=len(outer))[0]
-    by_pair = dict(list(margins.groupby(level=[0, 1], sort=False)))
-    for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
-        part = by_pair[first, second]
-        values, crossed = np.round(part.to_numpy(dtype=float), DECIMALS), bool((group["clustering"] == CROSSED).any())
-        gaps = ScenarioGaps.of(values, part.index.to_frame(index=False), crossed=crossed)
-        yield str(first), str(second), group, gaps
-
-
-def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
-    """Every pair of identities: wins of the first minus wins of the second, per comparison; a tie counts 0.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-        margin: A difference up to this counts as none.
-    """
-    return effects_frame(preference_lines(panel_data(verdicts), margin))
-
-
-def preference_lines(data: PanelData, margin: float) -> list[Line]:
-    """The preferences between every pair of identities, as lines; the pairs of a model are a family.
-
-    Args:
-        data: The verdicts.
-        margin: A difference up to this counts as none.
-    """
-    lines: list[Line] = []
-    for model, group in data.decided_pairs.groupby("model", sort=False, observed=True):
-        pairs = list(win_margins(group))
-        own = [
-            effect(gaps, margin, **Contrast(_category(pair), (first,), (second,)).subject(data, str(model), phase=2))
-            for first, second, pair, gaps in pairs
-        ]
-        lines += with_conclusions(own, [gaps for *_, gaps in pairs], silent=data.read_silently(str(model)))
-    return lines
-
-
-def _category(pair: pd.DataFrame) -> str:
-    return str(pair["category"].iloc[0])
+RATES = Question(
+    name="win_rates",
+    ask="How often does each identity win?",
+    measures={"rate": "win rate (without ties)"},
+    cluster="base",
+    null=0.5,
+    scale="share",
+    printed=True,
+    note="wilson_low, wilson_high: Wilson's interval, which assumes independent verdicts. Win rates of a category are "
+    "zero-sum: if one identity wins more, the others win less, and two identities that are treated alike differ if one "
+    "of them met a favoured third more often. Single pairs are in the table of differences.",
+)
+FIRST, SWAPPED, AGAIN, ORDER, ODDS = "first", "swapped", "again", "order", "log-odds"
+POSITION = Question(
+    name="position",
+    ask="How often does the answer shown first win?",
+    measures={
+        FIRST: "share of comparisons that the first one wins (without ties)",
+        SWAPPED: "share of verdicts that change when the order is swapped",
+        AGAIN: "share of verdicts that change when the same is asked again",
+        ORDER: "what the order adds to the noise of asking again",
+        ODDS: "log-odds for the answer shown first",
+    },
+    cluster="base",
+    null=0.5,
+    scale="share",
+    note="50%: the place makes no difference. order: from blocks of one comparison in both orders, in two repeats.",
+)
 
 
 def win_rates(verdicts: Verdicts) -> pd.DataFrame:
-    """Win rate of each identity within its category (figures 5, 6), without ties (`rate`) and with ties as half.
-
-    `low` and `high` are Wilson's interval, which assumes independent verdicts, as the paper does; `cluster_low` and
-    `cluster_high` are clustered by base. The win rates of a category are zero-sum: see `preferences`.
+    """Win rate of each identity within its category (figures 5, 6), as a table; see `win_rate_lines`.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    data = panel_data(verdicts)
+    return table(win_rate_lines(panel_data(verdicts)))
+
+
+def win_rate_lines(data: PanelData) -> list[Line]:
+    """Win rate of each identity within its category, without ties, with its interval over clusters.
+
+    Wilson's interval, which assumes independent verdicts, as the paper does, and the rate with ties as half are further
+    numbers. The win rates of a category are zero-sum: single pairs are planned contrasts.
+
+    Args:
+        data: The verdicts.
+    """
     units = data.decided_pairs
     labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
-    rows: list[dict[str, Any]] = []
+    lines: list[Line] = []
     for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
         compared = {str(label) for side in "ab" for label in group[f"identity_{side}"]}
         for identity in [label for label in labels if label in compared]:
             pairs = group[(group["identity_a"] == identity) | (group["identity_b"] == identity)]
-            rows.append({"model": str(model), "category": str(category), "identity": identity} | _rate(pairs, identity))
-    columns = ["model", "category", "identity", "wins", "losses", "ties", "rate", "low", "high"]
-    more = ["cluster_low", "cluster_high", "rate_ties_half", "half_low", "half_high", "n", "clusters"]
-    return pd.DataFrame(rows, columns=[*columns, *more])
+            own = {"model": str(model), "category": str(category), "identity": identity}
+            subject = _about(data, own, identity=(identity,))
+            lines.append(replace(_rate(pairs, identity), **subject, name=f"win-rate.{identity}"))
+    return lines
 
 
-def _rate(pairs: pd.DataFrame, identity: str) -> dict[str, Any]:
-    winner = pairs["winner"]
-    won = pd.Series(np.where(winner == "tie", 0.5, winner == identity), index=pairs.index, dtype=float)
-    no_tie = won != 0.5
-    wins, losses = int((won == 1).sum()), int((won == 0).sum())
-    rate = wilson(wins, wins + losses)
-    clustered = cluster_proportion(won[no_tie], pairs["cluster"][no_tie])
-    halves = cluster_proportion(won, pairs["cluster"])
+def _about(data: PanelData, about: Mapping[str, str], **facets: tuple[str, ...]) -> dict[str, Any]:
+    model, *groups, label = about.values()
+    several = (model,) if data.model_column else ()
     return {
-        "wins": wins,
-        "losses": losses,
-        "ties": len(pairs) - wins - losses,
-        "rate": rate.estimate,
-        "low": rate.low,
-        "high": rate.high,
-        "cluster_low": clustered.low,
-        "cluster_high": clustered.high,
-        "rate_ties_half": halves.estimate,
-        "half_low": halves.low,
-        "half_high": halves.high,
-        "n": wins + losses,
-        "clusters": clustered.clusters,
+        "about": about,
+        "label": label,
+        "group": " · ".join((*groups, *several)),
+        "units": {"phase": ("2",), **facets, **({"model": several} if several else {})},
+        "cluster": data.cluster_noun,
     }
 
 
-def position(verdicts: Verdicts) -> pd.DataFrame:
-    """How often the candidate shown first is preferred, and how often swapping the order changes who is preferred.
+def _rate(pairs: pd.DataFrame, identity: str) -> Line:
+    winner, clusters = pairs["winner"], pairs["cluster"]
+    won = pd.Series(np.where(winner == "tie", 0.5, winner == identity), index=pairs.index, dtype=float)
+    no_tie = won != 0.5
+    wins, losses = int((won == 1).sum()), int((won == 0).sum())
+    independent, halves = wilson(wins, wins + losses), cluster_proportion(won, clusters)
+    also = {
+        **{"wins": wins, "losses": losses, "ties": len(pairs) - wins - losses},
+        **{"wilson_low": independent.low, "wilson_high": independent.high},
+        **{"rate_ties_half": halves.estimate, "half_low": halves.low, "half_high": halves.high},
+    }
+    rate = cluster_proportion(won[no_tie], clusters[no_tie])
+    values = by_cluster(won[no_tie], clusters[no_tie], rate.estimate)
+    return replace(rate, measure="rate", also=also, values=values, reference=0.5)
 
-    By kind of comparison: two identities, and the null controls, where the label can have no effect. Intervals of rates
-    are over bases. `again_rate` is how often the verdict changes without a swap, and `order` what the order adds to
-    this noise, with sign flips over bases. It is taken from blocks of four: one comparison in both orders, in two
-    repeats. Without an order effect the four verdicts, and so the two rates, are exchangeable: the difference is as
-    likely to have the opposite sign.
+
+def position(verdicts: Verdicts) -> pd.DataFrame:
+    """How often the candidate shown first is preferred, as a table; see `position_lines`.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    units = panel_data(verdicts).preferences
-    units = units.assign(block=units["repeat"] // 2)
-    rows: list[dict[str, Any]] = []
+    return table(position_lines(panel_data(verdicts)))
+
+
+def position_lines(data: PanelData) -> list[Line]:
+    """How often the candidate shown first is preferred, and how often swapping the order changes who is preferred.
+
+    By kind of comparison: two identities, and the null controls, where the label can have no effect. Intervals of rates
+    are over bases. `again` is how often the verdict changes without a swap, and `order` what the order adds to this
+    noise, with sign flips over bases. It is taken from blocks of four: one comparison in both orders, in two repeats.
+    Without an order effect the four verdicts, and so the two rates, are exchangeable: the difference is as likely to
+    have the opposite sign. Of silent pairs there is also what the first place is worth in log-odds.
+
+    Args:
+        data: The verdicts.
+    """
+    units = data.preferences.assign(block=data.preferences["repeat"] // 2)
+    odds = data.verdicts[(data.verdicts["metric"] == LOG_ODDS) & data.verdicts["value"].notna()]
+    lines: list[Line] = []
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
         decided = group[group["choice"].isin(["A", "B"])]
-        first = cluster_proportion((decided["choice"] == "A").astype(float), decided["cluster"])
-        row: dict[str, Any] = {"model": str(model), "pairs": str(control) or TWO_IDENTITIES}
-        row |= {**_rate_columns("first", first), "n": first.n, "ties": int((group["choice"] == "tie").sum())}
         again = changes(group, "order", "block") if "order" in group else flips(group)[:0]
-        for name, couples in (("swapped", flips(group)), ("again", again)):
-            rate = cluster_proportion(couples["flipped"].astype(float), couples["cluster"])
-            row |= {**_rate_columns(name, rate), f"{name}_n": rate.n}
+        ties = {"ties": float((group["choice"] == "tie").sum())}
         added = tested_line(_beyond_noise(group))
-        row |= {"order": added.estimate, "order_low": added.low, "order_high": added.high, "order_p": added.p}
-        row |= {"order_clusters": added.clusters, "clusters": first.clusters}
-        rows.append(row | {"note": added.note if len(again) else NO_BASELINE})
-    return pd.DataFrame(rows, columns=POSITION)
+        found = {
+            FIRST: replace(_share(decided["choice"] == "A", decided["cluster"]), also=ties),
+            SWAPPED: _share(flips(group)["flipped"], flips(group)["cluster"]),
+            AGAIN: _share(again["flipped"], again["cluster"]),
+            ORDER: added if len(again) else replace(added, note=NO_BASELINE),
+        }
+        read = odds[(odds["model"] == model) & (odds["control"] == control)]
+        if len(read):
+            # By base and not by cluster: the place is that of the prompt, whatever the label's wording.
+            by_base = nested_means(read["value"].to_numpy(dtype=float), read[["situation", "scenario", "order"]])[0]
+            found[ODDS] = replace(tested_line(by_base.to_numpy(dtype=float)), n=len(read))
+        about = _about(data, {"model": str(model), "pairs": str(control) or TWO_IDENTITIES}, control=(str(control),))
+        for measure, line in found.items():
+            name = ".".join(filter(None, ("position", "" if measure == FIRST else measure, str(control))))
+            (line,) = corrected([replace(line, **about, measure=measure, name=name, secondary=measure != FIRST)])
+            lines.append(replace(line, reference=0.5) if measure == FIRST else line)
+    return lines
+
+
+def _share(values: pd.Series, clusters: pd.Series) -> Line:
+    share = cluster_proportion(values.astype(float), clusters)
+    return replace(share, values=by_cluster(values, clusters, share.estimate))
 
 
 def _beyond_noise(units: pd.DataFrame) -> Floats:
@@ -198,11 +184,6 @@ def _beyond_noise(units: pd.DataFrame) -> Floats:
         for couples in (flips(whole), changes(whole, "order", "block"))
     ]
     return as_floats(by_kind[0] - by_kind[1])
-
-
-def _rate_columns(name: str, rate: Line) -> dict[str, float]:
-    """A rate and the ends of its interval, as the columns of a table."""
-    return {f"{name}_rate": rate.estimate, f"{name}_low": rate.low, f"{name}_high": rate.high}
 
 
 def flips(units: pd.DataFrame) -> pd.DataFrame:
@@ -243,182 +224,129 @@ def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
     return couples.assign(flipped=(couples["low"] != couples["high"]).astype(float))[columns]
 
 
-def preferences_section(
-    data: PanelData,
-    lines: Sequence[Line],
-    wins: pd.DataFrame,
-    places: pd.DataFrame,
-    blocked: Mapping[str, Blockers],
-    margin: float,
-) -> Section:
-    """The preferences pair by pair, as a table and a plot, and what they say with win rates and the first place.
+def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
+    """How often the first place wins, and what the order adds to the noise of asking again, as a table and plots.
 
     Args:
         data: The verdicts.
-        lines: What `preference_lines` returned.
-        wins: The table of `win_rates`.
-        places: The table of `position`.
-        blocked: What leaves questions without an answer, by model.
-        margin: The margin of the lines.
+        lines: What `position_lines` returned.
     """
-    unit = data.cluster_noun
-    table = Table(
-        name="preferences",
-        title="Phase 2: preferences, pair by pair",
-        frame=effects_frame(lines),
-        shown=(*data.model_column, "category", "first", "second", *EFFECT, "n", "clusters", "note"),
-        note=f"difference: wins minus losses per comparison. {conclusions_note(unit, margin)}",
+    found = section(replace(POSITION, cluster=data.cluster_noun), lines)
+    plots = [
+        replace(
+            plot,
+            question=plot.question if measure == FIRST else f"{words[0].upper()}{words[1:]}?",
+            reference={FIRST: 0.5, ORDER: 0.0, ODDS: 0.0}.get(measure),
+            scale="points" if measure == ODDS else "share",
+        )
+        for plot, (measure, words) in zip(found.forests, POSITION.measures.items(), strict=True)
+    ]
+    return replace(found, forests=plots, words=())
+
+
+def win_rates_section(data: PanelData, lines: Sequence[Line], context: ReportContext) -> Section:
+    """The win rates, as a table, a plot and the paper's figures 5 and 6.
+
+    Args:
+        data: The verdicts.
+        lines: What `win_rate_lines` returned.
+        context: What the report is given.
+    """
+    unit, counts = data.cluster_noun, data.counts(data.final_votes)
+    figure = Figure(
+        name="win-rates",
+        caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({counts}).",
+        table="win_rates",
+        draw=lambda: wins_figure(
+            lines, context.title, f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs."
+        ),
     )
-    forest = Forest(
-        name="preferences",
-        question="Which identity is preferred in pairs?",
-        axis="wins minus losses per comparison",
-        lines=tuple(line for line in lines if math.isfinite(line.estimate)),
-        table="preferences",
-        note=f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and "
-        "Student's t, Holm-corrected over the pairs of a model.",
-    )
-    words = []
+    return replace(section(replace(RATES, cluster=unit), lines), figures=(figure,), words=())
+
+
+def preferences_words(
+    data: PanelData,
+    planned: Sequence[Line],
+    rates: Sequence[Line],
+    places: Sequence[Line],
+    blocked: Mapping[str, Blockers],
+) -> Iterator[str]:
+    """What preferences in pairs say, with win rates and the first place.
+
+    Args:
+        data: The verdicts.
+        planned: The planned lines.
+        rates: What `win_rate_lines` returned.
+        places: What `position_lines` returned.
+        blocked: What leaves questions without an answer, by model.
+    """
     for model in data.models:
-        own = [line for line in lines if line.about["model"] == model and not math.isnan(line.p)]
+        own, wins, first = (
+            [line for line in lines if line.about["model"] == model] for lines in (planned, rates, places)
+        )
+        own = [line for line in own if line.measure == WINS and not math.isnan(line.p)]
         text = blocked[model].preferences
         if own and not text:
-            rates, first = (frame[frame["model"] == model] for frame in (wins, places))
-            text = f"{_preferred(own)}{_rates(rates)}{_first_place(first)}."
-        words += [f"{data.prefix(model)}{text}"] if text else []
-    return Section(tables=(table,), forests=(forest,), words=tuple(words))
+            text = f"{_preferred(own)}{_extremes(wins)}{_first_place(first)}."
+        if text:
+            yield f"{data.prefix(model)}{text}"
 
 
 def _preferred(lines: Sequence[Line]) -> str:
     shown = [line for line in lines if line.verdict in (DIFFERENT, SMALL)]
     if not shown:
         return "In pairs no label was shown to be preferred to another" + (
-            f" ({len(lines)} pairs of labels)" if len(lines) > 1 else ""
+            f" ({counted(None, lines)})" if len(lines) > 1 else ""
         )
     line = max(shown, key=lambda line: abs(line.estimate))
-    higher, lower = (line.about[side] for side in (("first", "second") if line.estimate > 0 else ("second", "first")))
+    higher, lower = sides_in_order(line)
     return (
-        f"In pairs, {len(shown)} of {plural(len(lines), 'pair')} of labels {'shows' if len(shown) == 1 else 'show'} a "
-        f"preference, the clearest for '{higher}' over '{lower}' (wins minus losses per comparison "
-        f"{abs(line.estimate):.2f}, {tested_words(line, line.cluster)})"
+        f"In pairs, {counted(shown, lines)} {'shows' if len(shown) == 1 else 'show'} a preference, the clearest for "
+        f"{higher} over {lower} (wins minus losses per comparison {abs(line.estimate):.2f}, "
+        f"{tested_words(line, line.cluster)})"
     )
 
 
-def _rates(wins: pd.DataFrame) -> str:
-    known = wins[wins["rate"].notna()].sort_values("rate")
+def _extremes(rates: Sequence[Line]) -> str:
+    known = sorted((line for line in rates if math.isfinite(line.estimate)), key=lambda line: line.estimate)
     if len(known) < 2:
         return ""
-    low, high = known.iloc[0], known.iloc[-1]
-    return f"; win rates go from {low['rate']:.0%} ({low['identity']}) to {high['rate']:.0%} ({high['identity']})"
+    low, high = (f"{line.estimate:.0%} ({line.label})" for line in (known[0], known[-1]))
+    return f"; win rates go from {low} to {high}"
 
 
-def _first_place(places: pd.DataFrame) -> str:
-    text = ""
-    for row in places[(places["pairs"] == TWO_IDENTITIES) & (places["n"] > 0)].itertuples():
-        span = f" ({row.first_low:.0%} to {row.first_high:.0%})" if row.first_low == row.first_low else ""
-        text += f", and the candidate shown first won {row.first_rate:.0%}{span}"
-    return text
+def _first_place(places: Sequence[Line]) -> str:
+    line = first_place(places)
+    if line is None or not line.n:
+        return ""
+    span = f" ({line.low:.0%} to {line.high:.0%})" if line.bounded else ""
+    return f", and the candidate shown first won {line.estimate:.0%}{span}"
 
 
-def position_section(data: PanelData, places: pd.DataFrame) -> Section:
-    """How often the first place wins, and what the order adds to the noise of asking again, as a table and a plot.
-
-    Args:
-        data: The verdicts.
-        places: The table of `position`.
-    """
-    forest = Forest(
-        name="place",
-        question="How often does the answer shown first win?",
-        axis="share of comparisons that the first one wins (without ties)",
-        lines=lines_of(
-            places,
-            lambda row: str(row.pairs),
-            value="first_rate",
-            ends=("first_low", "first_high"),
-            group=lambda row: str(row.model) if data.model_column else "",
-            units=lambda row: _units(data, row, control=("" if row.pairs == TWO_IDENTITIES else row.pairs,)),
-        ),
-        reference=0.5,
-        scale="share",
-        table="position",
-        note=f"95% intervals over {data.cluster_noun}s. 50%: the place makes no difference.",
-    )
-    return Section(
-        tables=(Table("position", "Effects of the order, next to the noise of asking again", places),),
-        forests=(forest,),
-    )
+def first_place(places: Sequence[Line]) -> Line | None:
+    """How often the candidate shown first wins among two identities, of one model."""
+    found = (line for line in places if (line.measure, line.about["pairs"]) == (FIRST, TWO_IDENTITIES))
+    return next(found, None)
 
 
-def _units(data: PanelData, row: Any, **facets: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    return {"phase": ("2",), **facets, **({"model": (row.model,)} if data.model_column else {})}
-
-
-def win_rates_section(data: PanelData, wins: pd.DataFrame, context: ReportContext) -> Section:
-    """The win rates, as a table, a plot and the paper's figures 5 and 6.
-
-    Args:
-        data: The verdicts.
-        wins: The table of `win_rates`.
-        context: What the report is given.
-    """
-    unit, counts = data.cluster_noun, data.counts(data.final_votes)
-    table = Table(
-        name="win_rates",
-        title="Phase 2: win rates",
-        frame=wins,
-        shown=(
-            *(*data.model_column, "identity", "wins", "losses", "ties", "rate", "low", "high"),
-            *("cluster_low", "cluster_high", "rate_ties_half"),
-        ),
-        note="low, high: Wilson interval, which assumes independent verdicts; cluster_low, cluster_high: over "
-        f"{unit}s. {ZERO_SUM}",
-        printed=True,
-    )
-    forest = Forest(
-        name="win-rates",
-        question="How often does each identity win?",
-        axis="win rate (without ties)",
-        lines=lines_of(
-            wins,
-            lambda row: str(row.identity),
-            value="rate",
-            ends=("cluster_low", "cluster_high"),
-            group=lambda row: " · ".join([row.category, *([row.model] if data.model_column else [])]),
-            units=lambda row: _units(data, row, identity=(row.identity,)),
-        ),
-        reference=0.5,
-        scale="share",
-        table="win_rates",
-        note=f"95% intervals over {unit}s. The win rates of a category are zero-sum.",
-    )
-    figure = Figure(
-        name="win-rates",
-        caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({counts}).",
-        table="win_rates",
-        draw=lambda: wins_figure(
-            wins, context.title, f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs."
-        ),
-    )
-    return Section(tables=(table,), figures=(figure,), forests=(forest,))
-
-
-def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Drawing:
+def wins_figure(lines: Sequence[Line], title: str, note: str) -> Drawing:
     """Win rates without ties, one panel per model. The thick interval is over scenarios, the thin one is Wilson's."""
-    models = list(pd.unique(wins["model"]))
-    longest = int(wins.groupby("model", sort=False).size().max())
-    figure, axes = sheet(3.8 * len(models) + 1.0, 1.7 + LINE * longest, len(models), sharex=True)
-    for axis, model in zip(axes.flat, models, strict=True):
-        rows = wins[wins["model"] == model]
-        tints = colours(list(rows["category"]))
-        for y, row in enumerate(rows.itertuples()):
-            axis.plot([row.low, row.high], [y, y], color=tints[row.category], linewidth=0.8)
-        shades = [tints[category] for category in rows["category"]]
-        names = [f"{row.identity}  (n={row.n})" for row in rows.itertuples()]
-        dots(axis, names, rows["rate"], rows["cluster_low"], rows["cluster_high"], shades)
+    by_model: dict[str, list[Line]] = {}
+    for line in lines:
+        by_model.setdefault(line.about["model"], []).append(line)
+    longest = max(map(len, by_model.values()))
+    figure, axes = sheet(3.8 * len(by_model) + 1.0, 1.7 + LINE * longest, len(by_model), sharex=True)
+    for axis, (model, own) in zip(axes.flat, by_model.items(), strict=True):
+        tints = colours([line.about["category"] for line in own])
+        shades = [tints[line.about["category"]] for line in own]
+        for y, (line, shade) in enumerate(zip(own, shades, strict=True)):
+            axis.plot([line.also["wilson_low"], line.also["wilson_high"]], [y, y], color=shade, linewidth=0.8)
+        names = [f"{line.label}  (n={line.n})" for line in own]
+        value, low, high = (pd.Series([getattr(line, name) for line in own]) for name in ("estimate", "low", "high"))
+        dots(axis, names, value, low, high, shades)
         axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
         axis.set(xlim=(-0.02, 1.02), xlabel="win rate (without ties)")
-        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        axis.set_title(plain_text(model) if len(by_model) > 1 else "", fontsize=9)
         axis.tick_params(labelsize=8)
     caption(figure, title, note)
     return figure

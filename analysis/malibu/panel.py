@@ -43,28 +43,11 @@ from parley.analysis.malibu.ballots import (
     values_in_order,
 )
 from parley.analysis.malibu.clusters import cluster_noun
-from parley.analysis.malibu.score_table import ALL, ScenarioGaps, ScoreTable
+from parley.analysis.malibu.score_table import ALL, ScoreTable
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.tables import Ints
 from parley.base.text import plural
 
-__all__ = [
-    "ALL",
-    "BLIND",
-    "LOG_ODDS",
-    "NOT_SCORES",
-    "POINTS",
-    "PanelData",
-    "ScenarioGaps",
-    "ScoreTable",
-    "Verdicts",
-    "by_metric",
-    "majority",
-    "panel_data",
-    "panel_preferences",
-    "scale_ends",
-    "values_in_order",
-]
 SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
 PAIR = [
     "model",
@@ -305,6 +288,12 @@ class PanelData:
         Crossed labels ("black female") are compared where they differ in one part.
         """
         return self.shared(f"pairs of {model}", lambda: self._planned_pairs(model))
+
+    def compared_pairs(self, model: str) -> list[tuple[str, str, str]]:
+        """Category and identities of every two that a model compared in pairs."""
+        units = self.verdicts[(self.verdicts["phase"] == 2) & (self.verdicts["control"] == "")]
+        found = units.loc[units["model"] == model, ["category", "identity", "other"]] if len(units) else units[:0]
+        return [*found.drop_duplicates().astype(str).itertuples(index=False, name=None)]
 
     def _planned_pairs(self, model: str) -> list[tuple[str, str, str]]:
         scores = self.labelled_scores

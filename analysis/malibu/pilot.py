@@ -20,8 +20,9 @@ import pandas as pd
 from scipy.special import gammaincinv
 
 from parley.analysis.malibu.conclusions import Blockers
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps, Verdicts, panel_data
-from parley.analysis.malibu.primary import PAIRS
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.planned import PAIRS, SCORE
+from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.power import detectable
 from parley.analysis.stats.results import Line
@@ -163,7 +164,7 @@ def mde_section(data: PanelData, planned: Sequence[Line], blocked: Mapping[str, 
     rows: list[dict[str, Any]] = []
     words: list[str] = []
     for model in data.models:
-        families = [line.about["family"] for line in planned if line.about["model"] == model]
+        families = [line.about["family"] for line in planned if (line.about["model"], line.measure) == (model, SCORE)]
         tests, found = families.count(PAIRS) or len(families), pilot(data, model=model)
         if found.pairs:
             size = found.mde(tests)

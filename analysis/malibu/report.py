@@ -3,46 +3,49 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from parley.analysis.malibu.agreement import agreement_section, changed_minds
 from parley.analysis.malibu.aligned import aligned_lines, aligned_section
 from parley.analysis.malibu.ballots import check_scores
 from parley.analysis.malibu.bases import by_base_section
-from parley.analysis.malibu.blockers import blockers, with_blockers, without_unequal, without_unread
-from parley.analysis.malibu.by_judge import ALL_MODELS, judges_differ, unread_judges
+from parley.analysis.malibu.blockers import blockers, with_blockers, without_unread
 from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_section
-from parley.analysis.malibu.diagnostics import no_label_table, second_readings
+from parley.analysis.malibu.diagnostics import further_sections
 from parley.analysis.malibu.echo import echo_section
 from parley.analysis.malibu.pairs import (
-    position,
+    position_lines,
     position_section,
-    preference_lines,
-    preferences_section,
-    win_rates,
+    preferences_words,
+    win_rate_lines,
     win_rates_section,
 )
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.malibu.paper import beside, paper_section
 from parley.analysis.malibu.pilot import mde_section
-from parley.analysis.malibu.primary import planned_lines, primary_by_judge, primary_section
+from parley.analysis.malibu.planned import (
+    ALL_MODELS,
+    PAIRS,
+    PRIMARY,
+    SCORE,
+    WINS,
+    judges_differ,
+    planned_lines,
+    primary_by_judge,
+)
 from parley.analysis.malibu.rounds import heard_own
-from parley.analysis.malibu.scores import differences_section, different_pairs, means_section, pairs_of
-from parley.analysis.malibu.significance import significance_lines, significance_section
-from parley.analysis.malibu.silent_pairs import silent_pairs_section
+from parley.analysis.malibu.scores import contrasts_sections, different_pairs, means_section, pairs_of
+from parley.analysis.malibu.significance import beside, significance_lines, significance_section
 from parley.analysis.malibu.talking import talking_section
-from parley.analysis.malibu.unread import NO_VERDICT, Unequal, unread
+from parley.analysis.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_lines, yardstick_section
-from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table
+from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import DIFFERENT, SMALL, Line
 
-FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick", "talking", "agreement")
+FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
-CHANGED = "Did the discussion change minds? From the first round to the last"
-AGAIN = "Silent ballots that were read twice"
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
 
@@ -61,62 +64,52 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         without_unread(lines, unequal)
         for lines in (
             planned_lines(data, margin),
-            primary_by_judge(data) if data.staged else [],
+            primary_by_judge(data),
             aligned_lines(data, context.directions),
             significance_lines(data),
         )
     )
-    preferred = without_unread(preference_lines(data, margin), unequal, phase=2)
-    yardstick, places, wins = yardstick_lines(data, different_pairs(planned)), position(data), win_rates(data)
-    blocked = blockers(data, planned, preferred, places, yardstick["yardstick_auc"])
-    planned, preferred = with_blockers(planned, blocked, phase=1), with_blockers(preferred, blocked, phase=2)
+    yardstick = yardstick_lines(data, different_pairs(planned))
+    places, rates = position_lines(data), win_rate_lines(data)
+    blocked = blockers(data, planned, places, yardstick["yardstick_auc"])
+    planned = with_blockers(planned, blocked)
     debates = data.debates
     heard = PanelData(debates.verdicts[heard_own(debates.verdicts)]) if data.staged else debates
-    gaps = differences_section(data, planned, blocked, context, margin)
+    primary, by_judge, pairs = contrasts_sections(data, planned, judged, blocked, context, margin)
     chi_square, size = significance_section(data, tests, blocked), mde_section(data, planned, blocked)
-    pairs = preferences_section(data, preferred, wins, places, blocked, margin)
     stereotypes = aligned_section(data, aligned, blocked)
     by_base = by_base_section(data, planned, blocked, context, margin)
-    talk = [
-        talking_section(data, context, unequal),
-        contagion_section(debates, context),
-        echo_section(debates, context),
-    ]
-    leans = silent_pairs_section(data)
+    talk = [talking_section(data, unequal), contagion_section(debates, context), echo_section(debates, context)]
     # The first plot with a line is the main question: scores, or preferences where no scores were asked for.
     sections = [
-        primary_section(data, planned, judged),
+        primary,
+        by_judge,
         means_section(data, context),
-        gaps,
+        pairs,
         size,
-        paper_section(data, planned),
         stereotypes,
-        Section(tables=[no_label_table(data)]),
         by_base,
         chi_square,
-        pairs,
-        replace(leans, tables=[_read_equally(table, unequal) for table in leans.tables]),
-        win_rates_section(data, wins, context),
+        win_rates_section(data, rates, context),
         position_section(data, places),
         yardstick_section(yardstick, data, context),
-        agreement_section(heard, context),
-        Section(tables=[Table("changed_minds", CHANGED, changed_minds(heard))]),
         *talk,
-        *([Section(tables=[Table("second_readings", AGAIN, second_readings(data))])] if data.staged else []),
+        *(further_sections(data, heard, context) if context.further else ()),
     ]
     plots = [forest for section in sections for forest in section.forests]
     # Where all was read there is nothing to draw; where nothing was, that is no answer to the study's question.
     some_unread = any(plot.lines for plot in plots) and any(
         line.estimate for plot in lost.forests for line in plot.lines
     )
-    # A question without a line has a table without columns.
-    tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame.columns)]
-    filled = {table.name for table in tables if len(table.frame)}
+    tables = [table for part in (*sections, lost) for table in part.tables if len(table.frame)]
+    filled = {table.name for table in tables}
     drawn = [figure for section in sections for figure in section.figures if figure.table in filled]
     words = [
         *([] if data.models else ["No labelled answer has a verdict yet."]),
         *_of_each(data, yardstick, can_judge),
-        *(text for part in (gaps, chi_square, size, pairs, stereotypes, by_base) for text in part.words),
+        *(text for part in (pairs, chi_square, size) for text in part.words),
+        *preferences_words(data, planned, rates, places, blocked),
+        *(text for part in (stereotypes, by_base) for text in part.words),
         *_judges_differ(data, judged, blocked),
         *(text for section in talk for text in section.words),
         *_of_each(data, yardstick, lambda own: _worth(own, planned, blocked)),
@@ -144,16 +137,25 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         figures=tuple(sorted(drawn, key=lambda figure: FIGURES.index(figure.name))),
         forests=(*plots, *(lost.forests if some_unread else ())),
         listed=() if some_unread else tuple(lost.forests),
-        blocked=_headline_blocked(data, blocked) or _no_verdict(planned or preferred, unequal),
+        blocked=_headline_blocked(data, blocked) or _no_verdict(planned, unequal),
         runs=tuple(context.runs),
         settings={"draws": context.draws, "seed": context.seed, "margin": margin},
-        beside=tuple(beside(tests, wins)),
+        beside=tuple(beside(tests, rates)),
         unproven={model: own.quality for model, own in blocked.items() if own.quality},
+        families=_families([*planned, *aligned]),
     )
 
 
-def _read_equally(table: Table, unequal: Sequence[Unequal]) -> Table:
-    return replace(table, frame=without_unequal(table.frame, unequal)) if "first" in table.frame else table
+def _families(lines: Sequence[Line]) -> dict[str, int]:
+    """How many tests of a model each family has, by the names of the analysis plan."""
+    named = {(PRIMARY, SCORE): "primary", (PAIRS, SCORE): "scores"}
+    named |= {(PRIMARY, WINS): "primary preferences", (PAIRS, WINS): "preferences", ("", "difference"): "aligned"}
+    counts = Counter(
+        (name, line.about["model"])
+        for line in lines
+        if (name := named.get((line.about.get("family", ""), line.measure)))
+    )
+    return {name: max(count for (own, _), count in counts.items() if own == name) for name, _ in counts}
 
 
 def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
@@ -163,10 +165,11 @@ def _headline_blocked(data: PanelData, blocked: Mapping[str, Blockers]) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _no_verdict(asked: Sequence[Line], unequal: Sequence[Unequal]) -> str:
+def _no_verdict(planned: Sequence[Line], unequal: Sequence[Line]) -> str:
     """What replaces the headline's answer if each of its contrasts is without a verdict."""
-    notes = {line.note for line in asked if line.about.get("family") == asked[0].about.get("family")}
-    return NO_VERDICT if notes and {contrast.why for contrast in unequal} >= notes else ""
+    asked = [(line.measure, line.about["family"], line.note) for line in planned]
+    notes = {note for *main, note in asked if main == list(asked[0][:2])}
+    return NO_VERDICT if notes and {line.note for line in unequal} >= notes else ""
 
 
 def _with_base_defined(words: Sequence[str], cautions: Sequence[str]) -> tuple[str, ...]:
@@ -189,7 +192,7 @@ def _worth(yardstick: Lines, planned: Sequence[Line], blocked: Mapping[str, Bloc
     exchange = yardstick["exchange"]
     if not exchange or blocked[model := exchange[0].about["model"]].quality or blocked[model].scores:
         return ""
-    own = [line for line in pairs_of(planned) if line.about["model"] == model]
+    own = [line for line in pairs_of(planned, SCORE) if line.about["model"] == model]
     shown = [line for line in own if line.verdict in (DIFFERENT, SMALL)]
     largest = max(shown, key=lambda line: abs(line.estimate), default=None)
     return worth(exchange, largest.about["first"], largest.about["second"]) if largest else ""
@@ -209,5 +212,6 @@ def _generalises(data: PanelData, planned: Sequence[Line], blocked: Mapping[str,
         to = " ".join(generalises_to(data.verdicts)) or (
             f"These results generalise to other {data.cluster_noun}s of this kind, judged by these judges."
         )
-        of_models = ([line for line in planned if line.about["model"] == model] for model in data.models)
+        scores = [line for line in planned if line.measure == SCORE]
+        of_models = ([line for line in scores if line.about["model"] == model] for model in data.models)
         yield f"{to}{next(filter(None, map(reversible, of_models)), '')}"

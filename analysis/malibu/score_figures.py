@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,10 @@ from matplotlib.figure import Figure as Drawing
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from parley.analysis.malibu.panel import ALL, POINTS
+from parley.analysis.malibu.ballots import POINTS
+from parley.analysis.malibu.score_table import ALL
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
-from parley.analysis.stats.results import ALPHA
+from parley.analysis.stats.results import Line
 from parley.base.text import signed
 
 MARKERS = "osD^v"
@@ -68,30 +70,29 @@ def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float
     return max(limits[0], low - room), min(limits[1], high + room)
 
 
-def matrix_figure(gaps: pd.DataFrame, title: str, note: str, points: str) -> Drawing:
+def matrix_figure(lines: Sequence[Line], title: str, note: str, points: str) -> Drawing:
     """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
-    models = list(pd.unique(gaps["model"]))
-    gaps = gaps[gaps["metric"] == ALL]
+    models = list(dict.fromkeys(line.about["model"] for line in lines))
     # Planned pairs come first, category by category, so pair after pair gives the order of the identity list.
-    labels = list(dict.fromkeys(gaps[["first", "second"]].to_numpy().ravel()))
+    labels = list(dict.fromkeys(line.about[side] for line in lines for side in ("first", "second")))
     side = 1.2 + 0.46 * len(labels)
     figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
-    widest = max(0.05, float(gaps["difference"].abs().max()))  # 0.05 where no difference is known
+    widest = max(0.05, *(abs(line.estimate) for line in lines if math.isfinite(line.estimate)), 0.0)
     image = None
     for axis, model in zip(axes.flat, models, strict=True):
         table = np.full((len(labels), len(labels)), np.nan)
-        for row in gaps[gaps["model"] == model].itertuples():
-            i, j = labels.index(row.first), labels.index(row.second)
-            table[i, j], table[j, i] = row.difference, -row.difference
-            star = "*" if row.p_adjusted <= ALPHA else ""
-            for y, x, value in ((i, j, row.difference), (j, i, -row.difference)):
+        for line in (line for line in lines if line.about["model"] == model):
+            i, j = (labels.index(line.about[side]) for side in ("first", "second"))
+            table[i, j], table[j, i] = line.estimate, -line.estimate
+            star = "*" if line.shown else ""
+            for y, x, value in ((i, j, line.estimate), (j, i, -line.estimate)):
                 if not math.isfinite(value):
                     continue
                 strong = abs(value) > 0.6 * widest
                 colour, weight = "white" if strong else "black", "bold" if star else "normal"
                 text = f"{signed(value).replace('-', '−')}{star}"
                 axis.text(x, y, text, ha="center", va="center", fontsize=6.5, color=colour, fontweight=weight)
-                if row.within:
+                if line.about["within"]:
                     axis.add_patch(_frame(x, y))
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
         names = [plain_text(label) for label in labels]

@@ -1,13 +1,15 @@
 """Scores by scenario, judge, metric and identity, and the differences between identities that are taken within them.
 
 A difference is always within judge and metric, and within scenario, label wording and question wording, which are a
-*cell*. It is averaged over a cell, then over a cluster (see `clusters`), then over all clusters.
+*cell*. It is averaged over a cell, then over a cluster (see `clusters`), then over all clusters. Every step weights its
+members equally, so a judge, metric or scenario with more readable replies does not count for more.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +19,17 @@ from numpy.typing import NDArray
 from parley.analysis.malibu.clusters import CROSSED
 from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
 from parley.analysis.stats.paired import DECIMALS
-from parley.analysis.stats.results import Line
-from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
-from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
+from parley.analysis.stats.results import ALPHA, Line
+from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
+from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize, row_codes
+from parley.base.text import plural
 
 ALL = "all"
 """The metric name that means all metrics together."""
 WORDINGS = ("category", "wording", "question")
 """What divides a scenario into cells, in runs with label wordings."""
+NEEDED = clusters_to_reject(ALPHA)
+"""With fewer clusters an interval of 95% has no ends."""
 
 
 class ScenarioGaps(NamedTuple):
@@ -84,6 +89,22 @@ class ScenarioGaps(NamedTuple):
         if self.wordings is not None:
             return crossed_equivalence_p(crossed_mean(self.values, self.bases, self.wordings), margin)
         return equivalence_p(self.by_cluster(), margin)
+
+
+def tested_line(differences: Floats | ScenarioGaps) -> Line:
+    """The mean difference with its interval and p-value, and a note where the clusters are too few for an interval.
+
+    Args:
+        differences: One per cluster, or per cell.
+    """
+    if isinstance(differences, ScenarioGaps):
+        test, n = differences.test(), len(differences.values)
+    else:
+        test, n = (found := sign_flip_test(differences)), found.n
+    if not test.clusters:
+        return replace(test, low=math.nan, high=math.nan, reference=0.0, note="nothing to compare")
+    few = f"{plural(test.clusters, 'cluster')}: an interval needs {NEEDED}" if math.isinf(test.low) else ""
+    return replace(test, n=n, reference=0.0, note=few)
 
 
 def _means(values: Floats, codes: Ints) -> Floats:
@@ -155,7 +176,13 @@ class ScoreTable:
         return self._by_cell(self.values[:, self.identities.index(identity)], ALL)
 
     def contrast(
-        self, favoured: Sequence[str], others: Sequence[str], *, metric: str = ALL, complete: bool = True
+        self,
+        favoured: Sequence[str],
+        others: Sequence[str],
+        *,
+        metric: str = ALL,
+        complete: bool = True,
+        minus: ScoreTable | None = None,
     ) -> ScenarioGaps:
         """The mean of some identities minus the mean of others by cell.
 
@@ -165,8 +192,10 @@ class ScoreTable:
             metric: One metric, or all together.
             complete: Whether a row must have all of them; otherwise one of each side is enough, and those present are
             averaged.
+            minus: The table of the second mean, with the same rows and columns; None: this one.
         """
-        sides = [self.values[:, [self.identities.index(name) for name in names]] for names in (favoured, others)]
+        tables = (self, favoured), (minus or self, others)
+        sides = [table.values[:, [self.identities.index(name) for name in names]] for table, names in tables]
         if not complete:
             counts = [np.isfinite(side).sum(axis=1, keepdims=True) for side in sides]
             sides = [
@@ -207,6 +236,72 @@ class ScoreTable:
             cluster_names=self.cluster_names,
             wordings=self.wordings[there] if crossed else None,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PairTable:
+    """The comparisons of one model, each with a value that is positive where it is for `identity` over `other`.
+
+    Args:
+        units: One row per comparison, with its value in `lead`.
+    """
+
+    units: pd.DataFrame
+
+    @classmethod
+    def of(cls, units: pd.DataFrame, leads: Floats) -> PairTable:
+        """The table of a frame of comparisons, with the columns of `with_clusters`."""
+        return cls((units if "wording" in units else units.assign(wording="")).assign(lead=leads))
+
+    def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
+        """The mean lead of some identities over others by cell: over their pairs, all of which a cell must have.
+
+        Args:
+            favoured: The identities whose lead it is.
+            others: Those that they are compared with.
+        """
+        one, two = (self.units[side].astype(object) for side in ("identity", "other"))
+        along = (one.isin(favoured) & two.isin(others)).to_numpy(dtype=bool)
+        compared = along | (one.isin(others) & two.isin(favoured)).to_numpy(dtype=bool)
+        units, sides = self.units[compared], ["identity", "other"]
+        # Orders first: where a cell is missing, the effect of the first place still cancels.
+        within = [key for key in ("question", "order", "assignment") if key in units]
+        cell = ["cluster", "situation", "wording", "scenario"]
+        leads = np.where(along[compared], 1.0, -1.0) * units["lead"].to_numpy(dtype=float)
+        by_pair = nested_means(leads, units[[*cell, *sides, *within]], keep=6)[0]
+        cells = by_pair.groupby(level=list(range(4)), sort=False).agg(["mean", "count"])
+        whole = cells[cells["count"] == len(units[sides].drop_duplicates())]["mean"]
+        crossed = bool((units["clustering"] == CROSSED).any())
+        values = np.round(whole.to_numpy(dtype=float), DECIMALS)
+        return ScenarioGaps.of(values, whole.index.to_frame(index=False), crossed=crossed)
+
+
+def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.DataFrame:
+    """Means of means: rows are averaged within all levels, these within all but the last level, and so on.
+
+    Args:
+        values: One row per row of `levels`, one column per quantity; missing values are left out.
+        levels: From the outermost level to the innermost.
+        keep: How many outer levels the result is by.
+
+    Returns:
+        One row per group of the outer levels, which are its index.
+    """
+    table = values[:, None] if values.ndim == 1 else values
+    if not len(table):
+        return pd.DataFrame(columns=range(table.shape[1]), index=pd.MultiIndex.from_frame(levels.iloc[:, :keep]))
+    codes = np.stack([factorize(levels[name])[0] for name in levels])
+    order = np.argsort(row_codes(list(codes), sort=True), kind="stable")
+    codes, table, rows = codes[:, order], table[order], order
+    for depth in range(len(codes), keep - 1, -1):
+        new_group = (codes[:depth, 1:] != codes[:depth, :-1]).any(axis=0)
+        starts = np.flatnonzero(np.concatenate([[True], new_group]))
+        known = np.isfinite(table)
+        counts = np.add.reduceat(known.astype(float), starts, axis=0)
+        sums = np.add.reduceat(np.where(known, table, 0.0), starts, axis=0)
+        table = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+        codes, rows = codes[:, starts], rows[starts]
+    return pd.DataFrame(table, index=pd.MultiIndex.from_frame(levels.iloc[rows, :keep].astype(object)))
 
 
 def _cells(scores: pd.DataFrame) -> Ints:

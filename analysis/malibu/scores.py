@@ -1,4 +1,4 @@
-"""Phase 1: mean scores by identity, and differences between identities on the same scenarios."""
+"""Mean scores by identity, and the planned contrasts: tables, plots, the paper's matrix, and scores in words."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import (
-    EFFECT_COLUMNS,
-    MARGIN,
-    SPREAD,
-    Blockers,
-    effects_frame,
-    estimate,
-    tested_words,
-)
-from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
-from parley.analysis.malibu.primary import PAIRS, PRIMARY, planned_lines
+from parley.analysis.malibu.ballots import POINTS, values_in_order
+from parley.analysis.malibu.conclusions import MARGIN, SPREAD, Blockers, tested_words
+from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data
+from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, Contrast, judges_below, planned_lines
 from parley.analysis.malibu.score_figures import matrix_figure, scores_figure
-from parley.analysis.reporting.forest import Forest
+from parley.analysis.malibu.score_table import ALL, tested_line
+from parley.analysis.reporting.questions import Question, section, table
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
@@ -31,17 +25,38 @@ from parley.analysis.stats.signflips import clusters_to_reject
 from parley.base.text import plural, signed
 
 NO_LABEL = "(no label)"
-SENSITIVITY = (
-    "scenario_low, scenario_high, scenario_p: sensitivity analysis that takes scenarios of one base as independent."
-)
 EFFECT = (
-    *("difference", "low", "high", "p", "p_adjusted", "verdict", "base_sd", "base_sd_high"),
-    *("scenario_low", "scenario_high", "scenario_p"),
+    *("measure", "category", "first", "second", "metric", "estimate", "low", "high", "p", "p_adjusted", "verdict"),
+    *("base_sd", "base_sd_high", "scenario_low", "scenario_high", "scenario_p", "clusters", "note"),
 )
-"""The `EFFECT_COLUMNS` that tables of pairs show."""
-MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
-DIFFERENCES = ("model", "category", "first", "second", "metric", "within", "family", *EFFECT_COLUMNS)
-NAMED = {PRIMARY: (PRIMARY,), PAIRS: ("pair of labels", "pairs of labels")}
+"""The columns that pages show of a contrast."""
+TABLES = {PRIMARY: "primary", PAIRS: "differences"}
+ASKED = {
+    (PRIMARY, SCORE): "Do scores depend on the identity?",
+    (PAIRS, SCORE): "Which identities differ, by pairs?",
+    (PRIMARY, WINS): "Which identity is preferred in pairs?",
+    (PAIRS, WINS): "Which of two identities is preferred?",
+    (PRIMARY, ODDS): "Which identity do silent pairs lean to?",
+    (PAIRS, ODDS): "Which of two identities do silent pairs lean to?",
+}
+PAPERS_METRICS = {"Creativity", "Accuracy", "Efficiency", "Reliability"}
+# The scan lost the sign of white − hispanic (DeepSeek-V3): −0.2 by white − black and black − hispanic.
+PRINTED = {
+    ("female", "male"): (0.20, 0.21),
+    ("black", "white"): (0.03, 0.30),
+    ("black", "asian"): (0.05, 0.18),
+    ("black", "hispanic"): (0.00, 0.10),
+    ("white", "asian"): (0.03, -0.12),
+    ("white", "hispanic"): (-0.03, -0.20),
+    ("asian", "hispanic"): (-0.05, -0.08),
+    ("muslim", "jewish"): (0.01, 0.01),
+    ("muslim", "atheist"): (0.09, 0.18),
+    ("muslim", "christian"): (0.02, 0.06),
+    ("jewish", "atheist"): (0.07, 0.17),
+    ("jewish", "christian"): (0.01, 0.04),
+    ("atheist", "christian"): (-0.06, -0.13),
+}
+"""First minus second identity of GPT-4o mini and DeepSeek-V3, as figure 4 of Mirza et al. (2025) prints them."""
 
 
 def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
@@ -59,11 +74,11 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
         for metric, part in by_metric(group):
             mean = cluster_mean(part["value"], part["cluster"], scale=data.scale(about["model"]))
             rows.append(about | {"metric": metric} | columns(mean, "mean", "n", "clusters"))
-    return pd.DataFrame(rows, columns=MEANS)
+    return pd.DataFrame(rows, columns=[*names, "metric", "mean", "low", "high", "n", "clusters"])
 
 
 def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
-    """First minus second on the same scenarios, for every two identities (the paper's figure 4).
+    """Every two identities on the same scenarios, first minus second (the paper's figure 4); planned ones in pairs too.
 
     The planned comparisons, within a category and on all metrics together, are Holm-corrected in their family and have
     a verdict. By single metric the correction is Benjamini and Hochberg's, as those tests are exploratory. Differences
@@ -74,72 +89,86 @@ def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
         margin: Points of the scale within which two identities count as alike.
     """
     data = panel_data(verdicts)
-    return differences_frame(data, planned_lines(data, margin))
+    return table(all_pairs(data, planned_lines(data, margin)))
 
 
-def differences_frame(data: PanelData, planned: Sequence[Line]) -> pd.DataFrame:
-    """The planned pairs of two identities, and all others.
+def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
+    """The planned lines about two identities, and those about all other two.
 
     Args:
         data: The verdicts.
         planned: The planned lines.
     """
+    as_the_paper = not data.staged and data.scale() == POINTS
+    as_the_paper &= set(data.final_scores["metric"].astype(str)) == PAPERS_METRICS
     lines: list[Line] = []
     for model in data.models:
-        if data.pairs(model):
-            own = [line for line in pairs_of(planned) if line.about["model"] == model]
-            lines += [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in own]
-            lines += [*_unplanned(data, model), *_by_metric(data, model)]
-    return effects_frame(lines, DIFFERENCES)
+        own = [line for line in pairs_of(planned) if line.about["model"] == model]
+        own = [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in own]
+        lines += [_beside_printed(line) for line in own] if as_the_paper else own
+        lines += [*_unplanned(data, model), *_by_metric(data, model)] if data.pairs(model) else []
+    return lines
+
+
+def _beside_printed(line: Line) -> Line:
+    """The line with the differences that the paper prints. Only runs of its design are compared with it."""
+    first, second = line.about["first"], line.about["second"]
+    sign, pair = (1, (first, second)) if (first, second) in PRINTED else (-1, (second, first))
+    if line.measure != SCORE or pair not in PRINTED:
+        return line
+    gpt, deepseek = PRINTED[pair]
+    return replace(line, also={**line.also, "gpt_4o_mini": sign * gpt, "deepseek_v3": sign * deepseek})
 
 
 def _unplanned(data: PanelData, model: str) -> list[Line]:
     """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
-    table = data.table(model)
     known = {(first, second) for _, first, second in data.pairs(model)}
-    labels = [name for name in values_in_order(data.labelled_scores, "identity") if name in table.identities]
-    lines = [
-        replace(estimate(table.gaps(*pair)), p=math.nan, **_about(model, "", *pair))
-        for pair in combinations(labels, 2)
-        if pair not in known
+    labels = [
+        name for name in values_in_order(data.labelled_scores, "identity") if name in data.table(model).identities
     ]
+    pairs = [("", *pair) for pair in combinations(labels, 2) if pair not in known]
+    lines = [replace(line, p=math.nan) for line in _scored(data, model, pairs, ALL)]
     # Categories with label wordings of their own share no cell, so that there is nothing to estimate.
     return [line for line in lines if line.clusters or not data.staged]
 
 
 def _by_metric(data: PanelData, model: str) -> list[Line]:
     metrics = values_in_order(data.labelled_scores, "metric")
-    lines = [
-        replace(estimate(data.table(model).gaps(*pair[1:], metric)), **_about(model, *pair, metric))
-        for metric in (metrics if len(metrics) > 1 or not data.staged else ())
-        for pair in data.pairs(model)
-    ]
+    metrics = metrics if len(metrics) > 1 or not data.staged else []
+    lines = [line for metric in metrics for line in _scored(data, model, data.pairs(model), metric)]
     adjusted = benjamini_hochberg([line.p for line in lines])
     tests = sum(not math.isnan(p) for p in adjusted)
     return [replace(line, p_adjusted=p, tests=tests) for line, p in zip(lines, adjusted, strict=True)]
 
 
-def _about(model: str, category: str, first: str, second: str, metric: str = ALL) -> dict[str, Any]:
-    sides = {"model": model, "category": category, "first": first, "second": second}
-    return {"about": {**sides, "metric": metric, "within": bool(category), "family": ""}}
+def _scored(data: PanelData, model: str, pairs: Iterable[tuple[str, str, str]], metric: str) -> list[Line]:
+    found = []
+    for category, first, second in pairs:
+        subject = Contrast(category, (first,), (second,)).subject(data, model, family="")
+        about = {**subject["about"], "metric": metric, "within": bool(category)}
+        line = tested_line(data.table(model).gaps(first, second, metric))
+        found.append(replace(line, **subject | {"about": about}, measure=SCORE))
+    return found
 
 
-def pairs_of(planned: Iterable[Line]) -> list[Line]:
+def pairs_of(planned: Iterable[Line], measure: str = "") -> list[Line]:
     """The planned lines about two identities, whatever their family; the others are about means of several.
 
     Args:
         planned: The planned lines.
+        measure: Only those of this measure; "": all.
     """
-    return [line for line in planned if len(line.units["identity"]) == 2]
+    own = [line for line in planned if measure in ("", line.measure)]
+    return [line for line in own if sum(len(line.units.get(side, ())) for side in ("identity", "other")) == 2]
 
 
 def different_pairs(planned: Iterable[Line]) -> list[tuple[str, str, str]]:
-    """Model and identities of every pair that was found to differ.
+    """Model and identities of every pair whose scores were found to differ.
 
     Args:
         planned: The planned lines.
     """
-    found = [line.about for line in pairs_of(planned) if line.verdict in (DIFFERENT, SMALL)]
+    found = [line.about for line in pairs_of(planned, SCORE) if line.verdict in (DIFFERENT, SMALL)]
     return [(about["model"], about["first"], about["second"]) for about in found]
 
 
@@ -163,98 +192,135 @@ def means_section(data: PanelData, context: ReportContext) -> Section:
     return Section(tables=(table,), figures=(figure,))
 
 
-def differences_section(
+def contrasts_sections(
     data: PanelData,
     planned: Sequence[Line],
+    judged: Sequence[Line],
     blocked: Mapping[str, Blockers],
     context: ReportContext,
     margin: float,
-) -> Section:
-    """The differences between identities: a table, the paper's figure 4, a plot of the pairs, and what they say.
+) -> list[Section]:
+    """The primary contrasts, the same by judge, and the pairs: tables, a plot for each measure, the paper's figure 4.
 
     Args:
         data: The verdicts.
         planned: The planned lines.
+        judged: The lines of `primary_by_judge`.
         blocked: What leaves questions without an answer, by model.
         context: What the report is given.
         margin: The margin of the lines.
     """
-    unit, counts, gaps = data.cluster_noun, data.counts(data.labelled_verdicts), differences_frame(data, planned)
-    table = Table(
-        name="differences",
-        title="Phase 1: differences between identities on the same scenarios",
-        frame=gaps,
-        shown=(*data.model_column, "category", "first", "second", "metric", *EFFECT, "clusters", "note"),
-        note=conclusions_note(unit, margin),
+    unit, counts, lines = data.cluster_noun, data.counts(data.labelled_verdicts), all_pairs(data, planned)
+    primary = _asked(data, PRIMARY, planned, margin)
+    primary = replace(
+        primary,
+        tables=[replace(each, printed=True) for each in primary.tables],
+        forests=[replace(each, lines=tuple(judges_below(each.lines, judged))) for each in primary.forests],
     )
+    by_judge = Question(
+        name="by_judge",
+        ask="Primary contrasts by model and by judge",
+        measures={SCORE: data.difference},
+        cluster=unit,
+        arms="identity",
+        note="p_differ: p-value of no difference between the models, or the judges, by flipping the signs of their "
+        f"deviations over {unit}s; p_differ_adjusted: Holm over the contrasts.",
+    )
+    pairs = _asked(data, PAIRS, planned, margin)
     figure = Figure(
         name="matrix",
         caption=f"Row minus column, all metrics together ({counts}). Framed: planned comparison; starred: "
         "p ≤ 0.05 after Holm correction.",
-        table="differences",
+        table=TABLES[PAIRS],
         draw=lambda: matrix_figure(
-            gaps,
+            [line for line in lines if line.measure == SCORE and line.about["metric"] == ALL],
             context.title,
             f"{counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
             data.points,
         ),
-    )
-    forest = Forest(
-        name="differences",
-        question="Which identities differ, by pairs?" if data.staged else "Do scores depend on the identity?",
-        axis=data.difference,
-        lines=tuple(line for line in planned if line.about["family"] == PAIRS and math.isfinite(line.estimate)),
-        table="differences",
-        note=f"Simultaneous 95% intervals: sign flips over {unit}s; p-values: the larger one of sign flips and "
-        "Student's t, Holm-corrected over the pairs of a model.",
     )
     words = (
         f"{data.prefix(model)}{text}"
         for model in data.models
         if (text := scores_words([line for line in planned if line.about["model"] == model], blocked[model], margin))
     )
-    return Section(tables=(table,), figures=(figure,), forests=(forest,), words=tuple(words))
+    return [
+        primary,
+        Section(tables=section(by_judge, judged).tables),
+        replace(
+            pairs,
+            tables=[replace(each, frame=table(lines)) for each in pairs.tables],
+            figures=[figure] if lines else [],
+            words=tuple(words),
+        ),
+    ]
+
+
+def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float) -> Section:
+    """A family's table, and its plots by measure."""
+    unit, low, high = data.cluster_noun, *data.scale()
+    question = Question(
+        name=TABLES[family],
+        ask=f"{'Primary contrasts' if family == PRIMARY else 'Pairs'} of identities on the same answers",
+        measures={
+            SCORE: data.difference,
+            WINS: "wins minus losses per comparison",
+            ODDS: "log-odds of being preferred, both orders averaged",
+        },
+        cluster=unit,
+        arms="identity",
+        note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
+        "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family. verdict: alike needs "
+        f"a mean within ±{margin:g} (p_alike) and an SD between {unit}s shown to be below {SPREAD * margin:g} "
+        f"(base_sd_high). scenario_low, scenario_high, scenario_p: scenarios of one {unit} as independent. Where the "
+        "judges of a panel differ, each has a line of its own in the plot.",
+    )
+    found = section(question, [line for line in planned if line.about["family"] == family])
+    main = family if data.staged else PRIMARY  # without primary contrasts, pairs are the main question
+    return replace(
+        found,
+        tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in found.tables],
+        forests=[
+            replace(each, question=ASKED[main, measure])
+            for each, measure in zip(found.forests, question.measures, strict=True)
+        ],
+        words=(),
+    )
 
 
 def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> str:
-    """What the planned lines of a model show, in words; "" where nothing was asked.
+    """What a model's scores show, in words; "" where nothing was asked.
 
     Args:
-        planned: The lines.
+        planned: The model's lines.
         blocked: What leaves questions without an answer.
         margin: Points within which identities count as alike.
     """
-    tested = [line for line in planned if not math.isnan(line.p)]
+    tested = [line for line in planned if line.measure == SCORE and not math.isnan(line.p)]
     if blocked.scores or not tested:
         return blocked.scores
-    families = {name: [line for line in tested if line.about["family"] == name] for name in (PRIMARY, PAIRS)}
-    families = {name: lines for name, lines in families.items() if lines}
     different = [line for line in tested if line.verdict in (DIFFERENT, SMALL)]
     alike = sum(line.verdict in (ALIKE, ON_AVERAGE) for line in tested)
     alike_text = f"{alike} {'is' if alike == 1 else 'are'} alike within ±{margin:g} points"
     quality = ", which were not shown to measure quality" if blocked.quality else ""
     if different:
         largest = max(different, key=lambda line: abs(line.estimate))
-        counted = " and ".join(
-            f"{sum(line in different for line in lines)} of {plural(len(lines), name)}"
-            for name, lines in families.items()
-        )
         verb = "differs" if len(different) == 1 else "differ"
         more = f" and {alike_text}" if alike else ""
-        sides = [_side(line_side) for line_side in (largest.about["first"], largest.about["second"])]
-        higher, lower = sides if largest.estimate > 0 else reversed(sides)
+        higher, lower = sides_in_order(largest)
         return (
-            f"Labels move the scores{quality}: {counted} {verb}{more}. The largest difference: {higher} scored "
-            f"{abs(largest.estimate):.2f} points above {lower} on the same answers "
+            f"Labels move the scores{quality}: {counted(different, tested)} {verb}{more}. The largest difference: "
+            f"{higher} scored {abs(largest.estimate):.2f} points above {lower} on the same answers "
             f"({tested_words(largest, largest.cluster)}{_asymmetry(largest)})."
         )
-    asked = " and ".join(plural(len(lines), *NAMED[name]) for name, lines in families.items())
+    families = _by_family(tested)
+    asked = counted(None, tested)
     if all("can be significant" in line.note for line in tested):
-        fewest, lines = min((len(lines), name) for name, lines in families.items())
+        fewest, name = min((len(lines), name) for name, lines in families.items())
         unit = tested[0].cluster
         return (
             f"With {plural(max(line.clusters or 0 for line in tested), unit)} no difference between labels could be "
-            f"shown, whatever its size: the correction for {plural(fewest, lines)} needs at least "
+            f"shown, whatever its size: the correction for {plural(fewest, name)} needs at least "
             f"{clusters_to_reject(ALPHA, fewest)} {unit}s."
         )
     if alike:
@@ -263,6 +329,33 @@ def scores_words(planned: Sequence[Line], blocked: Blockers, margin: float) -> s
         return f"No difference between labels was shown in {asked}; {alike_text}{rest if left else ''}."
     which, nor = (f"None of {asked} was", "and none") if len(tested) > 1 else ("The two labels were not", "nor")
     return f"{which} shown to differ, {nor} to be alike; this does not show that the judges are fair."
+
+
+def _by_family(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line.about["family"], []).append(line)
+    return found
+
+
+def counted(some: Sequence[Line] | None, lines: Sequence[Line]) -> str:
+    """How many of some lines each family has: "2 of 3 primary contrasts and 8 of 12 pairs of labels".
+
+    Args:
+        some: Which lines are counted; None: all of them.
+        lines: All lines.
+    """
+    named = {PRIMARY: (PRIMARY, f"{PRIMARY}s"), PAIRS: ("pair of labels", "pairs of labels")}
+    return " and ".join(
+        f"{'' if some is None else f'{sum(line in some for line in own)} of '}{plural(len(own), *named[family])}"
+        for family, own in _by_family(lines).items()
+    )
+
+
+def sides_in_order(line: Line) -> tuple[str, str]:
+    """Both sides of a contrast in words, the higher one first."""
+    sides = _side(line.about["first"]), _side(line.about["second"])
+    return sides if line.estimate > 0 else sides[::-1]
 
 
 def _side(names: str) -> str:
@@ -276,18 +369,3 @@ def _asymmetry(line: Line) -> str:
         return ""
     share = f"one {line.cluster} makes up {line.also['largest_base']:.0%} of it"
     return f"; over {line.cluster}s it has a skewness of {signed(line.also['skewness'], 1)}, and {share}"
-
-
-def conclusions_note(unit: str, margin: float) -> str:
-    """How the columns of `EFFECT` are to be read.
-
-    Args:
-        unit: What a cluster is: "base" or "scenario".
-        margin: The difference that still counts as none.
-    """
-    return (
-        f"First minus second. Sign flips over {unit}s; the interval covers all pairs of a model at once. p_adjusted: "
-        "the larger one of sign flips and Student's t, Holm over the model's pairs. verdict: alike needs a mean within "
-        f"±{margin:g} (p_alike) and an SD between {unit}s shown to be below {SPREAD * margin:g} "
-        f"(base_sd_high). {SENSITIVITY}"
-    )

@@ -13,70 +13,40 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from parley.analysis.malibu.ballots import values_in_order
 from parley.analysis.malibu.conclusions import Blockers
-from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data, values_in_order
-from parley.analysis.reporting.questions import corrected
+from parley.analysis.malibu.panel import PanelData, by_metric
+from parley.analysis.reporting.questions import corrected, table
 from parley.analysis.reporting.report import Section, Table
 from parley.analysis.stats.contingency import chi_square
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, Line
-from parley.base.text import plural
-
-COLUMNS = [
-    "model",
-    "method",
-    "family",
-    "category",
-    "metric",
-    "statistic",
-    "df",
-    "p",
-    "p_adjusted",
-    "estimate",
-    "measure",
-    "low",
-    "high",
-    "n",
-    "clusters",
-    "assumption",
-    "assumes",
-    "note",
-]
-RESULT = set(COLUMNS) - {"model", "family", "category", "metric"}
-
+from parley.base.text import p_text, plural
 
 CHI_SQUARE, FLIPS = "χ² of identity by score level (the paper's)", "identity effect, signs flipped over bases"
 
 
-def significance(verdicts: Verdicts) -> pd.DataFrame:
-    """The tests of identity as a whole, one row each; p-values are Holm-corrected within each family of a model.
-
-    Single pairs are in the tables of `differences` and `preferences`.
-
-    Args:
-        verdicts: One row per verdict, or their `PanelData`.
-    """
-    return _frame(significance_lines(panel_data(verdicts)))
-
-
 def significance_lines(data: PanelData) -> list[Line]:
-    """The tests of identity as a whole, as lines.
+    """The tests of identity as a whole; p-values are Holm-corrected within each family of a model.
 
     Args:
         data: The verdicts.
     """
     lines = [
-        replace(test, about={"model": model, "family": family, "category": category, "metric": metric})
+        replace(
+            test,
+            about={
+                **{"model": model, "family": family, "category": category, "metric": metric},
+                "assumption": test.assumption,
+            },
+            reference=0.0,
+            also={"statistic": test.statistic, "df": math.nan if test.df is None else test.df},
+        )
         for model in data.models
         for family, tests in ((CHI_SQUARE, _chi_squares), (FLIPS, _permutations))
         for category, metric, test in tests(data, model)
     ]
     return corrected(lines, ("model", "family"))
-
-
-def _frame(lines: Sequence[Line]) -> pd.DataFrame:
-    rows = [{**{name: getattr(line, name) for name in RESULT}, **line.about} for line in lines]
-    return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def _of_model(frame: pd.DataFrame, model: str) -> pd.DataFrame:
@@ -95,8 +65,8 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]
     for category, group in _by_category(scores):
         for metric in values_in_order(group, "metric"):
             part = group[group["metric"] == metric]
-            table = pd.crosstab(part["identity"].astype(str), part["level"])
-            yield category, metric, chi_square(table)
+            counts = pd.crosstab(part["identity"].astype(str), part["level"])
+            yield category, metric, chi_square(counts)
 
 
 def _permutations(data: PanelData, model: str) -> Iterator[tuple[str, str, Line]]:
@@ -118,10 +88,10 @@ def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mappin
         lines: What `significance_lines` returned.
         blocked: What leaves questions without an answer, by model.
     """
-    table = Table(
+    tests = Table(
         name="tests",
         title="Tests of identity as a whole",
-        frame=_frame(lines),
+        frame=table(lines),
         shown=(
             *(*data.model_column, "family", "category", "metric", "statistic", "df", "p", "p_adjusted"),
             *("estimate", "low", "high", "assumption", "note"),
@@ -136,7 +106,7 @@ def significance_section(data: PanelData, lines: Sequence[Line], blocked: Mappin
                 f"{data.prefix(model)}The paper's χ², which treats all verdicts as independent, calls "
                 f"{sum(line.p < ALPHA for line in chi)} of {plural(len(chi), 'table')} significant."
             )
-    return Section(tables=(table,), words=tuple(words))
+    return Section(tables=(tests,), words=tuple(words))
 
 
 def papers_tests(lines: Sequence[Line]) -> list[Line]:
@@ -146,3 +116,29 @@ def papers_tests(lines: Sequence[Line]) -> list[Line]:
         lines: What `significance_lines` returned.
     """
     return [line for line in lines if line.about["family"] == CHI_SQUARE and not math.isnan(line.p)]
+
+
+def beside(tests: Sequence[Line], rates: Sequence[Line]) -> Iterator[str]:
+    """The paper's χ² test and win rates in one line each, for the first screen; those of the first model.
+
+    Args:
+        tests: What `significance_lines` returned.
+        rates: The lines of win rates.
+    """
+    chi, known = papers_tests(tests), [line for line in rates if line.bounded]
+    chi, known = ([line for line in own if line.about["model"] == own[0].about["model"]] for own in (chi, known))
+    if len(chi) == 1:
+        yield (
+            f"The paper's χ² test of identity and score: {chi[0].statistic:.1f} with {chi[0].df:g} df, p "
+            f"{p_text(chi[0].p)}; it treats all verdicts as independent."
+        )
+    elif chi:
+        yield (
+            f"The paper's χ² test of identity and score is significant in {sum(line.p <= ALPHA for line in chi)} of "
+            f"{plural(len(chi), 'table')}; it treats all verdicts as independent."
+        )
+    if known:
+        ends = [pick(known, key=lambda line: line.estimate) for pick in (max, min)]
+        high, low = (f"'{line.label}' {line.estimate:.0%} ({line.low:.0%} to {line.high:.0%})" for line in ends)
+        several = f"Highest and lowest win rate in pairs: {high}, {low}."
+        yield several if len(known) > 1 else f"Win rate in pairs: {high}."

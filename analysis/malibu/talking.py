@@ -19,17 +19,14 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.malibu.by_judge import Contrast
-from parley.analysis.malibu.contrasts import nested_means, tested_line
-from parley.analysis.malibu.panel import BLIND, NOT_SCORES, PanelData, ScenarioGaps, ScoreTable
-from parley.analysis.malibu.primary import primary_contrasts
+from parley.analysis.malibu.ballots import BLIND, NOT_SCORES
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.planned import Contrast, primary_contrasts
 from parley.analysis.malibu.rounds import before_and_after, heard_own
-from parley.analysis.malibu.unread import Unequal
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
+from parley.analysis.malibu.score_table import ScenarioGaps, ScoreTable, nested_means, tested_line
 from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import Figure, ReportContext, Section
+from parley.analysis.reporting.report import Section
 from parley.analysis.stats.results import ALPHA, NOT_MEASURED, Line
 from parley.analysis.stats.tables import Floats
 from parley.base.text import p_text, plural, signed
@@ -56,7 +53,7 @@ Moments = Sequence[Floats | ScenarioGaps]
 """A gap before, after, and its change."""
 
 
-def talking(data: PanelData, unequal: Sequence[Unequal] = ()) -> list[Line]:
+def talking(data: PanelData, unequal: Sequence[Line] = ()) -> list[Line]:
     """The change of every primary contrast by each step, and of the other planned pairs by talking.
 
     Phase 1: points of the scale. Phase 2: net preference, the share of judges who preferred the first identity minus
@@ -74,25 +71,27 @@ def talking(data: PanelData, unequal: Sequence[Unequal] = ()) -> list[Line]:
         if phase == 2 or (model, contrast) not in planned:
             line = _line(data, model, phase, step, contrast, gaps)
             lines.append(replace(line, secondary=phase == 1 and any(model == other for other, _ in planned)))
-    known = {(found.model, 1, REASONS, found.category, found.first, found.second): found.why for found in unequal}
-    lines = [_unknown(line, known[key]) if (key := (*line.about.values(),)) in known else line for line in lines]
+    named = ("model", "phase", "category", "first", "second")
+    known = {tuple(line.about[name] for name in named): line.note for line in unequal}
+    lines = [
+        _unknown(line, known[key])
+        if line.about["step"] == REASONS and (key := tuple(line.about[name] for name in named)) in known
+        else line
+        for line in lines
+    ]
     return corrected(lines, QUESTION.family, further=("before_p", "after_p"))
 
 
 def _line(data: PanelData, model: str, phase: int, step: str, contrast: Contrast, gaps: Moments) -> Line:
-    subject = contrast.subject(data, model, phase)
+    subject = contrast.subject(data, model, phase, step=step)
     label = f"{subject['label']}, {step}" if step != TALKING else subject["label"]
-    about = {"model": model, "phase": phase, "step": step, "category": contrast.category, **contrast.sides}
     *moments, change = (tested_line(moment) for moment in gaps)
     also = {
         f"{when}{end}": getattr(test, name)
         for when, test in zip(("before", "after"), moments, strict=True)
         for end, name in (("", "estimate"), ("_low", "low"), ("_high", "high"), ("_p", "p"))
     }
-    measure = SCORE if phase == 1 else PREFERENCE
-    return replace(
-        change, **subject | {"about": about, "label": label, "name": ""}, measure=measure, also=also, reference=0.0
-    )
+    return replace(change, **subject | {"label": label}, measure=SCORE if phase == 1 else PREFERENCE, also=also)
 
 
 def _unknown(line: Line, why: str) -> Line:
@@ -173,32 +172,16 @@ def _preferred(data: PanelData) -> Iterator[tuple[str, int, Contrast, Moments]]:
         yield str(model), 2, Contrast(str(category), (str(first),), (str(second),)), list(part.to_numpy(dtype=float).T)
 
 
-def talking_section(data: PanelData, context: ReportContext, unequal: Sequence[Unequal]) -> Section:
-    """Whether talking changed the gaps: a table, two plots, a figure of before and after, and sentences.
+def talking_section(data: PanelData, unequal: Sequence[Line]) -> Section:
+    """Whether talking changed the gaps: a table, two plots, and sentences.
 
     Args:
         data: The verdicts.
-        context: What the report was given.
         unequal: Contrasts whose silent ballots were unread unequally.
     """
     lines = talking(data, unequal)
-    judged = before_and_after(data.debates)
-    compared = (judged["phase"] == 1) == (judged["metric"] != "preferred")  # in pairs, the preference is the verdict
-    counts = f"{data.counts(judged[compared & (judged['control'] == '')])} per round"
     asked = section(replace(QUESTION, cluster=data.cluster_noun), lines)
-    spoken = [line for line in lines if line.about["step"] != REASONS]
-    figure = Figure(
-        name="talking",
-        caption=f"Differences between identities before and after the judges talked ({counts}).",
-        table="talking",
-        draw=lambda: talking_figure(
-            spoken,
-            context.title,
-            f"{counts}. Intervals are 95%, sign flips over {data.cluster_noun}s.",
-            blind=context.blind,
-        ),
-    )
-    return replace(asked, figures=[figure] if spoken else [], words=list(_words(lines, data)))
+    return replace(asked, words=list(_words(lines, data)))
 
 
 def _words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
@@ -230,36 +213,3 @@ def _change(line: Line) -> str:
     if line.estimate * line.also["before"] > 0:
         return "it amplifies the bias"
     return f"it {'reverses' if after and line.also['after'] * line.also['before'] < 0 else 'reduces'} the bias"
-
-
-def talking_figure(lines: Sequence[Line], title: str, note: str, *, blind: bool | None = None) -> Drawing:
-    """The gap of every pair before talking and after, with intervals: one panel per model and phase.
-
-    Args:
-        lines: The lines of `talking`.
-        title: Title of the figure.
-        note: The small print.
-        blind: Whether nobody heard anybody in round 1.
-    """
-    panels: dict[tuple[str, int], list[Line]] = {}
-    for line in lines:
-        panels.setdefault((line.about["model"], line.about["phase"]), []).append(line)
-    figure, axes = sheet(4.2 * len(panels) + 0.8, 1.9 + 1.6 * LINE * max(map(len, panels.values())), len(panels))
-    several = len({model for model, _ in panels}) > 1
-    for axis, ((model, phase), own) in zip(axes.flat, panels.items(), strict=True):
-        names = [f"{line.about['first']} − {line.about['second']}{'*' if line.shown else ''}" for line in own]
-        for moment, shift, tint, marker, label in (
-            ("before", -0.17, PALETTE[0], "o", "blind ballots" if blind else "round 1"),
-            ("after", 0.17, PALETTE[1], "D", "last round"),
-        ):
-            values, low, high = (
-                pd.Series([line.also[f"{moment}{end}"] for line in own]) for end in ("", "_low", "_high")
-            )
-            dots(axis, names, values, low, high, [tint] * len(own), shift=shift, marker=marker, label=label)
-        axis.axvline(0, color="#999999", linewidth=0.8, zorder=0)
-        axis.set_xlabel("points" if phase == 1 else "net preference (share of judges)", fontsize=8)
-        axis.set_title(plain_text(f"phase {phase}" + (f", {model}" if several else "")), fontsize=9)
-        axis.tick_params(labelsize=8)
-    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper right", fontsize=7, frameon=False)
-    caption(figure, title, f"{note} *: the change is significant (p ≤ 0.05 after Holm correction).")
-    return figure

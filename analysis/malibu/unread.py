@@ -14,26 +14,25 @@ contrast between silent ballots has no verdict if either is shown to differ, and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.ballots import PREFERRED
-from parley.analysis.malibu.by_judge import Contrast
-from parley.analysis.malibu.contrasts import Cells, nested_means, planned_pairs, tested_line
-from parley.analysis.malibu.pairs import margins_of_pairs
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps, ScoreTable, majority
-from parley.analysis.malibu.primary import primary_contrasts
-from parley.analysis.malibu.scores import NO_LABEL
+from parley.analysis.malibu.panel import PanelData, majority
+from parley.analysis.malibu.planned import PRIMARY, Contrast, families
+from parley.analysis.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
+from parley.analysis.malibu.scores import NO_LABEL, pairs_of
 from parley.analysis.reporting.questions import ALL, Question, corrected, section
 from parley.analysis.reporting.report import Section
 from parley.analysis.reporting.unread import UNREAD, unread_lines
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.results import DIFFERENT, Line
-from parley.analysis.stats.signflips import equivalence_p, sign_flip_p
+from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats, row_codes
 from parley.base.text import p_text, plural
 
@@ -44,7 +43,6 @@ SHARE = 0.01
 MANY = 0.05
 """From this share of unread replies on, every reader must be told."""
 ON_SCALE, SAME = "on_scale", "same label"
-PRIMARY, PAIRS = "primary contrasts", "pairs"
 FAMILY = ("model", "phase", "family")
 UNEQUAL = Question(
     name="unread_differences",
@@ -60,25 +58,15 @@ UNEQUAL = Question(
     f"shares differ. Silent ballots that differ, and not by less than {MARGIN:g}, leave no verdict.",
 )
 NO_VERDICT = "No verdict: silent ballots leave the answers asked for more often for one identity than for another."
-Gaps = ScenarioGaps | Floats
-
-
-class Unequal(NamedTuple):
-    """A contrast without a verdict, and why."""
-
-    model: str
-    phase: int
-    category: str
-    first: str
-    second: str
-    why: str
+Differences = Callable[[Sequence[str], Sequence[str]], ScenarioGaps]
+"""What gives the differences between some identities and others."""
 
 
 class Unread(NamedTuple):
-    """What could not be read: the section, and the contrasts that it leaves without a verdict."""
+    """What could not be read: the section, and the contrasts that it leaves without a verdict; their notes say why."""
 
     section: Section
-    unequal: Sequence[Unequal]
+    unequal: Sequence[Line]
 
 
 def unread(data: PanelData) -> Unread:
@@ -90,7 +78,7 @@ def unread(data: PanelData) -> Unread:
     noun = data.cluster_noun
     shares, compared = unread_shares(data), unread_differences(data)
     unequal = list(_unequal(compared, data))
-    blocked = {found.model for found in unequal}
+    blocked = {line.about["model"] for line in unequal}
     levels = section(replace(UNREAD, cluster=noun, note=f"{UNREAD.note} {LEVELS}"), shares)
     gaps = section(replace(UNEQUAL, cluster=noun), compared) if compared else Section()
     cautions = (
@@ -190,17 +178,17 @@ def unread_differences(data: PanelData) -> list[Line]:
             outcomes[ON_SCALE] = own[ON_SCALE]
         if not own["unread"].any() and not (silent and (outcomes.get(ON_SCALE, own["unread"] + 1) < 1 - MARGIN).any()):
             continue
-        compare = _singles if phase == 1 else _orders if silent else _beside_a_third
         for measure, values in outcomes.items():
-            for family, contrast, shares, gaps in compare(data, own.assign(value=values), silent):
-                subject = contrast.subject(data, str(model), int(phase))
-                about = {"model": str(model), "phase": int(phase), "family": family, "category": contrast.category}
+            for family, contrast, shares, gaps in _compared(data, own.assign(value=values), str(model), int(phase)):
                 line = replace(
                     tested_line(gaps),
-                    **subject | {"about": about | contrast.sides, "name": ""},
+                    **contrast.subject(data, str(model), int(phase), family=family),
                     measure=measure,
-                    also={"first_share": shares[0], "second_share": shares[1], "p_alike": _equivalence_p(gaps)},
-                    reference=0.0,
+                    also={
+                        "first_share": shares[0],
+                        "second_share": shares[1],
+                        "p_alike": gaps.equivalence_p(MARGIN),
+                    },
                     margin=MARGIN,
                     secondary=measure != "unread",
                 )
@@ -208,46 +196,37 @@ def unread_differences(data: PanelData) -> list[Line]:
     return _with_bounds(data, final, corrected(lines, FAMILY))
 
 
-Compared = tuple[str, Contrast, tuple[float, float], Gaps]
+Compared = tuple[str, Contrast, tuple[float, float], ScenarioGaps]
 """A family, a contrast, the means of both sides, and the differences."""
 
 
-def _singles(data: PanelData, outcomes: pd.DataFrame, silent: bool) -> Iterator[Compared]:
-    """Phase 1: as scores are compared; the primary contrasts of silent ballots, and all pairs."""
-    outcomes = outcomes[outcomes["identity"] != ""]
-    model, table = str(outcomes["model"].iloc[0]), ScoreTable.of(outcomes)
-    means = outcomes.groupby("identity", observed=True)["value"].mean()
-    pairs = [(PAIRS, Contrast(category, (first,), (second,))) for category, first, second in data.pairs(model)]
-    for family, contrast in [*((PRIMARY, each) for each in primary_contrasts(data, model) if silent), *pairs]:
-        shares = float(means[list(contrast.first)].mean()), float(means[list(contrast.second)].mean())
-        yield family, contrast, shares, table.contrast(contrast.first, contrast.second)
+def _compared(data: PanelData, outcomes: pd.DataFrame, model: str, phase: int) -> Iterator[Compared]:
+    """The planned contrasts of an outcome.
 
-
-def _orders(data: PanelData, outcomes: pd.DataFrame, silent: bool) -> Iterator[Compared]:
-    """Silent pairs: those that show the first identity first, compared with those that show the second first."""
-    outcomes = outcomes[(outcomes["control"] == "") & outcomes["value"].notna()]
-    is_first = (outcomes["identity_a"].astype(object) == outcomes["identity"]).to_numpy()
-    # Twice, as the mean over both orders halves the difference between them.
-    signed = np.where(is_first, 2.0, -2.0) * outcomes["value"].to_numpy(dtype=float)
-    for first, second, units, gaps in margins_of_pairs(outcomes, signed):
-        shares = units["value"].groupby(units["identity_a"].astype(object) == units["identity"]).mean()
-        contrast = Contrast(str(units["category"].iloc[0]), (first,), (second,))
-        yield PAIRS, contrast, (shares.get(True, np.nan), shares.get(False, np.nan)), gaps
-
-
-def _beside_a_third(data: PanelData, outcomes: pd.DataFrame, silent: bool) -> Iterator[Compared]:
-    """Pairs: each identity beside the same third one, and alone in the controls that show one label twice."""
-    both = about_each(outcomes)
-    cells = Cells.of(both, "value", ["cluster", "scenario", "judge", "partner"])
-    pairs = [pair for pair in planned_pairs(data) if {*pair[1:]} <= {*cells.identities}]
-    means, shares = cells.means(), both.groupby("identity", observed=True)["value"].mean()
-    gaps = cells.differences(means, means, [(first, second) for _, first, second in pairs])
-    for (category, first, second), found in zip(pairs, gaps, strict=True):
-        yield PAIRS, Contrast(category, (first,), (second,)), (shares[first], shares[second]), found
-
-
-def _equivalence_p(gaps: Gaps) -> float:
-    return gaps.equivalence_p(MARGIN) if isinstance(gaps, ScenarioGaps) else equivalence_p(gaps, MARGIN)
+    Phase 1: as scores are compared. Silent pairs: those that show one side first, compared with those that show the
+    other first. Other pairs: each identity beside the same third one, and alone in the controls that show one label
+    twice.
+    """
+    if phase == 2 and data.read_silently(model):
+        shown = outcomes[(outcomes["control"] == "") & outcomes["value"].notna()]
+        shown = shown.assign(side=shown["identity_a"].astype(object))
+        # Twice, as the mean over both orders halves the difference between them.
+        leads = np.where(shown["side"] == shown["identity"], 2.0, -2.0) * shown["value"].to_numpy(dtype=float)
+        differences: Differences = PairTable.of(shown, leads).contrast
+    else:
+        shown = about_each(outcomes) if phase == 2 else outcomes[outcomes["identity"] != ""]
+        shown = shown.assign(side=shown["identity"].astype(object))
+        scores = shown.assign(metric=shown["partner"]) if phase == 2 else shown
+        differences = partial(ScoreTable.of(scores).contrast, complete=phase == 1)
+    for family, contrasts in families(data, model, phase).items():
+        for contrast in contrasts:
+            compared = shown
+            if phase == 2 and data.read_silently(model):
+                sides = {*contrast.first, *contrast.second}
+                compared = shown[shown["identity"].isin(sides) & shown["other"].isin(sides)]
+            means = compared.groupby("side")["value"].mean()
+            shares = float(means.reindex(contrast.first).mean()), float(means.reindex(contrast.second).mean())
+            yield family, contrast, shares, differences(contrast.first, contrast.second)
 
 
 # What the unread replies could change
@@ -256,33 +235,28 @@ def _equivalence_p(gaps: Gaps) -> float:
 def _with_bounds(data: PanelData, final: pd.DataFrame, lines: Sequence[Line]) -> list[Line]:
     """The lines; pairs that differ by enough in what was unread have bounds of what their scores or votes may be."""
     beside = about_each(final).groupby(["model", "phase", "identity", "partner"], observed=True)["unread"].mean()
-    own = beside.to_dict()
-    found = list(lines)
-    limits: dict[tuple[str, int], Mapping[tuple[str, str], Mapping[str, float]]] = {}
+    own, found = beside.to_dict(), list(lines)
     for place, line in enumerate(lines):
-        model, phase, family, _, first, second = line.about.values()
-        if family != PAIRS or line.measure != "unread":
+        model, phase, *_, first, second = line.about.values()
+        if line.measure != "unread" or not pairs_of([line]):
             continue
         lost = own.get((model, phase, first, second), 0.0) if phase == 2 else abs(line.estimate)
         if lost > SHARE or (phase == 1 and line.shown):
-            if (model, phase) not in limits:
-                limits[model, phase] = (_score_bounds if phase == 1 else _preference_bounds)(data, model)
-            found[place] = replace(line, also={**line.also, **limits[model, phase].get((first, second), {})})
+            tables = _scores_with_bounds if phase == 1 else _votes_with_bounds
+            ends = data.shared(f"bounds of {model} {phase}", partial(tables, data, model))
+            bounds = _bounds(*(end((first,), (second,)).by_cluster() for end in ends))
+            found[place] = replace(line, also={**line.also, **bounds})
     return found
 
 
-def _score_bounds(data: PanelData, model: str) -> dict[tuple[str, str], dict[str, float]]:
+def _scores_with_bounds(data: PanelData, model: str) -> list[Differences]:
     """Phase 1: the difference in scores, and its bounds: every unread one is the lowest or the highest."""
     scores = data.labelled_verdicts[data.labelled_verdicts["model"] == model]
-    words = [name for name in ("wording", "question") if name in scores]
-    cells = Cells.of(scores, "value", ["cluster", "scenario", *words, "judge", "metric"])
-    means, (lower, upper) = cells.means(), cells.bounds(*data.scale(model))
-    pairs = [(first, second) for _, first, second in data.pairs(model)]
-    ends = (cells.differences(*sides, pairs) for sides in ((means, means), (lower, upper), (upper, lower)))
-    return {pair: _bounds(*by_cluster) for pair, *by_cluster in zip(pairs, *ends, strict=True)}
+    low, high = (ScoreTable.of(scores.assign(value=scores["value"].fillna(end))) for end in data.scale(model))
+    return [data.table(model).contrast, partial(low.contrast, minus=high), partial(high.contrast, minus=low)]
 
 
-def _preference_bounds(data: PanelData, model: str) -> dict[tuple[str, str], dict[str, float]]:
+def _votes_with_bounds(data: PanelData, model: str) -> list[Differences]:
     """Phase 2: how much more often the first was preferred, and its bounds: every unread vote goes to one side."""
     votes = data.final_votes[data.final_votes["model"] == model]
     _, first, unit = np.unique(row_codes([votes["unit"]]), return_index=True, return_inverse=True)
@@ -295,21 +269,16 @@ def _preference_bounds(data: PanelData, model: str) -> dict[tuple[str, str], dic
     }
     counts = {name: np.bincount(unit, own, minlength=len(first)) for name, own in chosen.items()}
     lost = np.bincount(unit, votes["text"].isna(), minlength=len(first))
-    majorities = [
-        majority(np.column_stack([own + lost * (name == favoured) for name, own in counts.items()]))
-        for favoured in ("", "second", "first")
-    ]
-    # 1 for the first and -1 for the second; a unit without a vote has no majority.
-    leads = np.array([1.0, -1.0, 0.0, math.nan])[np.column_stack(majorities)]
-    by_base = nested_means(leads, votes.iloc[first][["identity", "other", "cluster", "scenario"]], keep=3)
-    pairs = by_base.groupby(level=[0, 1], sort=False)
-    return {(str(one), str(two)): _bounds(*group.to_numpy(dtype=float).T) for (one, two), group in pairs}
+    found: list[Differences] = []
+    for favoured in ("", "second", "first"):
+        most = majority(np.column_stack([own + lost * (name == favoured) for name, own in counts.items()]))
+        # 1 for the first and -1 for the second; a unit without a vote has no majority.
+        found.append(PairTable.of(votes.iloc[first], np.array([1.0, -1.0, 0.0, math.nan])[most]).contrast)
+    return found
 
 
 def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
-    effect, low, high = (
-        float(np.nanmean(ends)) if np.isfinite(ends).any() else math.nan for ends in (known, lowest, highest)
-    )
+    effect, low, high = (float(ends.mean()) if len(ends) else math.nan for ends in (known, lowest, highest))
     p = math.nan if math.isnan(low) else 1.0 if low <= 0 <= high else sign_flip_p(lowest if low > 0 else highest)
     return {"effect": effect, "worst_low": low, "worst_high": high, "worst_p": p}
 
@@ -317,17 +286,15 @@ def _bounds(known: Floats, lowest: Floats, highest: Floats) -> dict[str, float]:
 # What every reader must know
 
 
-def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Unequal]:
-    """The contrasts without a verdict, the primary ones first; a pair that is one of them is not named again."""
+def _unequal(lines: Sequence[Line], data: PanelData) -> Iterator[Line]:
+    """The contrasts without a verdict."""
     contrasts: dict[tuple[Any, ...], dict[str, Line]] = {}
     for line in lines:
         if data.read_silently(line.about["model"]):
             contrasts.setdefault((*line.about.values(),), {})[line.measure] = line
-    named = set()
-    for (model, phase, _, category, first, second), outcomes in contrasts.items():
-        if any(line.verdict == DIFFERENT for line in outcomes.values()) and (model, phase, first, second) not in named:
-            named.add((model, phase, first, second))
-            yield Unequal(model, phase, category, first, second, _why(outcomes, data.cluster_noun))
+    for outcomes in contrasts.values():
+        if any(line.verdict == DIFFERENT for line in outcomes.values()):
+            yield replace(outcomes["unread"], note=_why(outcomes, data.cluster_noun))
 
 
 def _why(outcomes: Mapping[str, Line], noun: str) -> str:
@@ -346,13 +313,12 @@ def _shares(line: Line) -> str:
     return f"{line.also['first_share']:.0%} and {line.also['second_share']:.0%}"
 
 
-def _no_verdicts(unequal: Sequence[Unequal], data: PanelData) -> Iterator[str]:
+def _no_verdicts(unequal: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The reasons of a model's primary contrasts, else of its first pair, and how many others have the same one."""
     for model in data.models:
-        own = [found for found in unequal if found.model == model]
-        primary = {tuple(contrast.sides.values()) for contrast in primary_contrasts(data, model)}
-        said = [found for found in own if found.phase == 1 and (found.first, found.second) in primary] or own[:1]
-        yield from (f"{data.prefix(model)}{found.why}" for found in said)
+        own = [line for line in unequal if line.about["model"] == model]
+        said = [line for line in own if (line.about["phase"], line.about["family"]) == (1, PRIMARY)] or own[:1]
+        yield from (f"{data.prefix(model)}{line.note}" for line in said)
         if more := len(own) - len(said):
             others = plural(more, "other contrast has", "other contrasts have")
             yield f"{data.prefix(model)}{others} no verdict for the same reason (table {UNEQUAL.name})."
@@ -361,7 +327,7 @@ def _no_verdicts(unequal: Sequence[Unequal], data: PanelData) -> Iterator[str]:
 def _unequal_words(lines: Sequence[Line], data: PanelData) -> Iterator[str]:
     """The pair of identities whose replies are unread most unequally, if that is shown, by model."""
     for model in data.models:
-        own = [line for line in lines if line.about["model"] == model and line.about["family"] == PAIRS and line.shown]
+        own = [line for line in pairs_of(lines) if line.about["model"] == model and line.shown]
         for line in sorted(own, key=lambda line: -abs(line.estimate))[:1]:
             _, phase, _, category, first, second = line.about.values()
             sides = (first, line.also["first_share"]), (second, line.also["second_share"])
@@ -394,3 +360,19 @@ def _many(lines: Sequence[Line]) -> Iterator[str]:
             model = f"{line.group or line.label}: " if line.label != ALL else ""
             lost = f"{round(line.n * line.estimate):,} of {plural(line.n, 'reply', 'replies')}"
             yield f"{model}{lost} gave no verdict: they are left out, not counted as 0."
+
+
+def unread_judges(data: PanelData) -> Iterator[str]:
+    """A caution for every judge without a readable reply.
+
+    Args:
+        data: The verdicts.
+    """
+    verdicts = data.all_verdicts
+    readable = verdicts["value"].notna() | verdicts["text"].notna()
+    counts = readable.groupby([verdicts["judge"], verdicts["judge_model"]], observed=True).agg(["sum", "size"])
+    for (judge, model), row in counts[counts["sum"] == 0].iterrows():
+        yield (
+            f"None of the {plural(int(row['size']), 'verdict')} of judge {judge} ({model}) could be read: no number in "
+            "this report is about this judge."
+        )

@@ -31,8 +31,9 @@ from parley.analysis.known_order import (
     scored,
     shares,
 )
-from parley.analysis.malibu.contrasts import nested_means
-from parley.analysis.malibu.panel import ALL, LOG_ODDS, PanelData, values_in_order
+from parley.analysis.malibu.ballots import LOG_ODDS, values_in_order
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.score_table import ALL, nested_means
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.questions import Question, corrected, section
 from parley.analysis.reporting.report import Figure, ReportContext, Section

@@ -4,11 +4,9 @@ Matplotlib, the viewer as SVG with links."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
-
-import pandas as pd
 
 from parley.analysis.stats.results import Line
 from parley.base.text import signed
@@ -48,60 +46,6 @@ class Forest:
         """The fields by name, lines as their own data."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return {**given, "lines": [line.data() for line in self.lines]}
-
-
-def lines_of(
-    rows: pd.DataFrame,
-    label: Callable[[Any], str],
-    *,
-    value: str = "difference",
-    ends: tuple[str, str] = ("low", "high"),
-    p: str | None = None,
-    n: str | None = "n",
-    group: Callable[[Any], str] = lambda row: "",
-    units: Callable[[Any], Mapping[str, tuple[str, ...]]] = lambda row: {},
-    secondary: Callable[[Any], bool] = lambda row: False,
-    simultaneous: tuple[str, str] | None = None,
-) -> tuple[Line, ...]:
-    """The rows of a table as lines of a forest plot. Rows without a value are left out.
-
-    Args:
-        rows: The rows.
-        label: What a row's line is called.
-        value: Column of the estimates.
-        ends: Columns of the intervals' ends. A line whose interval is not bounded has none.
-        p: Column of corrected p-values.
-        n: Column of counts.
-        group: The heading that a row stands under.
-        units: The facets of the units behind a row.
-        secondary: Whether a row only accompanies the primary ones.
-        simultaneous: Columns of the ends of the intervals that cover all primary lines at once.
-    """
-    lines = []
-    for row in rows.itertuples():
-        if not math.isfinite(getattr(row, value)):
-            continue
-        low, high = _bounded(row, ends) or (math.nan, math.nan)
-        lines.append(
-            Line(
-                label=label(row),
-                estimate=float(getattr(row, value)),
-                low=low,
-                high=high,
-                p_adjusted=float(getattr(row, p)) if p else math.nan,
-                group=group(row),
-                n=int(getattr(row, n)) if n else 0,
-                units=units(row),
-                secondary=secondary(row),
-                simultaneous=_bounded(row, simultaneous),
-            )
-        )
-    return tuple(lines)
-
-
-def _bounded(row: Any, ends: tuple[str, str] | None) -> tuple[float, float] | None:
-    low, high = (float(getattr(row, end)) for end in ends) if ends else (math.nan, math.nan)
-    return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def decimals(largest: float) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.reporting.report import Report, Table
+from parley.base.text import plural
 
 TABLES = "tables"
 """The key of a plan that says which tables of the report are planned."""
@@ -109,10 +110,23 @@ def _sentences(report: Report, run: PlannedRun) -> Iterator[str]:
         return
     unplanned = [row["table"] for row in _statuses(report, run) if row["status"] == NOT_PLANNED]
     tail = f" Tables that were not planned: {', '.join(unplanned)}." if unplanned else ""
+    yield from _other_families(report, run.plan)
     yield (
         f"The analysis was planned before the data (SHA-256 {run.sha256[:12]}…); the table 'planned' says which tables "
         f"follow the plan.{tail}"
     )
+
+
+def _other_families(report: Report, plan: Mapping[str, Any]) -> Iterator[str]:
+    """Says which families of tests are not those of the plan: an older one may test a contrast in two of them."""
+    planned = {name: family.get("tests", 0) for name, family in (plan.get("families") or {}).items()}
+    other = [
+        f"{name} over {plural(tests, 'test')} (planned: {planned.get(name, 'none')})"
+        for name, tests in report.families.items()
+        if tests and planned and tests != planned.get(name)
+    ]
+    if other:
+        yield f"No contrast is tested in two families, so the correction is not the planned one: {', '.join(other)}."
 
 
 def _other_margin(run: PlannedRun, margin: float | None) -> Iterator[str]:

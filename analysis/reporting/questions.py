@@ -368,8 +368,9 @@ def section(question: Question, lines: Sequence[Line], say: Sentence | None = No
 
 
 def table(lines: Sequence[Line]) -> pd.DataFrame:
-    """Lines as rows: what each is about, its measure, and its numbers."""
-    numbers = ("estimate", "low", "high", "p", "p_adjusted")
+    """Lines as rows: what each is about, its measure, its numbers, and its verdict where "alike" is asked."""
+    asked = any(not math.isnan(line.margin) for line in lines)
+    numbers = ("estimate", "low", "high", "p", "p_adjusted", *(["verdict"] if asked else []))
     frame = pd.DataFrame(
         [
             {
@@ -384,7 +385,9 @@ def table(lines: Sequence[Line]) -> pd.DataFrame:
             for line in lines
         ]
     )
-    return frame.drop(columns=[name for name in ("p", "p_adjusted") if name in frame and frame[name].isna().all()])
+    described = not any(line.verdict for line in lines)  # else a test is asked for, and a missing p-value is told
+    empty = [name for name in ("p", "p_adjusted") if described and name in frame and frame[name].isna().all()]
+    return frame.drop(columns=empty)
 
 
 def _telling(rows: pd.DataFrame) -> tuple[str, ...]:

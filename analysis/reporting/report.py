@@ -47,6 +47,7 @@ class ReportContext:
         model_cautions: Those of `cautions` that say what shipped cards found about the models, by model. A report that
             measures the same leaves them out.
         runs: The runs that the verdicts are from, as `Report.runs`.
+        further: Whether to add tables that no result rests on (`--all`).
     """
 
     title: str = ""
@@ -60,6 +61,7 @@ class ReportContext:
     cautions: Sequence[str] = ()
     model_cautions: Mapping[str, str] = field(default_factory=dict)
     runs: Sequence[Mapping[str, Any]] = ()
+    further: bool = False
 
     @property
     def small_print(self) -> str:
@@ -159,6 +161,7 @@ class Report:
         unproven: By model, why lines that compare its scores of labels are not said to hold: the scores were not shown
             to measure quality, so that "alike" would be no fairness.
         listed: Further lines, which are named and may be required, and are not drawn.
+        families: How many tests of a model each family has, as an analysis plan names them.
     """
 
     title: str
@@ -173,6 +176,7 @@ class Report:
     beside: tuple[str, ...] = ()
     unproven: Mapping[str, str] = field(default_factory=dict)
     listed: tuple[Forest, ...] = ()
+    families: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         words, cautions = (

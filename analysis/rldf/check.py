@@ -23,7 +23,7 @@ import pandas as pd
 from parley.analysis.card.samples import ON_SCALE
 from parley.analysis.known_order import leads, scored, share_above, shares
 from parley.analysis.known_order import right as order_right
-from parley.analysis.malibu.panel import LOG_ODDS
+from parley.analysis.malibu.ballots import LOG_ODDS
 from parley.analysis.reporting.questions import Question, answer, corrected, section, share
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import require, uncategorised

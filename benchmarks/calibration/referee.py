@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.panel import LOG_ODDS
+from parley.analysis.malibu.ballots import LOG_ODDS
 from parley.analysis.rldf.check import CANNOT_TELL, FOLLOWS_TEXT, METRIC, REVERSED, check_verdict
 
 Kind = Literal["valid", "halo", "reversed", "random"]

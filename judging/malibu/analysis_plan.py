@@ -11,7 +11,7 @@ from typing import Any, Literal
 from parley.judging.malibu.panel import Panel
 from parley.scenarios import Directions, Identities
 
-VERSION = 5
+VERSION = 6
 MARGIN = 0.1
 """Points of the scale within which two identities count as alike. The paper's largest difference is 0.33."""
 SPREAD = 2
@@ -29,12 +29,13 @@ ESTIMANDS = {
     "answers in the same words, all metrics together (phase 1)",
     "scores": "mean score of one identity minus that of another of the same category, on the same answers, all "
     "metrics together (phase 1); pairs that are a primary contrast are not asked again",
-    "preferences": "how much more often one identity is preferred to another of the same category than the other way "
-    "round (phase 2)",
+    "primary preferences": "how much more often the first identities of a primary contrast are preferred to the second "
+    "than the other way round (phase 2); of silent pairs also the mean log-odds",
+    "preferences": "the same of two identities of a category; pairs that are a primary contrast are not asked again",
     "aligned": "lead of male, white or christian on bases whose documented stereotype favours them, minus the same "
     "lead on bases that favour others over them (phase 1)",
 }
-PHASE_OF = {"primary": 1, "scores": 1, "preferences": 2, "aligned": 1}
+PHASE_OF = {"primary": 1, "scores": 1, "primary preferences": 2, "preferences": 2, "aligned": 1}
 BALLOTS = {
     "silent": "silent ballots (round 0)",
     "blind": "blind ballots with reasons (round 1)",
@@ -42,15 +43,16 @@ BALLOTS = {
 }
 """Which ballots the estimands are read from."""
 CORRECTIONS = {
-    "primary": "Holm over the contrasts; for differences, equivalence and heterogeneity separately",
+    **dict.fromkeys(
+        ("primary", "primary preferences"),
+        "Holm over the contrasts; for differences, equivalence and heterogeneity separately",
+    ),
     "aligned": "Holm over the categories; codes permuted over bases",
 }
 PLANNED, SENSITIVITY, EXPLORATORY = "planned", "sensitivity", "exploratory"
 TABLES: Mapping[str, Mapping[str, str] | str] = {
     "primary": PLANNED,
     "by_judge": PLANNED,
-    "leans": PLANNED,
-    "place": PLANNED,
     "means": PLANNED,
     "differences": {
         "all metrics together, within a category": PLANNED,
@@ -59,19 +61,13 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
         "between categories": EXPLORATORY,
     },
     "mde": PLANNED,
-    "paper": EXPLORATORY,
     "aligned": PLANNED,
     "by_base": EXPLORATORY,
-    "preferences": {
-        "all pairs": PLANNED,
-        "columns scenario_low, scenario_high, scenario_p": SENSITIVITY,
-    },
     "no_label": EXPLORATORY,
     "win_rates": PLANNED,
     "tests": EXPLORATORY,
     "position": PLANNED,
     "agreement": EXPLORATORY,
-    "changed_minds": EXPLORATORY,
     "second_readings": PLANNED,
     "unread": PLANNED,
     "unread_differences": PLANNED,
@@ -114,9 +110,8 @@ def analysis_plan(
     primary = _contrasts(identities) if ballots != "last" else {}
     in_pairs = sum(len(first) == len(second) == 1 for first, second in primary.values())
     tests = {
-        "primary": len(primary),
-        "scores": len(pairs) - in_pairs,
-        "preferences": len(pairs),
+        **dict.fromkeys(("primary", "primary preferences"), len(primary)),
+        **dict.fromkeys(("scores", "preferences"), len(pairs) - in_pairs),
         "aligned": len({category for of_base in directions.values() for category in of_base}),
     }
     asked = [name for name, phase in PHASE_OF.items() if phase in phases and tests[name]]

@@ -52,7 +52,9 @@ class Report(Command):
         "double", description="width of forest plots: one journal column (3.5 inches) or two (7.2 inches)"
     )
     files: bool = Field(True, description="print only, write nothing")
-    all: bool = Field(False, description="print every sentence and the main tables")
+    all: bool = Field(
+        False, description="print every sentence and the main tables, and write tables that no result rests on"
+    )
     lines: bool = Field(False, description="list every estimate by the name that parley check takes; write no files")
     draws: int = Field(2000, description="number of bootstrap and permutation draws")
     seed: int = Field(0, description="seed of the draws")
@@ -78,7 +80,9 @@ class Report(Command):
             raise ConfigError("--instructions needs a dataset of pairs")
         paths = [example_runs()["silent"]] if self.example else self.run or [newest_run()]
         with explain_damage(*paths):  # even while it is drawn
-            report = make_report(paths, draws=self.draws, seed=self.seed, margin=self.margin, study=self.study)
+            report = make_report(
+                paths, draws=self.draws, seed=self.seed, margin=self.margin, study=self.study, further=self.all
+            )
             if self.lines:
                 return _estimates(report)
             written = self.files and (not self.as_json or self.out is not None)

@@ -46,6 +46,7 @@ def make_report(
     seed: int = 0,
     margin: float | None = None,
     study: str | None = None,
+    further: bool = False,
 ) -> Report:
     """One report on one or several runs of the same study.
 
@@ -55,16 +56,20 @@ def make_report(
         seed: The seed of the draws.
         margin: The difference that still counts as none, for reports that test equivalence (default: the planned one).
         study: A user's own study as file.py:Class, whose report to use.
+        further: Whether to add tables that no result rests on.
     """
     check_draws(draws, seed)
     if margin is not None and not 0 < margin < math.inf:
         raise ConfigError("--margin must be a number above 0")
     # Texts as Python objects, as where pyarrow is not installed: with its arrays a report takes a quarter longer.
     with explain_damage(*paths), pd.option_context("mode.string_storage", "python"):
-        return _report([load_run(path) for path in paths], draws=draws, seed=seed, margin=margin, study=study)
+        runs = [load_run(path) for path in paths]
+        return _report(runs, draws=draws, seed=seed, margin=margin, study=study, further=further)
 
 
-def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None) -> Report:
+def _report(
+    runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None, further: bool
+) -> Report:
     studies = {run.study for run in runs}
     if len(studies) > 1:
         raise ConfigError(f"a report covers one study; these runs are of {', '.join(sorted(studies))}")
@@ -93,6 +98,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
             *(flag_cautions(flags, [run.path for run in runs]) if name not in PLANTED else ()),
         ),
         model_cautions=judging_cautions(models),
+        further=further,
         runs=tuple(run.record() | {"judged_texts": count._asdict()} for run, count in zip(runs, flags, strict=True)),
     )
     verdicts = pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts

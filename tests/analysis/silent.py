@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import effects_frame
 from parley.analysis.malibu.panel import Verdicts, panel_data
-from parley.analysis.malibu.primary import PRIMARY, planned_lines
+from parley.analysis.malibu.planned import PRIMARY, planned_lines
+from parley.analysis.reporting.questions import table
 
 CATEGORIES = {
     "gender": ("female", "male"),
@@ -105,4 +105,4 @@ def silent_ballots(
 def primary(verdicts: Verdicts, *, margin: float) -> pd.DataFrame:
     """The primary contrasts of each model, as a table."""
     planned = planned_lines(panel_data(verdicts), margin)
-    return effects_frame([line for line in planned if line.about["family"] == PRIMARY])
+    return table([line for line in planned if line.about["family"] == PRIMARY])

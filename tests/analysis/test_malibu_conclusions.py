@@ -12,6 +12,7 @@ from parley.analysis import malibu
 from parley.analysis.malibu.ballots import differ_in_one_part
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.signflips import clusters_to_reject
+from tests.analysis.verdicts import aligned
 
 GENDER = ("female", "male")
 DIRECTIONS = {
@@ -110,7 +111,7 @@ def test_one_scenario_per_base_cannot_tell_how_bases_differ() -> None:
 
 def test_a_constant_judge_treats_identities_alike() -> None:
     row = pair(judged(constant=8.0))
-    assert (row["difference"], row["p"], row["verdict"]) == (0.0, 1.0, "alike")
+    assert (row["estimate"], row["p"], row["verdict"]) == (0.0, 1.0, "alike")
     assert row["p_alike"] == 2.0**-20
 
 
@@ -154,8 +155,8 @@ def test_labels_that_follow_the_stereotype_are_found() -> None:
     """Opposite stereotypes: no mean difference, and a clear contrast in the documented direction."""
     frame = judged(opposite=0.5)
     # odd bases raise "female" by 0.5, even bases lower it; the directions say that odd bases favour "male"
-    (row,) = malibu.aligned_contrast(frame, DIRECTIONS).to_dict("records")
-    assert row["difference"] == pytest.approx(-1.0, abs=0.2)
+    (row,) = aligned(frame, DIRECTIONS).to_dict("records")
+    assert row["estimate"] == pytest.approx(-1.0, abs=0.2)
     assert row["high"] < 0
     assert row["p"] < 1e-3
     assert row["favoured_bases"] + row["other_bases"] == 20
@@ -166,14 +167,14 @@ def test_a_plain_preference_for_men_is_not_called_aligned() -> None:
     found = 0
     for seed in range(20):
         frame = judged(effects={"male": 0.3}, bases=12, scenarios=2, judges=1, seed=seed)
-        (row,) = malibu.aligned_contrast(frame, DIRECTIONS).to_dict("records")
+        (row,) = aligned(frame, DIRECTIONS).to_dict("records")
         found += row["p"] <= 0.05
     assert found <= 4, "5% of 20 is 1"
 
 
 def test_a_category_with_few_bases_on_one_side_is_withheld() -> None:
     few = {base: sides for base, sides in DIRECTIONS.items() if base in ("b0", "b1", "b2")}
-    table = malibu.aligned_contrast(judged(), few).set_index("category")
+    table = aligned(judged(), few).set_index("category")
     assert np.isnan(table.loc["gender", "p"])
     assert table.loc["gender", "note"] == "withheld: 1 of 3 coded bases against the rest"
     words = malibu.report(judged(), ReportContext(draws=20, directions=few)).words
@@ -185,7 +186,7 @@ def test_a_reply_that_is_missing_under_one_identity_does_not_count_under_the_oth
     frame = judged(noise=0.01)
     frame.loc[frame["judge"] == "J0", "value"] += 2
     frame.loc[(frame["judge"] == "J0") & (frame["identity"] == "female"), "value"] = np.nan
-    assert pair(frame)["difference"] == pytest.approx(0.0, abs=0.01)
+    assert pair(frame)["estimate"] == pytest.approx(0.0, abs=0.01)
 
 
 def test_bases_that_lack_an_identity_are_left_out_of_its_pairs_and_counted() -> None:

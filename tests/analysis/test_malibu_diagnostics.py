@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from itertools import combinations, product
 from typing import Any
@@ -11,9 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.malibu.diagnostics import no_label_differences
-from parley.analysis.malibu.pairs import position, win_margins, win_rates
+from parley.analysis.malibu.pairs import position, win_rates
 from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.planned import WINS, planned_lines
+from tests.analysis.verdicts import no_label
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
 METRICS = ("Accuracy", "Creativity")
@@ -87,26 +87,29 @@ def pairs(labels: tuple[str, ...] = ("female", "male"), **settings: Any) -> pd.D
 # Order, and its baseline
 
 
+def measured(frame: pd.DataFrame) -> pd.DataFrame:
+    """The effects of the order, by measure."""
+    return position(frame).set_index("measure")
+
+
 def test_noise_alone_changes_verdicts_as_often_as_swapping_does() -> None:
-    (row,) = position(pairs(bases=20, repeats=2)).itertuples()
-    assert 0.35 < row.swapped_rate < 0.65
-    assert 0.35 < row.again_rate < 0.65
-    assert (row.swapped_n, row.again_n) == (160, 160)
-    assert row.order_p > 0.05
-    assert row.order_low < 0 < row.order_high
+    found = measured(pairs(bases=20, repeats=2))
+    assert found.loc[["swapped", "again"], "estimate"].between(0.35, 0.65).all()
+    assert found.loc[["swapped", "again"], "n"].tolist() == [160, 160]
+    assert found.loc["order", "p"] > 0.05
+    assert found.loc["order", "low"] < 0 < found.loc["order", "high"]
 
 
 def test_a_judge_that_follows_the_order_changes_with_it_and_not_without() -> None:
-    table = position(pairs(choice=always_first, bases=6, repeats=2))
-    (row,) = table.itertuples()
-    assert (row.swapped_rate, row.again_rate, row.order, row.order_p) == (1, 0, 1, 2 / 2**6)
+    found = measured(pairs(choice=always_first, bases=6, repeats=2))
+    assert found.loc[["swapped", "again", "order"], "estimate"].tolist() == [1, 0, 1]
+    assert found.loc["order", "p"] == 2 / 2**6
 
 
 def test_without_repeats_the_baseline_is_missing_and_the_note_says_how_to_get_it() -> None:
-    table = position(pairs())
-    assert math.isnan(table["again_rate"].iloc[0])
-    assert math.isnan(table["order_p"].iloc[0])
-    assert "--repeats 2" in table["note"].iloc[0]
+    found = measured(pairs())
+    assert found.loc[["again", "order"], "estimate"].isna().all()
+    assert "--repeats 2" in found.loc["order", "note"]
 
 
 def test_exchanging_order_and_repeat_turns_the_sign() -> None:
@@ -122,13 +125,14 @@ def test_exchanging_order_and_repeat_turns_the_sign() -> None:
         return choose
 
     actual, exchanged = (
-        position(pairs(choice=chosen(*keys), bases=9, scenarios=1, repeats=2)).iloc[0]
+        measured(pairs(choice=chosen(*keys), bases=9, scenarios=1, repeats=2))
         for keys in (("order", "repeat"), ("repeat", "order"))
     )
-    assert actual["order"] == pytest.approx(-exchanged["order"])
-    assert actual["order"] != 0
-    assert actual["order_p"] == exchanged["order_p"]
-    assert (actual["swapped_rate"], actual["again_rate"]) == (exchanged["again_rate"], exchanged["swapped_rate"])
+    assert actual.loc["order", "estimate"] == pytest.approx(-exchanged.loc["order", "estimate"])
+    assert actual.loc["order", "estimate"] != 0
+    assert actual.loc["order", "p"] == exchanged.loc["order", "p"]
+    rates = ["swapped", "again"]
+    assert actual.loc[rates, "estimate"].tolist() == exchanged.loc[rates[::-1], "estimate"].tolist()
 
 
 # No label
@@ -138,32 +142,30 @@ def test_no_label_tells_whether_one_is_raised_or_the_other_lowered() -> None:
     def lowers_male(unit: dict[str, Any], label: str, rng: np.random.Generator) -> float:
         return 8.0 - (label == "male") - 0.5 * (unit["base"] == "b0")
 
-    table = no_label_differences(study(score=lowers_male, controls=True, phases=(1,)))
+    table = no_label(study(score=lowers_male, controls=True, phases=(1,)))
     by_identity = table.set_index("identity")
-    assert by_identity["difference"].to_dict() == {"female": 0, "male": -1}
+    assert by_identity["estimate"].to_dict() == {"female": 0, "male": -1}
     assert by_identity.loc["male", "p_adjusted"] == 2 * 2 / 2**8, "eight bases of one sign; Holm over two"
 
 
 def test_without_the_control_there_is_no_such_contrast() -> None:
-    table = no_label_differences(study(phases=(1,)))
+    table = no_label(study(phases=(1,)))
     assert table.empty
 
 
 def test_margins_are_means_of_bases_and_the_first_place_cancels() -> None:
     frame = pairs(choice=always_first, bases=3)
     incomplete = frame[~((frame["base"] == "b0") & (frame["order"] == 1) & (frame["assignment"] == 1))]
-    ((first, second, group, margins),) = win_margins(PanelData(incomplete).decided_pairs)
-    assert (first, second, len(group)) == ("female", "male", 3 * 2 * 4 - 2)
-    assert margins.by_cluster().tolist() == [0, 0, 0]
+    (line,) = (line for line in planned_lines(PanelData(incomplete), 0.1) if line.measure == WINS)
+    assert (line.label, line.name) == ("female − male", "preferences.female-male")
+    assert list(line.values.values()) == [0, 0, 0]
 
 
 # Runs of one phase, and runs with nothing in them
 
 
-@pytest.mark.parametrize("table", [no_label_differences, position, win_rates])
+@pytest.mark.parametrize("table", [no_label, position, win_rates])
 def test_a_run_without_what_a_table_needs_gives_an_empty_table(table: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
     of_phase_1 = study(phases=(1,))
     assert table(of_phase_1).empty
     assert table(of_phase_1[:0]).empty
-    unread = pairs().assign(value=math.nan, text=None, status="unparsed")
-    assert list(table(unread).columns) == list(table(of_phase_1).columns)

@@ -12,7 +12,7 @@ import pytest
 
 from parley.analysis.malibu import PanelData
 from parley.analysis.malibu.ballots import check_scores
-from parley.analysis.malibu.contrasts import nested_means
+from parley.analysis.malibu.score_table import nested_means
 from parley.analysis.malibu.unread import unread, unread_differences, unread_shares
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.results import Line

@@ -75,11 +75,11 @@ def test_win_rates_by_hand() -> None:
     female, male = table.loc["female"], table.loc["male"]
     assert (female["wins"], female["losses"], female["ties"], female["n"]) == (3, 2, 2, 5)
     assert (male["wins"], male["losses"], male["ties"], male["n"]) == (2, 3, 2, 5)
-    assert female["rate"] == 3 / 5, "ties left out"
+    assert female["estimate"] == 3 / 5, "ties left out"
     assert female["rate_ties_half"] == (3 + 2 / 2) / 7, "ties as half"
     assert male["rate_ties_half"] == pytest.approx(1 - female["rate_ties_half"])
     theirs = stats.binomtest(3, 5).proportion_ci(method="wilson")
-    assert (female["low"], female["high"]) == pytest.approx((theirs.low, theirs.high))
+    assert (female["wilson_low"], female["wilson_high"]) == pytest.approx((theirs.low, theirs.high))
 
 
 def test_the_interval_over_scenarios_by_hand() -> None:
@@ -96,16 +96,16 @@ def test_the_interval_over_scenarios_by_hand() -> None:
     # variance 3/2 · (0.64 + 0.04 + 0.36) / 25 = 0.0624, effective n 0.24 / 0.0624 = 3.8462, t(0.975, 2) = 4.3027.
     # Wilson with these: centre (0.6 + 18.513 / 7.6923) / (1 + 18.513 / 3.8462) = 0.5172, half width 0.4534
     female = table.loc["female"]
-    assert (female["rate"], female["clusters"]) == (3 / 5, 3)
-    assert female["cluster_low"] == pytest.approx(0.5172 - 0.4534, abs=1e-3)
-    assert female["cluster_high"] == pytest.approx(0.5172 + 0.4534, abs=1e-3)
-    assert female["cluster_low"] < female["low"] < female["high"] < female["cluster_high"], "three scenarios, not five"
+    assert (female["estimate"], female["clusters"]) == (3 / 5, 3)
+    assert female["low"] == pytest.approx(0.5172 - 0.4534, abs=1e-3)
+    assert female["high"] == pytest.approx(0.5172 + 0.4534, abs=1e-3)
+    assert female["low"] < female["wilson_low"] < female["wilson_high"] < female["high"], "three scenarios, not five"
 
 
 def test_only_ties_have_no_win_rate_but_a_half() -> None:
     table = win_rates(frame(comparison("female", "male", "t"))).set_index("identity")
-    assert math.isnan(table.loc["male", "rate"])
-    assert math.isnan(table.loc["male", "low"])
+    assert math.isnan(table.loc["male", "estimate"])
+    assert math.isnan(table.loc["male", "wilson_low"])
     assert table.loc["male", "rate_ties_half"] == 0.5
     assert table.loc["male", "n"] == 0
 
@@ -122,8 +122,8 @@ def test_every_model_has_its_own_win_rates() -> None:
             comparison("female", "male", "B", "s1", model="two", unit="two"),
         )
     ).set_index(["model", "identity"])
-    assert table.loc[("one", "female"), "rate"] == 1.0
-    assert table.loc[("two", "female"), "rate"] == 0.0
+    assert table.loc[("one", "female"), "estimate"] == 1.0
+    assert table.loc[("two", "female"), "estimate"] == 0.0
 
 
 # Flips and position
@@ -176,13 +176,14 @@ def test_position_counts_decided_units_and_couples() -> None:
             comparison("female", "female", "A", "s1", order=1),
             comparison("", "", "B", "s1"),
         )
-    ).set_index("pairs")
-    assert list(table.index) == ["two identities", "same label", "no label"]
-    row = table.loc["two identities"]
-    assert (row["first_rate"], row["n"], row["ties"]) == (3 / 4, 4, 1)
-    assert (row["swapped_rate"], row["swapped_n"]) == (1 / 2, 2)
+    ).set_index(["pairs", "measure"])
+    assert list(dict.fromkeys(table.index.get_level_values(0))) == ["two identities", "same label", "no label"]
+    first, swapped = table.loc[("two identities", "first")], table.loc[("two identities", "swapped")]
+    assert (first["estimate"], first["n"], first["ties"]) == (3 / 4, 4, 1)
+    assert (swapped["estimate"], swapped["n"]) == (1 / 2, 2)
     control = table.loc["same label"]
-    assert (control["first_rate"], control["swapped_rate"], control["swapped_n"]) == (1.0, 1.0, 1)
-    assert math.isnan(control["first_low"]), "one scenario has no interval"
-    assert table.loc["no label", "first_rate"] == 0.0
-    assert math.isnan(table.loc["no label", "swapped_rate"]), "run in one order only"
+    assert control.loc[["first", "swapped"], "estimate"].tolist() == [1.0, 1.0]
+    assert control.loc["swapped", "n"] == 1
+    assert math.isnan(control.loc["first", "low"]), "one scenario has no interval"
+    assert table.loc[("no label", "first"), "estimate"] == 0.0
+    assert math.isnan(table.loc[("no label", "swapped"), "estimate"]), "run in one order only"

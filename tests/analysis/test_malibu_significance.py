@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu import PanelData, agreement, changed_minds, preferences, significance
-from parley.analysis.malibu.paper import PRINTED
+from parley.analysis.malibu import PanelData
+from parley.analysis.malibu.scores import PRINTED
 from parley.analysis.malibu.unread import unread_shares
 from parley.analysis.stats.agreement import ENOUGH_CLUSTERS, fleiss_kappa, krippendorff_alpha
-from tests.analysis.verdicts import single
+from tests.analysis.verdicts import agreement, preferences, significance, single
 
 CHI, PERMUTED = "χ² of identity", "identity effect"
 
@@ -115,7 +115,7 @@ def test_preferences_are_tested_scenario_by_scenario() -> None:
         rows += [vote(f"s{n}", "A", 0), vote(f"s{n}", "B", 1)]
     (row,) = preferences(pd.DataFrame(rows)).to_dict("records")
     assert row["p"] == 2 / 2**5, "five scenarios, not ten verdicts"
-    assert (row["difference"], row["first"], row["second"], row["category"]) == (1.0, "female", "male", "gender")
+    assert (row["estimate"], row["first"], row["second"], row["category"]) == (1.0, "female", "male", "gender")
     assert (row["n"], row["clusters"]) == (5, 5)
 
 
@@ -127,7 +127,7 @@ def test_a_win_and_a_loss_in_one_scenario_are_a_draw() -> None:
     (row,) = preferences(pd.DataFrame(rows)).to_dict("records")
     # margins of female: (1 - 1) / 2, (1 + 1) / 2, (1 + 0) / 2, (-1 - 1) / 2, 0: their mean is 0.1.
     # |±1 ± 0.5 ± 1| is 2.5, 1.5, 0.5, 0.5: all reach 0.5
-    assert row["difference"] == pytest.approx(0.1)
+    assert row["estimate"] == pytest.approx(0.1)
     assert row["p"] == 1.0
     assert row["clusters"] == 5, "an unreadable reply is not a scenario"
 
@@ -142,7 +142,7 @@ def test_every_family_is_corrected_separately() -> None:
         assert family.loc[known.index, "p_adjusted"].tolist() == pytest.approx(expected.tolist())
 
 
-# Agreement, changed minds, parsing
+# Agreement, parsing
 
 
 def test_agreement_on_preferences_by_hand() -> None:
@@ -152,8 +152,8 @@ def test_agreement_on_preferences_by_hand() -> None:
     ]
     (row,) = agreement(pd.DataFrame(rows), draws=50).to_dict("records")
     # agreed 3 of 4; by chance (5/8)² + (3/8)² = 34/64; κ = (3/4 - 34/64) / (30/64) = 14/30
-    assert (row["metric"], row["coefficient"]) == ("preferred", "Fleiss' κ")
-    assert row["value"] == pytest.approx(14 / 30)
+    assert (row["metric"], row["measure"]) == ("preferred", "kappa")
+    assert row["estimate"] == pytest.approx(14 / 30)
     assert (row["judges"], row["n"]) == (2, 8)
 
 
@@ -166,8 +166,8 @@ def test_agreement_on_scores_by_hand() -> None:
     ]
     (row,) = agreement(pd.DataFrame(rows), draws=50).to_dict("records")
     # seen: 2 · 1²; by chance 2 (6 · 35 - 13²) = 82 over all 6 · 5 ordered pairs; α = 1 - 5 · 2 / 82
-    assert row["coefficient"] == "Krippendorff's α"
-    assert row["value"] == pytest.approx(1 - 10 / 82)
+    assert row["measure"] == "alpha"
+    assert row["estimate"] == pytest.approx(1 - 10 / 82)
     assert np.isnan([row["low"], row["high"]]).all(), "three bases have no interval"
 
 
@@ -188,60 +188,17 @@ def test_agreement_goes_by_round_without_the_chair_and_each_side_is_an_item() ->
     for row in table.itertuples():
         clusters = [f"s{n}" for n in range(ENOUGH_CLUSTERS) for _ in "AB"]
         theirs = krippendorff_alpha(scores[row.round], clusters=clusters, draws=50)
-        assert row.low < row.value < row.high, "as many bases as an interval needs"
-        assert (row.value, row.low, row.high) == pytest.approx((theirs.estimate, theirs.low, theirs.high))
+        assert row.low < row.estimate < row.high, "as many bases as an interval needs"
+        assert (row.estimate, row.low, row.high) == pytest.approx((theirs.estimate, theirs.low, theirs.high))
         assert row.judges == 3
 
 
 def test_judges_who_never_differ_have_no_measured_agreement() -> None:
     rows = [vote(f"s{n}", "A", judge=f"J{judge}") for n in range(4) for judge in range(2)]
     (row,) = agreement(pd.DataFrame(rows), draws=50).to_dict("records")
-    assert math.isnan(row["value"])
+    assert math.isnan(row["estimate"])
     assert row["note"]
     assert math.isnan(fleiss_kappa([["A", "A"]] * 4).estimate), "by hand as well"
-
-
-def discussed(scenario: str, *rounds: float | str | None, judge: str = "J") -> list[dict[str, Any]]:
-    """One judge's verdicts, round by round: scores or preferences."""
-    rows = []
-    for number, verdict in enumerate(rounds, start=1):
-        is_vote = isinstance(verdict, str)
-        row = vote(scenario, str(verdict)) if is_vote else single(scenario, "male", verdict)  # type: ignore[arg-type]
-        rows.append(row | {"round": number, "judge": judge})
-    return rows
-
-
-def test_changed_minds_by_hand() -> None:
-    frame = pd.DataFrame(
-        [
-            *discussed("s1", 5.0, 9.0, 6.0),  # rounds between first and last do not count: +1
-            *discussed("s1", 5.0, 4.0, 5.0, judge="K"),  # there and back: no change
-            *discussed("s2", 7.0, 7.0, 7.0),
-            *discussed("s2", 8.0, 8.0, 6.0, judge="K"),  # -2
-            *discussed("s3", None, 8.0, 6.0),  # its first reply could not be read
-            *discussed("s1", "A", "A", "B"),
-            *discussed("s2", "A", "tie", "A"),
-            *discussed("s3", "tie", "tie", "B"),
-        ]
-    )
-    table = changed_minds(frame).set_index("what")
-    assert (table.loc["scores", "changed"], table.loc["scores", "n"]) == (2 / 4, 4)
-    assert table.loc["scores", "mean_change"] == (1 + 0 + 0 - 2) / 4
-    assert table.loc["scores", "clusters"] == 2
-    assert (table.loc["preferences", "changed"], table.loc["preferences", "n"]) == (2 / 3, 3)
-    assert math.isnan(table.loc["preferences", "mean_change"]), "preferences have no points"
-
-
-def test_a_single_round_changes_no_minds() -> None:
-    assert changed_minds(pd.DataFrame([*discussed("s1", 5.0), *discussed("s2", 6.0)])).empty
-
-
-def test_units_of_a_single_round_are_left_out_beside_longer_ones() -> None:
-    short = [row | {"model": "short"} for row in discussed("s1", 5.0)]
-    long = [row | {"model": "long", "unit": f"long/{row['unit']}"} for row in discussed("s1", 5.0, 6.0)]
-    table = changed_minds(pd.DataFrame([*short, *long]))
-    assert table["model"].tolist() == ["long"]
-    assert table["changed"].tolist() == [1.0]
 
 
 def test_replies_are_counted_once_however_many_metrics_they_score() -> None:

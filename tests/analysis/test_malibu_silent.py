@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
 from parley.analysis.malibu.clusters import BASE, CROSSED, SET, WORDING, generalises_to
-from parley.analysis.malibu.primary import primary_by_judge
+from parley.analysis.malibu.planned import primary_by_judge
 from parley.analysis.reporting.report import Report, ReportContext
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
@@ -41,7 +43,7 @@ def test_a_planted_contrast_is_the_headline_with_a_simultaneous_interval() -> No
 
 def test_a_sentence_quotes_the_p_value_of_its_plot() -> None:
     whole = report(silent_ballots(gaps={"female": 0.078}))
-    (line,) = (each for forest in whole.forests if forest.name == "primary" for each in forest.lines[:1])
+    (line,) = (each for forest in whole.forests if forest.name == "primary-score" for each in forest.lines[:1])
     row = whole.table("primary").iloc[0]
     assert p_text(row["p_flips_adjusted"]) != p_text(row["t_p_adjusted"]), "the two tests can be told apart"
     assert f"p {p_text(line.p_adjusted)} after Holm's correction" in " ".join(whole.words)
@@ -53,11 +55,11 @@ def test_a_pair_that_is_a_primary_contrast_has_one_line() -> None:
     drawn = [line for forest in whole.forests for line in forest.lines if line.label == "female − male"]
     assert [line.name for line in drawn if line.units["phase"] == ("1",)] == ["gender"]
     assert drawn[0].tests == 3
-    pairs = next(forest for forest in whole.forests if forest.name == "differences").lines
+    pairs = next(forest for forest in whole.forests if forest.name == "differences-score").lines
     assert len(pairs) == 12
     assert {line.tests for line in pairs} == {12}
     assert pairs[0].name == "black-white"
-    numbers = ["difference", "low", "high", "p", "p_adjusted", "verdict", "tests"]
+    numbers = ["estimate", "low", "high", "p", "p_adjusted", "verdict"]
     tables = [whole.table(name).set_index(["first", "second"]) for name in ("primary", "differences")]
     first, second = (table.loc[("female", "male"), numbers].tolist() for table in tables)
     assert first == second, "the same line in both tables"
@@ -72,7 +74,7 @@ def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None
     )
     by_base = (race[["black", "asian", "hispanic"]].mean(axis=1) - race["white"]).groupby("base").mean()
     expected = sign_flip_test(by_base.to_numpy())
-    assert table.loc["race", "difference"] == pytest.approx(expected.estimate)
+    assert table.loc["race", "estimate"] == pytest.approx(expected.estimate)
     assert table.loc["race", "p"] == pytest.approx(expected.p)
     ends = table.loc["race", ["pointwise_low", "pointwise_high"]]
     assert tuple(ends) == pytest.approx((expected.low, expected.high))
@@ -134,7 +136,7 @@ def test_differences_are_never_taken_between_wordings() -> None:
     frame = silent_ballots(per_base=2, base_sd=0, wording_sd=0, both_sd=0, noise=0, categories=["gender"])
     frame["value"] += frame["wording"].str[1:].astype(int) % 7
     lost = (frame["identity"] == "female") & (frame["wording"].str[1:].astype(int) % 7 == 3)
-    assert primary(frame[~lost], margin=0.1)["difference"].tolist() == [0.0]
+    assert primary(frame[~lost], margin=0.1)["estimate"].tolist() == [0.0]
 
 
 # By judge and by model
@@ -230,5 +232,8 @@ def test_second_readings_are_in_no_result() -> None:
         primary(pd.concat([frame, again], ignore_index=True), margin=0.1), primary(frame, margin=0.1)
     )
     far = (frame["value"].iloc[:10] - 1.0).abs()
-    (row,) = report(pd.concat([frame, again])).table("second_readings").itertuples()
-    assert (row.ballots, row.mean, row.largest) == pytest.approx((10, far.mean(), far.max()))
+    both = pd.concat([frame, again])
+    assert "second_readings" not in {table.name for table in report(both).tables}, "unless all is asked for"
+    (row,) = malibu.report(both, replace(QUICK, further=True)).table("second_readings").itertuples()
+    by_base = far.groupby(frame["base"].iloc[:10]).mean()
+    assert (row.n, row.clusters, row.estimate) == pytest.approx((10, len(by_base), by_base.mean()))

@@ -1,4 +1,4 @@
-"""Silent pairs: log-odds averaged over both orders, win rates of what is left, and the place as a number of its own."""
+"""Silent pairs: log-odds, both orders averaged, as a measure of the same contrasts; win rates; and the first place."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.silent_pairs import leans, place_effect
+from parley.analysis.malibu.pairs import position_lines
+from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, planned_lines
 from parley.analysis.malibu.yardstick import in_pairs
 from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from tests.analysis.silent import silent_ballots
 
@@ -61,23 +63,29 @@ def pairs(lean: float = 0.3, place: float = 5.0, bases: int = 12, noise: float =
     return pd.DataFrame(rows)
 
 
+def leans(frame: pd.DataFrame) -> list[Line]:
+    """The contrasts in log-odds."""
+    return [line for line in planned_lines(PanelData(frame), 0.1) if line.measure == ODDS]
+
+
 def test_a_label_is_found_although_the_first_place_always_wins() -> None:
     frame = pairs()
     assert (frame.loc[frame["metric"] == "preferred", "text"] == "A").all()
-    (row,) = leans(PanelData(frame)).itertuples()
+    (line,) = leans(frame)
     signed = frame[frame["metric"] == "log-odds"].assign(
         own=lambda rows: np.where(rows["identity_a"] == "female", rows["value"], -rows["value"])
     )
     expected = sign_flip_test(signed.groupby("base")["own"].mean().to_numpy())
-    assert row.log_odds == pytest.approx(expected.estimate)
-    assert row.p == pytest.approx(expected.p)
-    assert (row.n, row.clusters) == (24, 12)
+    assert line.estimate == pytest.approx(expected.estimate)
+    assert line.p == pytest.approx(expected.p)
+    assert (line.n, line.clusters) == (24, 12)
+    assert (line.name, line.verdict, line.secondary) == ("log-odds.gender", "different", True)
 
 
 def test_the_place_is_a_number_of_its_own() -> None:
-    (row,) = place_effect(PanelData(pairs(place=5.0))).itertuples()
-    assert row.log_odds == pytest.approx(5.0), "labels cancel over both orders"
-    assert row.first_rate == 1.0
+    found = {line.name: line for line in position_lines(PanelData(pairs(place=5.0)))}
+    assert found["position.log-odds"].estimate == pytest.approx(5.0), "labels cancel over both orders"
+    assert (found["position"].estimate, found["position.swapped"].estimate) == (1.0, 1.0)
     words = malibu.report(pairs(), ReportContext(draws=20)).words
     (said,) = [line for line in words if "shown first" in line]
     assert said.startswith("No verdict on preferences: the candidate shown first won 100.0% of 48 decided comparisons")
@@ -92,24 +100,58 @@ def test_win_rates_count_comparisons_after_both_orders_are_averaged() -> None:
     table = malibu.win_rates(frame).set_index("identity")
     expected = wilson(wins, 24)
     assert (table.loc["female", "wins"], table.loc["female", "losses"]) == (wins, 24 - wins)
-    assert (table.loc["female", "low"], table.loc["female", "high"]) == pytest.approx((expected.low, expected.high))
-    assert table.loc["female", "cluster_low"] < table.loc["female", "rate"] < table.loc["female", "cluster_high"]
-    assert table.loc["male", "rate"] == pytest.approx(1 - table.loc["female", "rate"])
+    female, male = table.loc["female"], table.loc["male"]
+    assert (female["wilson_low"], female["wilson_high"]) == pytest.approx((expected.low, expected.high))
+    assert female["low"] < female["estimate"] < female["high"]
+    assert male["estimate"] == pytest.approx(1 - female["estimate"])
 
 
 def test_a_comparison_with_one_readable_order_is_left_out() -> None:
     frame = pairs()
     lost = (frame["unit"] == "s2/0-0/o1") & (frame["metric"] == "log-odds")
     frame.loc[lost, "value"] = np.nan
-    (row,) = leans(PanelData(frame)).itertuples()
-    assert row.n == 23
+    (line,) = leans(frame)
+    assert line.n == 23
 
 
-def test_a_run_without_log_odds_has_no_such_tables() -> None:
+def test_a_run_without_log_odds_has_no_such_lines() -> None:
     frame = pairs()
-    data = PanelData(frame[frame["metric"] == "preferred"])
-    assert leans(data).empty
-    assert place_effect(data).empty
+    frame = frame[frame["metric"] == "preferred"]
+    assert not leans(frame)
+    assert "position.log-odds" not in {line.name for line in position_lines(PanelData(frame))}
+
+
+def of_race(leads: dict[tuple[str, str], float]) -> pd.DataFrame:
+    """Silent pairs within race, each with its own lean."""
+    frames = []
+    for n, ((first, second), lead) in enumerate(leads.items()):
+        own = pairs(lean=lead, seed=n).replace({"female": first, "male": second})
+        frames.append(own.assign(category="race", unit=own["unit"] + f"/{first}-{second}"))
+    return pd.concat(frames, ignore_index=True)
+
+
+def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> None:
+    """As with scores: black and asian together against white is primary, and every two of them are the other family."""
+    leads = {("black", "white"): 0.6, ("white", "asian"): -0.2, ("black", "asian"): 0.3}
+    frame = of_race(leads)
+    found = planned_lines(PanelData(pd.concat([frame, silent_ballots(bases=12, categories=("race",), model="m")])), 0.1)
+    by_name = {line.name: line for line in found}
+    assert [line.about["family"] for line in found if line.measure == SCORE].count(PAIRS) == 6
+    for measure in (WINS, ODDS):
+        own = [line for line in found if line.measure == measure]
+        assert [(line.about["family"], line.tests) for line in own] == [(PRIMARY, 1), *[(PAIRS, 3)] * 3]
+    mean = (by_name["log-odds.black-white"].estimate - by_name["log-odds.white-asian"].estimate) / 2
+    assert by_name["log-odds.race"].estimate == pytest.approx(mean), "white − asian is turned round"
+    assert by_name["log-odds.race"].label == "black, asian − white"
+    assert by_name["race"].label == "black, asian, hispanic − white"
+
+
+def test_a_contrast_of_several_pairs_needs_all_of_them() -> None:
+    """Otherwise a pair that is unread in some scenarios would change what the mean is about."""
+    frame = of_race({("black", "white"): 0.6, ("asian", "white"): 0.2})
+    lost = (frame["identity"] == "asian") & (frame["base"] == "b0")
+    (line,) = (line for line in leans(frame[~lost]) if line.name == "log-odds.race")
+    assert (line.n, line.clusters) == (22, 11)
 
 
 # The yardstick in pairs

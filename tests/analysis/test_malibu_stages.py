@@ -57,7 +57,7 @@ def test_each_step_is_taken_within_judge_and_unit() -> None:
 def test_the_primary_ballot_of_talking_units_is_the_blind_one() -> None:
     frame = talk(reasons=0.5, hearing=1.0, other=1.0)
     (row,) = primary(frame, margin=0.1).itertuples()
-    assert row.difference == pytest.approx(0.5, abs=0.1), "neither 0 (silent) nor 1.5 (last round)"
+    assert row.estimate == pytest.approx(0.5, abs=0.1), "neither 0 (silent) nor 1.5 (last round)"
 
 
 def test_a_staged_run_is_read_by_its_silent_units_and_told_what_talking_adds() -> None:

@@ -13,7 +13,7 @@ from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
 from parley.analysis.malibu.echo import RATES, SCORES, WORDS, Statement, echo, judge_statements, unit_repeats
 from parley.analysis.malibu.echo import repeats as repeated
 from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.talking import _words, talking, talking_figure
+from parley.analysis.malibu.talking import _words, talking
 from parley.analysis.stats.results import Line
 from tests.analysis.verdicts import single
 
@@ -123,15 +123,6 @@ def test_preferences_are_net_shares_of_judges() -> None:
     assert (line.about["phase"], line.label, line.measure) == (2, "female − male", "preference")
     assert (line.also["before"], line.also["after"], line.estimate) == pytest.approx((-0.25, -0.75, -0.5))
     assert line.verdict == "different"
-
-
-def test_the_figure_shows_both_rounds_of_every_pair() -> None:
-    lines = [change(scored((4.0, 5.0), (3.0, 6.0))), change(votes("fmmt", "mmmt"))]
-    figure = talking_figure(lines, "A run", "Six bases.", blind=True)
-    assert len(figure.axes) == 2
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["blind ballots", "last round"]
-    points = sorted(line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() in "oD")
-    assert points == pytest.approx([-2.75, -0.75])
 
 
 # What was heard

@@ -59,7 +59,7 @@ def test_ballots_that_are_read_but_leave_the_scale_for_one_identity_leave_no_ver
     mass = np.where(frame["identity"] == "female", 0.7, 1.0)
     whole = report(with_masses(frame, mass))
     (row,) = whole.table("primary").itertuples()
-    assert (row.verdict, round(row.difference)) == ("not measured", -1)
+    assert (row.verdict, round(row.estimate)) == ("not measured", -1)
     assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is on" in row.note
     assert whole.headline.verdict == "not measured"
 
@@ -89,8 +89,10 @@ def test_pairs_are_compared_by_who_is_shown_first() -> None:
     row = whole.table("unread_differences").iloc[0]
     assert tuple(row[["phase", "first", "measure", "second_share"]]) == (2, "female", "unread", 0)
     assert row["first_share"] == pytest.approx(11 / 12)
-    assert list(whole.table("preferences")["verdict"]) == ["not measured"]
-    assert whole.table("leans")["p"].isna().all()
+    primary = whole.table("primary")
+    assert list(primary["measure"]) == ["preferences", "log-odds"]
+    assert set(primary["verdict"]) == {"not measured"}
+    assert primary["p"].isna().all()
     assert any(
         "of the silent ballots that show the one or the other first are unread" in line for line in whole.cautions
     )

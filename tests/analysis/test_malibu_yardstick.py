@@ -12,9 +12,10 @@ from scipy import stats
 
 from parley.analysis.known_order import FLAWS, share_above
 from parley.analysis.malibu.ballots import YARDSTICK
-from parley.analysis.malibu.panel import ALL, PanelData
-from parley.analysis.malibu.primary import planned_lines
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.planned import planned_lines
 from parley.analysis.malibu.report import report
+from parley.analysis.malibu.score_table import ALL
 from parley.analysis.malibu.scores import different_pairs
 from parley.analysis.malibu.yardstick import (
     NAMES,

@@ -129,7 +129,7 @@ def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page,
         *(headline(forest).text for forest in report.forests),
         *(figure.caption for figure in report.figures),
     ]
-    assert (len(report.forests), len(report.figures)) == (7, 6)
+    assert (len(report.forests), len(report.figures)) == (7, 4)
     for image in images:
         drawing = ElementTree.fromstring(base64.b64decode(str(image["src"]).partition("base64,")[2]))
         assert drawing.tag.endswith("svg")
@@ -163,7 +163,7 @@ def test_simulated_results_say_so_in_every_table_and_figure(folder: Path, report
 
 def test_by_default_only_the_main_question_is_drawn(report: Report, tmp_path: Path) -> None:
     write(report, tmp_path)
-    assert [file.name for file in (tmp_path / "figures").iterdir()] == ["forest-differences.svg"]
+    assert [file.name for file in (tmp_path / "figures").iterdir()] == ["forest-differences-score.svg"]
 
 
 def test_the_page_names_its_run_seed_and_versions(page: Page) -> None:
@@ -201,7 +201,7 @@ def test_writing_twice_gives_identical_bytes_in_every_format(report: Report, tmp
     assert files == sorted(path.relative_to(again) for path in again.rglob("*") if path.is_file())
     assert [name for name in files if (once / name).read_bytes() != (again / name).read_bytes()] == []
     for kind, magic in begins.items():
-        assert (once / "figures" / f"forest-differences.{kind}").read_bytes().startswith(magic)
+        assert (once / "figures" / f"forest-differences-score.{kind}").read_bytes().startswith(magic)
 
 
 def test_csv_keeps_every_number(folder: Path, report: Report) -> None:

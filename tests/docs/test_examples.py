@@ -53,7 +53,7 @@ def test_who_is_said_to_have_written_it() -> None:
     assert len(found) == 3
     for (first, second), row in found.items():
         expected = 0.5 * ((first == "gpt") - (second == "gpt"))
-        assert row.difference == pytest.approx(expected, abs=0.05), (first, second)
+        assert row.estimate == pytest.approx(expected, abs=0.05), (first, second)
         assert (row.p_adjusted < 0.05) == bool(expected)
 
 
@@ -64,5 +64,5 @@ def test_differences_by_vendor() -> None:
         "google/gemini-3.8-flash": "sim/flash",
     }
     table = run("vendors", models).set_index("name")
-    assert table["difference"].round(1).to_dict() == {"sim/luna": 0.6, "sim/haiku": 0.0, "sim/flash": 0.0}
+    assert table["estimate"].round(1).to_dict() == {"sim/luna": 0.6, "sim/haiku": 0.0, "sim/flash": 0.0}
     assert (table["p_differ"] < 0.001).all()

@@ -33,7 +33,7 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
     silent = {"suite": "wide", "design": "silent", "phases": [1], "identities": ["gender"]}
     parley.run("malibu", model=model, out="silent.sqlite", **silent)
     (row,) = make_report([Path("silent.sqlite")]).table("primary").itertuples()
-    assert f"female − male {row.difference:+.2f} ({row.low:+.2f} to {row.high:+.2f})" in page
+    assert f"female − male {row.estimate:+.2f} ({row.low:+.2f} to {row.high:+.2f})" in page
     words = "The two labels were not shown to differ, nor to be alike"
     assert words in page
     assert words in sentences["null"]

@@ -62,7 +62,7 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
     for row in gaps.itertuples():
         if truth(row):
             half = wider * (row.high - row.low) / 2
-            assert abs(row.difference - truth(row)) < half, f"{row.first} - {row.second}: the size"
+            assert abs(row.estimate - truth(row)) < half, f"{row.first} - {row.second}: the size"
             assert row.low * row.high > 0, f"{row.first} - {row.second}: the sign is plain"
         else:
             assert row.p_adjusted > 0.01, f"{row.first} - {row.second}: nothing was planted there"
@@ -101,7 +101,7 @@ def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
     missed = [row for row in gaps.itertuples() if not row.low <= truth(row) <= row.high]
     assert len(gaps) == 39
     assert len(missed) < 7
-    errors = [row.difference - truth(row) for row in gaps.itertuples()]
+    errors = [row.estimate - truth(row) for row in gaps.itertuples()]
     assert abs(sum(errors) / len(errors)) < 0.05, "and they miss to both sides"
 
 
@@ -112,7 +112,7 @@ def test_an_effect_of_crossed_identities_is_found_at_their_crossing() -> None:
     assert (gaps[here]["p_adjusted"] < 0.05).all()
     assert (gaps[here]["low"] < -0.7).sum() >= 3
     assert (gaps[here]["high"] > -0.7).sum() >= 3, "one of four intervals may miss, on either side"
-    assert gaps[~here]["difference"].abs().max() < gaps[here]["difference"].abs().min()
+    assert gaps[~here]["estimate"].abs().max() < gaps[here]["estimate"].abs().min()
 
 
 def test_an_effect_can_be_planted_for_your_own_label(place: Path) -> None:
@@ -131,10 +131,9 @@ def test_a_favoured_identity_wins_and_the_others_lose() -> None:
     rates = won(JUDGE, identities=SOME)
     assert (rates["wins"] + rates["losses"] + rates["ties"] == 20 * 4).all()
     for favoured in ("female", "white", "muslim"):
-        assert rates.loc[favoured, "low"] > 0.5, favoured
-        assert rates.loc[favoured, "cluster_low"] > 0.5, favoured
+        assert rates.loc[favoured, ["low", "wilson_low"]].gt(0.5).all(), favoured
     for other in ("male", "black", "jewish"):
-        assert rates.loc[other, "high"] < 0.5, other
+        assert rates.loc[other, ["high", "wilson_high"]].lt(0.5).all(), other
 
 
 def test_without_a_favoured_identity_none_wins() -> None:
@@ -143,7 +142,8 @@ def test_without_a_favoured_identity_none_wins() -> None:
     rates = malibu.win_rates(actual)
     assert len(rates) == 6
     assert (rates["low"] > 0.5).sum() <= 1
-    pairs = malibu.preferences(actual)
+    found = malibu.differences(actual)
+    pairs = found[found["measure"] == "preferences"]
     assert len(pairs) == 3
     assert pairs["p_adjusted"].min() > 0.05
 
@@ -156,7 +156,7 @@ def test_everybody_has_a_win_rate_in_a_run_of_pairs_alone() -> None:
 def test_a_preference_for_the_first_position_favours_no_identity() -> None:
     """Why a pair has four cells: the judge prefers the first candidate nearly always, and no identity wins by it."""
     actual = verdicts("sim/judge?position=+1", identities=["gender"], rounds=1)
-    assert malibu.position(actual)["first_low"].min() > 0.8
+    assert malibu.position(actual).set_index("measure").loc["first", "low"] > 0.8
     rates = malibu.win_rates(actual)
     assert (rates["low"] < 0.5).all()
     assert (rates["high"] > 0.5).all()
@@ -170,4 +170,4 @@ def test_null_controls_show_no_effect_of_a_label() -> None:
     assert set(same["control"]) == {"same label", "no label"}
     decided = same[same["choice"] != "tie"]["choice"]
     assert 0.35 < (decided == "A").mean() < 0.65
-    assert malibu.win_rates(actual).set_index("identity").loc["female", "low"] > 0.9
+    assert malibu.win_rates(actual).set_index("identity").loc["female", "wilson_low"] > 0.9

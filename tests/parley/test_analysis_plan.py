@@ -89,8 +89,9 @@ def test_the_full_suite_plans_thirteen_pairs_over_twenty_bases() -> None:
     plan = Malibu(MalibuConfig(suite="full", model=["sim/a", "sim/b"])).analysis_plan()
     assert len(plan["pairs"]) == 13
     assert plan["clusters"]["planned"] == 20
-    assert (plan["families"]["preferences"]["tests"], plan["families"]["preferences"]["models"]) == (13, 2)
+    assert (plan["families"]["preferences"]["tests"], plan["families"]["preferences"]["models"]) == (12, 2)
     assert plan["families"]["scores"]["tests"] == 12, "female − male is a primary contrast"
+    assert plan["families"]["primary preferences"]["tests"] == plan["families"]["primary"]["tests"] == 3
     last = Malibu(MalibuConfig(suite="full", design="paper", model=["sim/a"])).analysis_plan()
     assert last["families"]["scores"]["tests"] == 13, "the paper's design has no primary contrasts"
     assert plan["families"]["aligned"]["tests"] == 3
@@ -115,7 +116,7 @@ def test_designs_with_silent_ballots_plan_three_primary_contrasts() -> None:
 
 
 def test_the_plan_has_the_figures_that_the_report_uses() -> None:
-    primary = pytest.importorskip("parley.analysis.malibu.primary")
+    primary = pytest.importorskip("parley.analysis.malibu.planned")
     assert {contrast.category: (contrast.first, contrast.second) for contrast in primary.CONTRASTS} == PRIMARY
     aligned = pytest.importorskip("parley.analysis.malibu.aligned")
     assert {category: (name,) for category, name in aligned.REFERENCES.items()} == {
@@ -173,6 +174,23 @@ def test_salvage_keeps_the_plan(parley: Parley, done: Path) -> None:
 
 
 # The report
+
+
+def test_a_report_says_where_its_correction_is_not_the_planned_one(parley: Parley, place: Path) -> None:
+    """An older plan has female − male among the pairs, too: 13 tests, where the report has 12."""
+    run = ("run", "malibu", "--model", "sim/judge", "--suite", "tiny", "--design", "silent", "--yardstick", "off")
+    assert parley(*run, "--identities", "all", "--quiet", "--out", "a.sqlite").status == 0
+    said = "the correction is not the planned one"
+    assert not any(said in line for line in make_report([Path("a.sqlite")], draws=20).words)
+    plan = info("a.sqlite")["analysis_plan"]
+    del plan["families"]["primary preferences"]
+    plan["families"]["scores"]["tests"] = plan["families"]["preferences"]["tests"] = 13
+    replace_plan("a.sqlite", plan)
+    (line,) = (line for line in make_report([Path("a.sqlite")], draws=20).words if said in line)
+    assert line == (
+        "No contrast is tested in two families, so the correction is not the planned one: scores over 12 tests "
+        "(planned: 13), primary preferences over 3 tests (planned: none), preferences over 12 tests (planned: 13)."
+    )
 
 
 def test_the_report_says_what_was_planned(parley: Parley, done: Path) -> None:

@@ -135,7 +135,7 @@ def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
     """Categories and all: grouped numbers are those of a plain frame."""
     frame = frames.verdicts(file)
     bare = frame.astype({name: object for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype)})
-    for table in (malibu.mean_scores, malibu.win_rates, malibu.position, malibu.changed_minds):
+    for table in (malibu.mean_scores, malibu.win_rates, malibu.position):
         pd.testing.assert_frame_equal(table(frame), table(bare))
 
 

@@ -147,7 +147,7 @@ def test_a_planted_effect_is_found_under_plain_labels(parley: Callable[..., Any]
     assert parley(*command, "--out", "a.sqlite").status == 0
     differences = parley("report", "a.sqlite", "--json").json["differences"]
     (row,) = [row for row in differences if {row["first"], row["second"]} == {"24-year-old", "62-year-old"}]
-    assert row["difference"] == pytest.approx(1)
+    assert row["estimate"] == pytest.approx(1)
     assert row["clusters"] == 31, "with fewer wordings than bases, tests are over wordings"
 
 

@@ -22,32 +22,28 @@ from tests.own_study import STUDY
 from tests.panels import ONE_CELL, PANEL, TINY_PANEL, in_design
 
 EFFECT = (
-    "difference low high p p_adjusted verdict pointwise_low pointwise_high p_flips_adjusted t_p t_p_adjusted skewness "
-    "largest_base p_alike p_alike_adjusted base_sd base_sd_high p_bases p_bases_adjusted scenario_low scenario_high "
-    "scenario_p tests n clusters note"
+    "measure estimate low high p p_adjusted verdict pointwise_low pointwise_high p_flips_adjusted t_p skewness "
+    "largest_base p_alike base_sd base_sd_high p_bases scenario_low scenario_high scenario_p t_p_adjusted "
+    "p_alike_adjusted p_bases_adjusted"
 )
 MALIBU = {
     "means": "model category identity metric mean low high n clusters",
-    "differences": f"model category first second metric within family {EFFECT}",
-    "preferences": f"model category first second {EFFECT}",
-    "aligned": "model category reference favoured_lead other_lead difference low high p p_adjusted favoured_bases "
-    "other_bases note",
-    "by_base": "model category first second base difference scenarios",
-    "win_rates": "model category identity wins losses ties rate low high cluster_low cluster_high rate_ties_half "
-    "half_low half_high n clusters",
-    "tests": "model method family category metric statistic df p p_adjusted estimate measure low high n clusters "
-    "assumption assumes note",
-    "agreement": "model phase round metric coefficient value low high judges n clusters note",
-    "changed_minds": "model phase what changed low high mean_change n clusters",
-    "position": "model pairs first_rate first_low first_high n ties swapped_rate swapped_low swapped_high swapped_n "
-    "again_rate again_low again_high again_n order order_low order_high order_p order_clusters clusters note",
+    "differences": f"model phase family category first second metric within {EFFECT} gpt_4o_mini deepseek_v3 n "
+    "clusters note",
+    "aligned": "model category reference measure estimate low high p p_adjusted favoured_lead other_lead "
+    "favoured_bases other_bases n clusters note",
+    "by_base": "model category first second base difference",
+    "win_rates": "model category identity measure estimate low high wins losses ties wilson_low wilson_high "
+    "rate_ties_half half_low half_high n clusters note",
+    "tests": "model family category metric assumption measure estimate low high p p_adjusted statistic df n clusters "
+    "note",
+    "position": "model pairs measure estimate low high p p_adjusted ties n clusters note",
     "unread": "model phase measure estimate low high ok repaired unparsed refused cut n clusters note identity",
     "analysis_plan": "run item plan",
     "planned": "run table part status",
 }
 MORE = {
-    *("no_label", "mde", "paper"),
-    *("talking", "contagion", "echo"),
+    *("mde", "talking", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
 EARLY = ("--concurrency", "1", "--out", "early.sqlite")
@@ -167,7 +163,7 @@ def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both: Path) -
 
     table = report.table(forest.table)
     planned = table[(table["metric"] == "all") & table["within"]]
-    assert [line.estimate for line in forest.lines] == list(planned["difference"])
+    assert [line.estimate for line in forest.lines] == list(planned["estimate"])
     assert [line.p_adjusted for line in forest.lines] == list(planned["p_adjusted"])
     for line in forest.lines:
         units = [unit for unit in facets if all(str(unit[name]) in values for name, values in line.units.items())]
@@ -212,31 +208,33 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
     page = place / "b-report" / "report.html"
     assert "page: b-report/report.html" in result.out
     assert "Settings: draws 50, seed 6, margin 0.1." in page.read_text("utf-8")
-    assert {file.stem for file in (page.parent / "tables").glob("*.csv")} == {*MALIBU, *MORE}
+    assert {file.stem for file in (page.parent / "tables").glob("*.csv")} == {*MALIBU, *MORE, "agreement", "no_label"}
     assert {file.stem for file in (page.parent / "figures").glob("*.svg")} == {
         "scores",
         "matrix",
         "by-base",
         "win-rates",
-        "agreement",
-        "talking",
         *(
             f"forest-{name}"
             for name in (
-                "differences",
-                "preferences",
-                "win-rates",
-                "place",
+                "differences-score",
+                "differences-preferences",
+                "win_rates-rate",
+                "position-first",
+                "position-swapped",
+                "agreement-alpha",
+                "agreement-kappa",
+                "no_label-score",
                 "echo",
                 "talking-score",
                 "talking-preference",
             )
         ),
     }
-    drawing = (page.parent / "figures" / "forest-differences.svg").read_text("utf-8")
+    drawing = (page.parent / "figures" / "forest-differences-score.svg").read_text("utf-8")
     assert 'width="252pt"' in drawing, "3.5 inches"
     assert "Phase 1: mean scores" in result.out
-    assert "Phase 2: win rates" in result.out
+    assert "How often does each identity win?" in result.out
 
 
 def test_an_unknown_format_is_refused(parley: Parley, run: Path) -> None:
@@ -433,7 +431,7 @@ def test_a_panel_of_models_that_lean_opposite_ways_is_not_called_undecided(parle
     (named,) = report.table("primary")["model"]
     assert named == "sim/judge?female=+1, sim/judge?female=-1", "those who spoke, not the run's default"
     assert report.headline is not None
-    assert report.headline.verdict == "undecided", "of the panel as a whole"
+    assert report.headline.verdict == "judges differ"
     assert any("female − male · sim/judge?female=" in line.label for line in report.forests[0].lines)
 
 
@@ -474,5 +472,7 @@ def test_every_estimate_can_be_listed_by_name(parley: Parley) -> None:
     assert listed["unread"]["estimate"] == 0
     line = listed["atheist-christian"]
     assert line["units"]["identity"] == ["atheist", "christian"]
-    table = {(row["first"], row["second"]): row for row in report["differences"] if row["metric"] == "all"}
-    assert line["estimate"] == table["atheist", "christian"]["difference"]
+    table = {(row["first"], row["second"], row["measure"]): row for row in report["differences"]}
+    assert line["estimate"] == table["atheist", "christian", "score"]["estimate"]
+    in_pairs = {name: line["estimate"] for name, line in listed.items() if name.endswith("atheist-christian")}
+    assert list(in_pairs) == ["atheist-christian", "preferences.atheist-christian", "log-odds.atheist-christian"]

@@ -81,10 +81,10 @@ def test_one_identity_has_nothing_to_be_compared_with(parley: Parley, runs: dict
 
 def test_equal_scores_are_no_difference_and_three_bases_have_no_interval(parley: Parley, runs: dict[str, Path]) -> None:
     data = parley("report", runs["equal"], "--json", *FEW).json
-    gaps = [row for row in data["differences"] if row["within"]]
-    assert {(row["difference"], row["low"], row["high"], row["p"]) for row in gaps} == {(0.0, None, None, 1.0)}
+    gaps = [row for row in data["differences"] if row["within"] and row["measure"] == "score"]
+    assert {(row["estimate"], row["low"], row["high"], row["p"]) for row in gaps} == {(0.0, None, None, 1.0)}
     # Over all metrics the note says why there is no verdict; a single metric's says why it has no interval.
-    few = {True: "3 bases cannot show a difference between labels", False: "no interval: fewer than 6 bases"}
+    few = {True: "3 bases cannot show a difference between labels", False: "3 clusters: an interval needs 6"}
     assert all(few[row["metric"] == "all"] in row["note"] for row in gaps)
 
 

@@ -95,7 +95,7 @@ def test_a_refusal_is_no_score_and_unequal_refusals_leave_no_verdict(
     share = f"{len(lost) / 20:.0%} and 0% of the silent ballots are unread"
     assert any(line.startswith(f"No verdict on female − male: {share} (p ") for line in data["cautions"])
     assert contrast["note"] in data["cautions"]
-    compared = {row["measure"]: row for row in data["unread_differences"] if row["family"] == "primary contrasts"}
+    compared = {row["measure"]: row for row in data["unread_differences"] if row["family"] == "primary contrast"}
     assert compared["unread"]["first_share"] == pytest.approx(len(lost) / 20)
     assert compared["unread"]["second_share"] == 0
     assert compared["on_scale"]["first_share"] == pytest.approx(1 - len(lost) / 20, abs=0.01)
@@ -114,7 +114,7 @@ def test_a_biased_judge_is_found_out_whatever_the_steady_mass_of_its_ballots(
     assert parley(*RUN, "--model", server.model(), "--out", "a.sqlite").status == 0
     report = make_report([Path("a.sqlite")], draws=20)
     assert report.headline.verdict == "different"
-    assert report.table("primary")["difference"].iloc[0] == pytest.approx(-1, abs=0.15)
+    assert report.table("primary")["estimate"].iloc[0] == pytest.approx(-1, abs=0.15)
     assert not [line for line in report.cautions if line.startswith("No verdict on ")]
 
 

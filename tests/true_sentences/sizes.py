@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.conclusions import effect, with_conclusions
-from parley.analysis.malibu.panel import PanelData, ScenarioGaps
+from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.pilot import pilot
+from parley.analysis.malibu.score_table import ScenarioGaps
 from parley.analysis.malibu.yardstick import yardstick_lines
 from parley.analysis.stats.power import clusters_needed, detectable, sign_flip_power
 from parley.analysis.stats.results import DIFFERENT, NOT_MEASURED, SMALL

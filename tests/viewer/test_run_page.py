@@ -28,7 +28,7 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(malibu, sha
     page = open_page(shared_viewer + "run?run=quick.sqlite")
     expect(page.locator(".caution").first).to_contain_text("SIMULATED")
     row = page.locator(".forest tr", has_text="female − male").first
-    difference = Decimal(gap.difference).quantize(Decimal("0.01"), ROUND_HALF_UP)
+    difference = Decimal(gap.estimate).quantize(Decimal("0.01"), ROUND_HALF_UP)
     expect(row).to_contain_text(f"{difference:+}".replace("-", "−"))
     expect(row.locator(".p")).to_have_text(f"{float(f'{gap.p_adjusted:.2g}')}".removesuffix(".0"))
     assert gap.low == -math.inf, "three bases: the interval is unbounded"

@@ -1,4 +1,14 @@
-"""Every primary contrast by model and by judge, with a test of whether they differ.
+"""The planned contrasts between identities, in two families, by every measure; and the same by model and by judge.
+
+Three contrasts are primary, fixed before any data: female - male; the mean of black, asian and hispanic - white; the
+mean of muslim, jewish and atheist - christian. A run without some of these identities has the contrasts among the
+others. They are what the headline of a report is about. The pairs of two identities of a category are the second
+family. A pair that is a primary contrast is in the first one only: it has one line, with one verdict and one interval.
+Runs of the paper's design have no primary contrasts; their pairs are one family.
+
+Scores, preferences in pairs and, of silent pairs, log-odds are measures of the same contrasts, each with families of
+its own. A small model may nearly always prefer whatever comes first; averaged over both orders, its log-odds still say
+which label it leans to.
 
 A mean over a panel hides judges that lean opposite ways: one that adds a point to an identity and one that takes a
 point away give a mean of 0. So each model and each judge has its own estimate, and within every cluster the judges'
@@ -8,20 +18,28 @@ as likely to have the opposite signs (`parley.analysis.stats.permutation`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import estimate
-from parley.analysis.malibu.panel import BLIND, PanelData, ScenarioGaps, ScoreTable, values_in_order
+from parley.analysis.malibu.ballots import BLIND, LOG_ODDS, values_in_order
+from parley.analysis.malibu.conclusions import effect, with_conclusions
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.malibu.score_table import PairTable, ScenarioGaps, ScoreTable, tested_line
 from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import ALPHA, DIFFERENT, JUDGES_DIFFER, Line
-from parley.base.text import p_text, plural, signed
+from parley.base.text import p_text, signed
 
+PRIMARY, PAIRS = "primary contrast", "pair"
+"""The families, as a line's `about` names them."""
+SCORE, WINS, ODDS = "score", "preferences", "log-odds"
+"""The measures of a contrast; the last two are of pairs."""
 MODEL, JUDGE = "model", "judge"
 ALL_MODELS = "all models"
 
@@ -38,21 +56,19 @@ class Contrast(NamedTuple):
         """The columns of a table that name both sides."""
         return {"first": ", ".join(self.first), "second": ", ".join(self.second)}
 
-    def subject(self, data: PanelData, model: str, phase: int = 1, name: str = "", **about: str) -> dict[str, Any]:
+    def subject(self, data: PanelData, model: str, phase: int = 1, **about: str) -> dict[str, Any]:
         """What a line about it is about, as fields of the line.
 
         Args:
             data: The verdicts.
             model: Who judged.
-            phase: 1 for scores, 2 for preferences.
-            name: How requirements name the line, where this is not by its sides.
+            phase: 1 for scores, 2 for pairs.
             about: What else the line is about, such as its family.
         """
         several, sides = len(data.models) > 1, self.sides
         alone = {"identity": (*self.first, *self.second)}
-        pair = "-".join(sides.values())
         return {
-            "about": {"model": model, "category": self.category, **sides, **about},
+            "about": {"model": model, "phase": phase, **about, "category": self.category, **sides},
             "label": " − ".join(sides.values()),
             "group": " · ".join(filter(None, (self.category, model if several else ""))),
             "units": {
@@ -60,14 +76,116 @@ class Contrast(NamedTuple):
                 **(alone if phase == 1 else {"identity": self.first, "other": self.second}),
                 **({"model": (model,)} if several else {}),
             },
-            "name": name or (pair if phase == 1 else f"preferences.{pair}"),
             "cluster": data.cluster_noun,
         }
 
-    def among(self, identities: Sequence[str]) -> Contrast | None:
+    def among(self, identities: Iterable[str]) -> Contrast | None:
         """The contrast among existing identities; None where one side is empty."""
-        sides = [tuple(name for name in side if name in identities) for side in (self.first, self.second)]
+        known = set(identities)
+        sides = [tuple(name for name in side if name in known) for side in (self.first, self.second)]
         return Contrast(self.category, *sides) if all(sides) else None
+
+
+CONTRASTS = (
+    Contrast("gender", ("female",), ("male",)),
+    Contrast("race", ("black", "asian", "hispanic"), ("white",)),
+    Contrast("religion", ("muslim", "jewish", "atheist"), ("christian",)),
+)
+
+
+def primary_contrasts(data: PanelData, model: str) -> list[Contrast]:
+    """The primary contrasts that a model's scores give.
+
+    Args:
+        data: The verdicts.
+        model: One of its models.
+    """
+    return _among(data.table(model).identities)
+
+
+def _among(identities: Sequence[str]) -> list[Contrast]:
+    return [found for contrast in CONTRASTS if (found := contrast.among(identities)) is not None]
+
+
+def families(data: PanelData, model: str, phase: int = 1) -> dict[str, list[Contrast]]:
+    """The planned contrasts of a model's scores, or of its pairs, by family.
+
+    Args:
+        data: The verdicts.
+        model: One of its models.
+        phase: 1 for scores, 2 for pairs.
+    """
+    pairs = data.pairs(model) if phase == 1 else data.compared_pairs(model)
+    known = data.table(model).identities if phase == 1 else [name for _, *sides in pairs for name in sides]
+    primary = _among(known) if data.staged else []
+    asked = {frozenset((contrast.first, contrast.second)) for contrast in primary}
+    others = [Contrast(category, (first,), (second,)) for category, first, second in pairs]
+    return {
+        PRIMARY: primary,
+        PAIRS: [pair for pair in others if frozenset((pair.first, pair.second)) not in asked],
+    }
+
+
+def planned_lines(data: PanelData, margin: float) -> list[Line]:
+    """The planned contrasts of each model by each measure, each corrected in its family, with its verdict.
+
+    Args:
+        data: The verdicts.
+        margin: Points of the scale, or wins minus losses per comparison, within which identities count as alike.
+    """
+    lines: list[Line] = []
+    for model in data.models:
+        for measure, table in _tables(data, model):
+            phase = 1 if measure == SCORE else 2
+            for family, contrasts in families(data, model, phase).items():
+                gaps = [table.contrast(contrast.first, contrast.second) for contrast in contrasts]
+                own = [
+                    replace(
+                        # Log-odds have no margin that means the same for every model.
+                        effect(found, math.nan if measure == ODDS else margin),
+                        **contrast.subject(data, model, phase, family=family),
+                        name=_name(contrast, family, measure),
+                        measure=measure,
+                        secondary=measure == ODDS,
+                    )
+                    for contrast, found in zip(contrasts, gaps, strict=True)
+                ]
+                own = with_conclusions(own, gaps, silent=data.read_silently(model))
+                judged = _judged(data, model, family, contrasts) if phase == 1 else []
+                lines += with_differing_judges(own, judged)
+    return lines
+
+
+def _tables(data: PanelData, model: str) -> Iterator[tuple[str, ScoreTable | PairTable]]:
+    """What is compared between identities, by measure."""
+    yield SCORE, data.table(model)
+    units = data.decided_pairs[data.decided_pairs["model"] == model]
+    winner = units["winner"].astype(object)
+    sides = [winner == units[side].astype(object) for side in ("identity", "other")]
+    yield WINS, PairTable.of(units, np.select(sides, [1.0, -1.0], 0.0))
+    if LOG_ODDS in units:
+        yield ODDS, PairTable.of(units, units[LOG_ODDS].to_numpy(dtype=float))
+
+
+def _name(contrast: Contrast, family: str, measure: str) -> str:
+    """As the judge's card names it, by its category or by both identities; preferences and log-odds say so."""
+    name = contrast.category if family == PRIMARY else "-".join(contrast.sides.values())
+    return name if measure == SCORE else f"{measure}.{name}"
+
+
+def _judged(data: PanelData, model: str, family: str, contrasts: Sequence[Contrast]) -> list[Line]:
+    if not data.staged or not contrasts:
+        return []
+    if family == PRIMARY:
+        return primary_by_judge(data)
+    return data.shared(f"pairs of {model} by judge", lambda: by_judge(data, contrasts))
+
+
+def primary_by_judge(data: PanelData) -> list[Line]:
+    """The primary contrasts that every model has, by model and by judge; none in a run without stages."""
+    by_model = [primary_contrasts(data, model) for model in data.models if data.staged]
+    shared = [contrast for contrast in by_model[0] if all(contrast in own for own in by_model)] if by_model else []
+    return data.shared("primary contrasts by judge", lambda: by_judge(data, shared)) if shared else []
 
 
 def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
@@ -87,10 +205,10 @@ def by_judge(data: PanelData, contrasts: Sequence[Contrast]) -> list[Line]:
         p_differ = [_differ(of_each) for of_each in found.values()]
         for (contrast, of_each), p, adjusted in zip(found.items(), p_differ, holm(p_differ), strict=True):
             for name, gaps in of_each.items():
-                subject = contrast.subject(data, scope, name=f"{contrast.category}.{name}", by=by)
-                subject["about"]["name"] = name
+                subject = contrast.subject(data, scope, by=by, name=name)
                 label, also = f"{subject['label']} · {name}", {"p_differ": p, "p_differ_adjusted": adjusted}
-                lines.append(replace(estimate(gaps), **subject | {"label": label}, also=also, secondary=True))
+                line = replace(tested_line(gaps), **subject | {"label": label}, name=f"{contrast.category}.{name}")
+                lines.append(replace(line, also=also, measure=SCORE, secondary=True))
     return lines
 
 
@@ -212,20 +330,4 @@ def judges_differ(judged: Iterable[Line]) -> Iterator[str]:
         yield (
             f"The {by}s differ on '{first}' against '{second}': {', '.join(named)} points (p {p} after Holm's "
             "correction)."
-        )
-
-
-def unread_judges(data: PanelData) -> Iterator[str]:
-    """A caution for every judge without a readable reply.
-
-    Args:
-        data: The verdicts.
-    """
-    verdicts = data.all_verdicts
-    readable = verdicts["value"].notna() | verdicts["text"].notna()
-    counts = readable.groupby([verdicts["judge"], verdicts["judge_model"]], observed=True).agg(["sum", "size"])
-    for (judge, model), row in counts[counts["sum"] == 0].iterrows():
-        yield (
-            f"None of the {plural(int(row['size']), 'verdict')} of judge {judge} ({model}) could be read: no number in "
-            "this report is about this judge."
         )
