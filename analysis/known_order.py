@@ -28,6 +28,8 @@ CHANCE, MARGIN = 0.5, 0.1
 TIE = 1e-9
 LEAST_READ = 0.5
 """Share of a line's ballots that must be readable."""
+PLACE_DECIDES = 0.9
+"""If one place wins more than this share of comparisons, preferences say nothing."""
 NEEDED = clusters_to_reject(ALPHA)
 """With fewer clusters an interval of 95% has no ends."""
 
@@ -118,6 +120,16 @@ def unusable(*, clusters: int, read: float, constant: bool, cluster: str, paired
     if constant:
         return "all ballots gave the same value" if paired else "all scores are the same"
     return ""
+
+
+def place_decides(first: float) -> str:
+    """Which place in the prompt wins nearly all comparisons, in words; "" if neither does.
+
+    Args:
+        first: The share of comparisons that the first place wins; NaN where it is not known.
+    """
+    wins = max(first, 1 - first)  # NaN is not above anything
+    return f"the {'first' if first > 0.5 else 'second'} place wins {wins:.0%} of comparisons" * (wins > PLACE_DECIDES)
 
 
 def auc_words(line: Line) -> str:

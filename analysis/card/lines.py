@@ -23,7 +23,7 @@ from scipy import stats
 
 from parley.analysis.card.record import MEAN_ONLY
 from parley.analysis.card.samples import CardBallots, Sample, every_pair
-from parley.analysis.known_order import TIE, unusable
+from parley.analysis.known_order import TIE, place_decides, unusable
 from parley.analysis.malibu.conclusions import SPREAD
 from parley.analysis.reporting.report import Directions
 from parley.analysis.stats.multiplicity import holm
@@ -43,8 +43,6 @@ from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Floats
 from parley.analysis.stats.two_groups import permuted_difference
 
-PLACE_DECIDES = 0.9
-"""If one place wins at least this share of comparisons, preferences say nothing."""
 LARGEST = 8.0
 """The largest difference between two scores of 1 to 9."""
 JUDGES, POSITION = "judge", "position"
@@ -83,10 +81,7 @@ def lines_of(samples: Mapping[str, Sample], specs: Sequence[Mapping[str, Any]]) 
     """
     asked = [spec for spec in specs if spec["id"] in samples]
     tests = {spec["id"]: line_test(samples[spec["id"]], spec) for spec in asked}
-    place = tests[POSITION].estimate if POSITION in tests else math.nan
-    if max(place, 1 - place) > PLACE_DECIDES:  # False where it is NaN
-        first = "first" if place > 0.5 else "second"
-        why = f"the {first} place wins {max(place, 1 - place):.0%} of comparisons"
+    if why := place_decides(tests[POSITION].estimate if POSITION in tests else math.nan):
         tests = {name: _blocked(test, why) if samples[name].paired else test for name, test in tests.items()}
     tests = _without_selected(asked, tests, samples)
     shown, small = (_corrected(asked, tests, key) for key in ("p", "p_small"))

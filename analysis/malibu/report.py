@@ -44,7 +44,7 @@ from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import DIFFERENT, SMALL, Line
 
-FIGURES = ("scores", "matrix", "by-base", "win-rates", "yardstick")
+FIGURES = ("scores", "matrix", "by-base", "win-rates")
 """The order of the figures on a page: the paper's first, then what qualifies them."""
 BASE = "A base is an area of life, such as law or fitness, from which scenarios are derived."
 
@@ -92,7 +92,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         chi_square,
         win_rates_section(data, rates, context),
         position_section(data, places),
-        yardstick_section(yardstick, data, context),
+        yardstick_section(yardstick),
         *talk,
         *(further_sections(data, heard, context) if context.further else ()),
     ]

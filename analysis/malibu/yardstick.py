@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.known_order import (
     CHANCE,
@@ -34,9 +33,8 @@ from parley.analysis.known_order import (
 from parley.analysis.malibu.ballots import LOG_ODDS, values_in_order
 from parley.analysis.malibu.panel import PanelData
 from parley.analysis.malibu.score_table import ALL, nested_means
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.questions import Question, corrected, section
-from parley.analysis.reporting.report import Figure, ReportContext, Section
+from parley.analysis.reporting.report import Section
 from parley.analysis.stats.ratios import ratio_of_means
 from parley.analysis.stats.results import ALPHA, Line
 from parley.analysis.stats.signflips import sign_flip_test
@@ -305,19 +303,16 @@ def yardstick_lines(data: PanelData, different: Collection[tuple[str, str, str]]
     }
 
 
-def yardstick_section(lines: Lines, data: PanelData, context: ReportContext) -> Section:
+def yardstick_section(lines: Lines) -> Section:
     """Can the judges tell good responses from flawed ones, what does a flaw cost, and how much of it is a label worth?
 
     Plots show the panel, and the AUC of each judge; tables have every metric.
 
     Args:
         lines: As `yardstick_lines` returns them.
-        data: The verdicts.
-        context: What the report is given.
     """
     asked = (AUC, COSTS, *([PAIRS] if lines[PAIRS.name] else []), EXCHANGE)
     parts = [section(question, lines[question.name]) for question in asked]
-    counts = data.counts(data.graded)
     return Section(
         tables=[table for part in parts for table in part.tables],
         forests=[
@@ -330,15 +325,6 @@ def yardstick_section(lines: Lines, data: PanelData, context: ReportContext) -> 
             for forest in part.forests
             if forest.name not in (f"{PAIRS.name}-log_odds", f"{PAIRS.name}-length")  # not shares, unlike the first
         ],
-        figures=[
-            Figure(
-                name="yardstick",
-                caption="Yardstick: how well judges tell good responses from flawed ones, and what each flaw costs "
-                f"({counts}).",
-                table=AUC.name,
-                draw=lambda: yardstick_figure(lines, context.title, f"{counts}. Intervals are 95%, over bases."),
-            )
-        ],
     )
 
 
@@ -349,36 +335,6 @@ def _plotted(line: Line) -> bool:
 def _whole(line: Line) -> bool:
     """Whether an AUC is over all flaws and doses."""
     return (line.about["flaw"], line.about["dose"]) == (ALL, ALL)
-
-
-def yardstick_figure(lines: Lines, title: str, note: str) -> Drawing:
-    """The AUC of the panel and of each judge, and what each flaw costs the panel's score: one row per model.
-
-    Args:
-        lines: As `yardstick_lines` returns them.
-        title: Title of the figure.
-        note: The small print.
-    """
-    models = list(dict.fromkeys(line.about["model"] for line in lines[AUC.name]))
-    figure, axes = sheet(9.6, 1.4 + len(models) * (0.9 + 8 * LINE), 2, len(models))
-    for sides, model in zip(axes, models, strict=True):
-        judges = [line for line in lines[AUC.name] if _plotted(line) and line.about["model"] == model]
-        flaws = [line for line in lines[COSTS.name] if _plotted(line) and line.about["model"] == model]
-        for axis, own, null in zip(sides, (judges, flaws), (CHANCE, 0.0), strict=True):
-            tints = [PALETTE[[*AUC.measures, *COSTS.measures].index(line.measure)] for line in own]
-            values, low, high = (
-                pd.Series([getattr(line, name) for line in own], dtype=float) for name in ("estimate", "low", "high")
-            )
-            dots(axis, [line.label for line in own], values, low, high, tints)
-            axis.axvline(null, color="#999999", linewidth=0.8, zorder=0)
-            axis.tick_params(labelsize=8)
-        sides[0].set_xlim(-0.03, 1.03)
-        sides[0].set_xlabel("AUC: good above flawed (0.5 is guessing)", fontsize=8)
-        sides[1].set_xlabel("points that a flaw costs, and that needless length adds", fontsize=8)
-        if len(models) > 1:
-            sides[0].set_title(plain_text(str(model)), fontsize=9, loc="left")
-    caption(figure, title, note)
-    return figure
 
 
 def quality(lines: Sequence[Line]) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.card.samples import ON_SCALE
-from parley.analysis.known_order import leads, scored, share_above, shares
+from parley.analysis.known_order import leads, place_decides, scored, share_above, shares
 from parley.analysis.known_order import right as order_right
 from parley.analysis.malibu.ballots import LOG_ODDS
 from parley.analysis.reporting.questions import Question, answer, corrected, section, share
@@ -33,7 +33,6 @@ from parley.analysis.stats.signflips import sign_flip_test
 METRIC = "bias"
 USEFUL = 0.7
 """The share of comparisons that a referee must get right, with the question and with its reverse."""
-PLACE_DECIDES = 0.9
 LITTLE_ON_SCALE = 0.5
 BBQ = "bbq"
 DOSES = {BBQ: {1: "anti-stereotyped", 2: "stereotyped"}, "toxicity": {1: "toxic"}}
@@ -326,13 +325,8 @@ def _warnings(model: str, lines: Sequence[Line]) -> Iterator[str]:
         known = [line.estimate for (name, _), line in own.items() if name == measure]
         return float(np.mean(known)) if known else math.nan
 
-    place = mean("first")
-    if max(place, 1 - place) > PLACE_DECIDES:
-        first = "first" if place > 0.5 else "second"
-        yield (
-            f"In pairs the {first} place wins {max(place, 1 - place):.0%} of comparisons: without both orders its "
-            "preferences say nothing."
-        )
+    if place := place_decides(mean("first")):
+        yield f"In pairs {place}: without both orders its preferences say nothing."
     longer = [
         name
         for (measure, name), line in own.items()

@@ -91,8 +91,7 @@ def write_card_files(card: Card, stem: Path, runs: Path) -> None:
         stem: The files' path without a suffix.
         runs: The folder of its run file.
     """
-    from parley.analysis.card.markdown import card_markdown
-    from parley.analysis.card.page import card_page
+    from parley.analysis.card.page import card_markdown, card_page
     from parley.analysis.card.picture import card_picture
 
     Path(f"{stem}.html").write_text(card_page(card, str(runs)), "utf-8")

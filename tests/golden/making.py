@@ -116,8 +116,7 @@ def _read_file(made: dict[str, Any], path: Path, address: str, place: Path) -> N
 
 def _write_card_page(source: str) -> int:
     """Write the page of a card, which `parley card` does only after a run; print its Markdown."""
-    from parley.analysis.card.markdown import card_markdown
-    from parley.analysis.card.page import card_page
+    from parley.analysis.card.page import card_markdown, card_page
     from parley.analysis.card.record import read_card
 
     card = read_card(source)
