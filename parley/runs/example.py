@@ -3,12 +3,14 @@
     runs = example_runs()        # {"silent": …/example/silent.sqlite, "talking": …/example/talking.sqlite}
 
 The package has them compressed; they are unpacked to Parley's home, never among the user's runs, and opened there.
-`python -m docs.example --silent RUN --talking RUN` packs other ones.
+`python -m docs.example --silent RUN --talking RUN` packs other ones. The first run's page is shipped too, as the report
+of this version made it: the viewer shows it at once, where a report takes seconds.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import lzma
 import os
 from importlib.resources import files
@@ -21,6 +23,7 @@ from parley.base.toml import parse_toml
 
 FOLDER = "examples"
 INDEX = "examples.toml"
+PAGE = ".page.json.xz"
 MARK = "This is an example that ships with Parley, not one of your runs."
 
 
@@ -49,6 +52,19 @@ def is_example(path: Path) -> bool:
     """True for the example's runs and their folder."""
     folder = example_folder().resolve()
     return folder in (path.resolve(), path.resolve().parent)
+
+
+def shipped_page(path: Path) -> dict[str, Any]:
+    """What the viewer's cache would have of a run of the example, by key; empty for any other run.
+
+    Args:
+        path: The run file.
+    """
+    packed = files("parley.runs").joinpath(FOLDER, f"{path.stem}{PAGE}")
+    if not is_example(path) or not packed.is_file():
+        return {}
+    page: dict[str, Any] = json.loads(lzma.decompress(packed.read_bytes()))
+    return page
 
 
 def _unpack(packed: bytes, path: Path, sha256: str) -> None:

@@ -15,6 +15,7 @@ from parley import __version__
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
+from parley.runs.example import shipped_page
 from parley.runs.notes import NotesFile
 from parley.viewer.index import SearchIndex, run_identity
 from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, unit_counts
@@ -138,7 +139,7 @@ class OpenRun:
         """
         with self.file() as file:
             units = file.counts()
-        cached = self._cached("headline")
+        cached = self._cached("headline") or self._shipped()
         # People's labels correct the judges in the report.
         labels = self.notes.label_count()
         if cached is not None and (cached["units"], cached["labels"]) == (units, labels):
@@ -153,6 +154,12 @@ class OpenRun:
         if cached is None:
             return {"cautions": [], "pending": True, "progress": reporter.progress(self.path)}
         return {**cached["figures"], "pending": False}
+
+    def _shipped(self) -> dict[str, Any] | None:
+        """What is shipped of the example, now in the cache."""
+        for key, value in shipped_page(self.path).items():
+            self._index.store(key, value)
+        return self._cached("headline")
 
     def _cached(self, key: str) -> dict[str, Any] | None:
         """What this version of Parley computed; another version's numbers may not be those of its report."""

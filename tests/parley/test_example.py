@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shlex
 from collections.abc import Callable
 from importlib.resources import files
@@ -15,6 +16,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from parley.base.errors import ParleyError
 from parley.runs import RunFile, example
 from parley.runs.diagnosis import find_damage
+from parley.viewer.open_run import OpenRun
+from parley.viewer.reporter import Reporter
 from parley.viewer.server import make_app
 
 
@@ -66,6 +69,21 @@ def test_the_report_of_the_example_says_that_it_is_one(
     price = float(result.out.partition("costs about $")[2].split()[0])
     planned = parley(*shlex.split(command)[1:], "--dry-run", "--json").json
     assert price == pytest.approx(planned["cost"], rel=0.25)
+
+
+def test_the_examples_first_page_is_there_at_once_and_says_what_the_report_says(
+    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Reporter, "request", lambda *arguments, **options: None)  # nothing is computed
+    run = OpenRun(runs["silent"])
+    found = run.headline(Reporter())
+    assert {picture["name"] for picture in found["figures"]} == run.pictures().keys()
+    golden = json.loads((Path(__file__).parents[1] / "golden" / "results" / "example.json").read_text("utf-8"))
+    numbers, sentences = golden["numbers"]["report · headline"], golden["sentences"]
+    now = "the report has changed: python -m docs.example"
+    assert found["headline"]["answer"] == numbers["answer"], now
+    assert [*found["cautions"], *found["sentences"]] == sentences["report · summary"], now
+    assert OpenRun(runs["talking"]).headline(Reporter())["pending"], "a report takes seconds"
 
 
 async def test_every_page_of_the_example_has_a_banner_and_others_have_none(
