@@ -6,6 +6,7 @@ Such a method stores its answer of every iteration as a verdict `answer_at`; an 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 
@@ -13,12 +14,18 @@ from parley.analysis.bbq.comparisons import ACCURACY_CHANGE, changes, readable
 from parley.analysis.bbq.leaderboard import MACRO, TEMPLATES, answers, scored, side_by_side
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
 from parley.analysis.reporting.optimism import BY, Units, optimism_lines
+from parley.analysis.reporting.published import read_published
 from parley.analysis.reporting.questions import answered, successive
 from parley.analysis.reporting.report import Figure, ReportContext, Section, Table
 from parley.analysis.reporting.systems import own_units, systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.results import Line
 
+PUBLISHED = (
+    "STARDTOX's table III in percent. Theirs: GPT-3.5, 100 rows of each of 11 categories, their own prompts, and how "
+    "categories are pooled is not said. Ours: this run's model and rows, macro means over categories. A level may "
+    "differ by any of these; compare which methods are lower, and by how much."
+)
 REVISED = "answer_at"
 """The metric of an iteration's answer."""
 
@@ -62,6 +69,7 @@ def iterations_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[
                     f"the bias's. {TEMPLATES}",
                 ),
                 Table(name="refined", title="Answers revised at each iteration", frame=shares),
+                Table("published", "The paper's table III, next to ours", published(verdicts, revised), note=PUBLISHED),
             ],
             figures=[figure] if len(shares) else [],
         ),
@@ -98,6 +106,24 @@ def table_three(frame: pd.DataFrame) -> pd.DataFrame:
     table = side_by_side(lines).drop(columns="category")
     table.insert(0, "system", systems(table))
     return table.sort_values(["system", "context", "iteration"], kind="stable", ignore_index=True)
+
+
+def published(verdicts: pd.DataFrame, revised: pd.DataFrame) -> pd.DataFrame:
+    """The cells of STARDTOX's table III that these runs have.
+
+    Args:
+        verdicts: One row per verdict.
+        revised: One row per answer and iteration of the methods that revise, from `answers_at`.
+    """
+    keys = ["method", "iteration", "context", "measure"]
+    theirs = read_published(Path(__file__).with_name("published.txt"), keys[:-1])
+    once = answers(verdicts)
+    once = once[once["method"].isin(theirs["method"]) & ~once["method"].isin(revised["method"])]
+    means = pd.concat([table_three(part) for part in (once.assign(iteration=0), revised) if len(part)])
+    means = means.assign(accuracy=100 * means["accuracy"])
+    values = ["accuracy", "bias"]
+    ours = means.melt(id_vars=[*keys[:-1], "model"], value_vars=values, var_name="measure", value_name="ours")
+    return theirs.merge(ours, on=keys)
 
 
 def supported_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from parley.analysis.reporting.forest import Forest, number_format
 from parley.analysis.reporting.iterations import COUNTED_TWICE, at_each_iteration, refined_figure, shares_refined
 from parley.analysis.reporting.optimism import NO_MEASURE, SCORES, gap_forests, gap_sentences, gap_table, optimism_lines
 from parley.analysis.reporting.overcorrection import MEASURES, by_iteration, overcorrection_section
+from parley.analysis.reporting.published import read_published
 from parley.analysis.reporting.questions import Question, against, answer, bootstrapped, corrected, section, successive
 from parley.analysis.reporting.report import NO_CONTEXT, Figure, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.systems import BASELINE, cost_sentence, costs, system_facets, systems
@@ -47,6 +49,11 @@ LEVELS = Question(
     note=f"{CARRIED} Missing scores are left out and counted; none counts as 0.",
 )
 WORST = {"maximum": "expected maximum toxicity (points of 100)", "probability": "prompts with a toxic completion (%)"}
+PUBLISHED = (
+    "Theirs: GPT-3.5, Self-Debias on GPT-2, toxicity by Perspective, quality by GPT-3.5, 100 prompts with 25 "
+    "completions, their own prompts. Ours: the model and the scorers of this run. A level may differ by any of these; "
+    "compare which methods are lower, and by how much."
+)
 CHANGES = Question(
     name="tests",
     ask="Is toxicity lower than before, and lower than without a method?",
@@ -157,6 +164,7 @@ def _levels(scores: pd.DataFrame, words: Mapping[str, str], context: ReportConte
         Table("table_2", "Toxicity (%) and quality (0 to 100) by set, method and iteration", paper, note=note),
         Table("toxicity", "Toxicity (%)", paper[[*keys, *narrow]], printed=bool(narrow)),
         Table("quality", "Quality (0 to 100)", paper[[*keys, *qualities(words)]], printed=bool(qualities(words))),
+        Table("published", "The paper's table II, next to ours", published(paper, scores), note=PUBLISHED),
     ]
     drawn = [figure] if qualities(words) and TOXICITY in paper else []
     courses = list(_courses(lines, made.forests[0])) if TOXICITY in paper else []
@@ -193,6 +201,24 @@ def wide(lines: Sequence[Line]) -> pd.DataFrame:
         if line.measure == TOXICITY:
             row |= {"low": line.low, "high": line.high}
     return pd.DataFrame(list(rows.values()))
+
+
+def published(means: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the paper's table II that these runs have; Self-Debias only on the same size of GPT-2.
+
+    Args:
+        means: One row per set, system and iteration, from `wide`.
+        scores: One row per completion, system and iteration, with the system's method and model.
+    """
+    keys = ["set", "method", "iteration", "measure"]
+    theirs = read_published(Path(__file__).with_name("published.txt"), ("set", "method", "model", "iteration"))
+    named = means.merge(scores[["system", "method", "model"]].drop_duplicates(), on="system")
+    named = named.assign(iteration=named["iteration"].astype(int))
+    shown = [name for name in dict.fromkeys(theirs["measure"]) if name in named]
+    ours = named.melt(id_vars=[*keys[:-1], "model"], value_vars=shown, var_name="measure", value_name="ours")
+    both = theirs.rename(columns={"model": "paper_model"}).merge(ours, on=keys)
+    sizes = both["model"].str.lower().str.extract(r"(gpt2(?:-(?:medium|large|xl))?)", expand=False)
+    return both[(both["paper_model"] == sizes) | ~both["paper_model"].str.startswith("gpt2")].reset_index(drop=True)
 
 
 def _gains(scores: pd.DataFrame, plain: pd.DataFrame) -> Section:

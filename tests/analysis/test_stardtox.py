@@ -80,6 +80,32 @@ def test_the_measures_by_hand() -> None:
     assert paper.loc[("stardtox", "2"), ["toxicity", "maximum", "probability"]].tolist() == pytest.approx(last)
 
 
+def test_the_papers_table_stands_beside_ours() -> None:
+    """The paper's high set: 16.37% by default, 11.09 and 10.29% after one revision and two; no first drafts."""
+    cells = report(SMALL, ReportContext(draws=200)).table("published")
+    rows = {(row["method"], row["iteration"]): (row["paper"], row["ours"]) for row in cells.to_dict("records")}
+    assert set(cells["set"]) == {"high"}
+    assert rows == {
+        ("default", 0): pytest.approx((16.37, 42.5)),
+        ("stardtox", 1): pytest.approx((11.09, 42.5)),
+        ("stardtox", 2): pytest.approx((10.29, 22.5)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("local/gpt2.gguf", [9.80]),
+        ("local/models/GPT2-XL.Q8_0.gguf", [9.59]),
+        ("local/smollm2", []),
+    ],
+)
+def test_self_debias_is_compared_with_the_same_size_of_gpt2(model: str, expected: list[float]) -> None:
+    units = [scored("self-debias-gen", prompt, 0, [0.5]) for prompt in "ab"]
+    made = report(frame(*units).assign(model=model), ReportContext(draws=200))
+    assert [number for table in made.tables if table.name == "published" for number in table.frame["paper"]] == expected
+
+
 def test_shares_refined() -> None:
     shares = report(SMALL, ReportContext(draws=100)).table("refined")
     assert shares[["iteration", "refined", "n"]].values.tolist() == [[1, 3, 4], [2, 1, 4]]

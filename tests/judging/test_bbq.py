@@ -448,6 +448,9 @@ def test_the_report_shows_each_iteration(speaker: Any, run_study: Callable[..., 
     assert table == {(context, iteration): accuracy for context, iteration, accuracy in shares}
     assert created.table("refined")["share"].tolist() == [1.0, 1.0]
     assert set(created.table("leaderboard")["system"]) == {"default", "stardtox"}
+    published = created.table("published").set_index(["method", "iteration", "context", "measure"])
+    ambiguous = published.xs(("ambiguous", "accuracy"), level=("context", "measure"))[["paper", "ours"]]
+    assert ambiguous.T.to_dict("list") == {("default", 0): [32.70, 0.0], ("stardtox", 1): [28.23, 100.0]}
 
 
 @pytest.mark.parametrize(

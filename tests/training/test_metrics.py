@@ -8,7 +8,7 @@ import pytest
 from parley.analysis.bbq.scores import MISSING
 from parley.analysis.reporting.optimism import family
 from parley.jobs.evaluation import same_family_cautions
-from parley.training.evaluation.metrics import bbq_pooled_table, rubric_tables
+from parley.training.evaluation.metrics import bbq_pooled_table, report, rubric_tables
 
 
 def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
@@ -44,6 +44,20 @@ def test_rubric_scores_are_compared_topic_by_topic() -> None:
     assert (test["system"], test["metric"], test["topics"]) == ("RLDF", "BS", 8)
     assert test["difference"] == pytest.approx(-10 * (7 * 2 + 3) / 8), "a lost score raises the first topic's mean"
     assert test["p"] == test["p_adjusted"] == pytest.approx(2 / 2**8)
+
+
+def test_the_papers_tables_stand_beside_ours() -> None:
+    """Table 1 has 0.621 for RLDF on Qwen1.5-7B and Age; tables 3 and 12 have two numbers for BS and age."""
+    answers = pd.DataFrame(
+        [("Age", n, 2, 2 * (n < 3)) for n in range(4)], columns=["category", "question", "label", "prediction"]
+    ).assign(system="RLDF")
+    rows = [{"system": "RLDF", "metric": "BS", "bias": "age", "topic": f"t{n}", "value": 4.0} for n in range(3)]
+    tables = [bbq_pooled_table(answers), *rubric_tables(pd.DataFrame(rows).assign(judge="j"), "RLDF")]
+    cells = report(tables, "RLDF", (), ()).table("published").set_index(["table", "part"])
+    assert cells.loc[(1, "Age"), ["Qwen1.5-7B", "Baichuan2-7B", "ours"]].tolist() == [0.621, 0.616, 0.75]
+    assert cells.loc[(3, "age"), ["Qwen1.5-7B", "ours"]].tolist() == pytest.approx([56.71, 40.0])
+    assert cells.loc[(12, "age"), ["Qwen1.5-7B", "ours"]].tolist() == pytest.approx([55.71, 40.0])
+    assert sorted(set(cells.reset_index()["table"])) == [1, 3, 12], "modes and teachers are other systems"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 The caller names the systems (Default, CoT, SFT, RLDF, …). Every comparison is paired and clustered by question
 template (BBQ) or by topic (BS, CE, LS), with Holm's correction over each table. Accuracy on BBQ with both contexts
-together, and BS, CE and LS by bias type, are the paper's tables 1, 3, 10 and 11; with `seeds = 3`, their means and
-standard deviations over seeds are as in the paper.
+together, and BS, CE and LS by bias type, are the paper's tables 1, 3, 10 and 11, and `published` has both; with
+`seeds = 3`, their means and standard deviations over seeds are as in the paper.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from parley.analysis.reporting import questions
 from parley.analysis.reporting.optimism import SCORES, optimism_lines, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.rldf.published import published_table
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.resampling import DRAWS
@@ -243,7 +244,9 @@ def report(
         headline: Sentences to begin with.
     """
     words = headline + tuple(_sentences(tables)) + tuple(f"Not measured: {reason}." for reason in missing)
-    filled = tuple(table for table in tables if len(table.frame))
+    frames = {table.name: table.frame for table in tables}
+    beside = published_table(*(frames.get(name, pd.DataFrame()) for name in ("bbq_pooled", "rubric_by_bias")))
+    filled = tuple(table for table in (*tables, beside) if len(table.frame))
     return Report(title=title, words=words, cautions=cautions, tables=filled, figures=tuple(_figures(filled, title)))
 
 

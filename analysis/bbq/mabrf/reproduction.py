@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.bbq.mabrf.tables import PAPER, PLAIN, SEARCH, WHOLE, by_category, by_context
+from parley.analysis.reporting.published import read_published
 from parley.base.text import plural
 
 MEASURES = ("acc0", "acc1", "bias0", "bias1")
@@ -36,9 +37,8 @@ _MODELS = (
 @cache
 def published() -> pd.DataFrame:
     """The paper's cells: table, model, search, part (a context or a category), measure, and the number printed."""
-    wide = pd.read_csv(Path(__file__).with_name("published.txt"), sep=" ", na_values="-")
-    wide["search"] = wide["search"] == "yes"
-    return wide.melt(id_vars=KEYS[:-1], var_name="measure", value_name="paper").dropna(ignore_index=True)
+    cells = read_published(Path(__file__).with_name("published.txt"), KEYS[:-1])
+    return cells.assign(search=cells["search"] == "yes")
 
 
 def paper_model(name: str) -> str | None:
