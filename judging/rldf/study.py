@@ -103,9 +103,9 @@ class RldfConfig(TopicSample):
         description="share of debates to score a second time, blind and in another order (at least one debate)",
     )
     repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
-    examples: Advanced[bool] = Field(
-        False,
-        description="show the debaters four examples of turns, as the paper's prompt does",
+    examples: Advanced[bool | None] = Field(
+        None,
+        description="show the debaters four examples of turns, as the paper does (default: if --design paper is given)",
     )
     words: Advanced[int] = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
     personas: Advanced[Placement] = Field("system", description="personas in the system message, or last in the prompt")
@@ -160,7 +160,9 @@ class Rldf:
             raise ConfigError(f"{self._referee_name} writes no reports: it needs --design silent")
         if design == "silent" and (self.guides or config.rereferee):
             raise ConfigError("--design silent gives no advice and has no second referee: use --design paper")
-        self.config = config.model_copy(update={"design": design})
+        # Where written reports are only a fallback, nothing else of the paper's was asked for.
+        examples = config.design == "paper" if config.examples is None else config.examples
+        self.config = config.model_copy(update={"design": design, "examples": examples})
         self._referee = Persona(referee.name, referee.about, None if by_scorer else self._referee_name)
         self._silent = SilentReferee(
             name=self._referee_name, persona=self._referee, subject=self._subject() or f"people's {self.bias.trait}"

@@ -320,3 +320,19 @@ def test_examples_of_turns_are_an_option() -> None:
     assert len(re.findall(r"^A \d\d-year-old on ", with_examples, re.MULTILINE)) == 4, "as many as the paper's prompt"
     assert "rldf/examples" in shown.prompts()
     assert "rldf/examples" not in plain.prompts()
+
+
+@pytest.mark.parametrize(
+    ("settings", "shown"),
+    [
+        ({"design": "paper"}, True),
+        ({"design": "paper", "examples": False}, False),
+        ({"design": "silent"}, False),
+        ({"design": "silent", "examples": True}, True),
+        ({"model": "sim/debate"}, False),
+    ],
+)
+def test_the_papers_design_shows_its_examples_unless_told_not_to(settings: dict[str, Any], shown: bool) -> None:
+    study = Rldf(RldfConfig(**settings))
+    assert ("A 60-year-old on cruelty to animals" in study.task(next(study.plan()))) is shown
+    assert study.config.examples is shown, "a run file has what was done"
