@@ -29,7 +29,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from docs.commands import commands_page
-from docs.generated import generated_pages
+from docs.generated import SOURCES, generated_pages
 from docs.reference import reference_page
 
 HERE = Path(__file__).parent
@@ -216,7 +216,7 @@ def collect() -> tuple[dict[str, Page], list[Section]]:
         pages[name] = Page(name, reference_page(package, modules), HERE)
     made = {"commands": commands_page(), **generated_pages()}
     pages |= {name: Page(name, text, HERE) for name, text in made.items()}
-    names = {path.resolve(): name for name, path in files.items()}
+    names = {path.resolve(): name for name, path in files.items()} | SOURCES
     for page in pages.values():
         render(page, names)
     sections = [Section(**section) for section in nav["section"]]

@@ -1,12 +1,15 @@
-"""Reference pages made from data when the site is built: prices, bases, the card's battery, formats."""
+"""Pages made from data when the site is built: prices, bases, the card's battery, formats, the papers' points."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib.resources import files
+from pathlib import Path
 
 from docs.card_tables import battery_table
+from docs.point_by_point import DATA, PAPERS, models_page, paper_page, prompts_page
 from parley.agents.models.prices import Price, price_list
 from parley.analysis.card.record import SCHEMA_FILE, read_card
 from parley.runs.notes import SCHEMA as NOTES_SCHEMA
@@ -81,8 +84,17 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
     "bases": bases,
     "battery": battery,
     "formats": formats,
+    **{f"{name}-points": partial(paper_page, name) for name in PAPERS},
+    "paper-prompts": prompts_page,
+    "paper-models": models_page,
 }
 """The pages by name."""
+SOURCES: dict[Path, str] = {
+    **{DATA / f"{name}.toml": f"{name}-points" for name in PAPERS},
+    DATA / "prompts.toml": "paper-prompts",
+    DATA / "models.toml": "paper-models",
+}
+"""Files that a link may name, as it must in the repository, with the page that the site shows instead."""
 
 
 def generated_pages() -> dict[str, str]:
