@@ -26,7 +26,6 @@ PRINTED = {
 }
 """Where the reports keep the numbers that the papers print."""
 Status = Literal["whole", "differs", "missing"]
-STATUSES: tuple[Status, ...] = ("whole", "differs", "missing")
 
 
 class Row(BaseModel, extra="forbid", frozen=True):
@@ -148,7 +147,7 @@ def _table(*columns: str, rows: Iterator[str]) -> str:
 def counts(paper: Paper) -> str:
     """How many points have each status, in words."""
     found = Counter(item.status for item in paper.item)
-    return f"{len(paper.item)} points: " + ", ".join(f"{found[status]} {status}" for status in STATUSES)
+    return f"Points: {len(paper.item)}; whole: {found['whole']}, different: {found['differs']}, missing: {found['missing']}"
 
 
 def paper_page(name: str) -> Iterator[str]:
@@ -156,11 +155,16 @@ def paper_page(name: str) -> Iterator[str]:
     paper = load_paper(name)
     yield f"# {paper.title}, point by point"
     yield f"Every component, prompt, number and figure of {paper.paper}, with where it is here. {counts(paper)}."
-    yield f"[{paper.title}]({paper.explained}) explains it; [papers and logs](papers.md) says what their data say."
+    yield f"[{paper.title}]({paper.explained}) explains it, [papers and logs](papers.md) what the authors' data say."
     yield _table(
-        *("in the paper", "what", "", "here", "what differs, and why"),
+        *("in the paper", "what", "whole, differs or missing, and why", "here"),
         rows=(
-            _row(item.section, item.what, item.status, "; ".join(f"`{place}`" for place in item.where), item.why)
+            _row(
+                item.section,
+                item.what,
+                f"**{item.status}**: {item.why}" if item.why else item.status,
+                ", ".join(f"`{place}`" for place in item.where),
+            )
             for item in paper.item
         ),
     )
