@@ -179,6 +179,9 @@ class TrainConfig(SettingsTable):
     gradient_checkpointing: bool = Field(
         False, description="recompute activations in the backward pass: less memory, about a third slower"
     )
+    full_determinism: bool = Field(
+        False, description="the same weights in every run on the same kind of GPU; without it, sums are rounded anew"
+    )
     use_peft: bool = Field(False, description="train LoRA adapters; a stage's result is then its adapter, a few MB")
     lora_r: int = Field(8, ge=1, description="rank of the adapters")
     lora_alpha: int = Field(16, ge=1, description="scaling of the adapters")

@@ -50,6 +50,13 @@ def use_bf16(config: TrainConfig) -> bool:
     return config.bf16
 
 
+def trainer_precision(config: TrainConfig) -> Any:
+    """A block in which a model with weights in 32 bits computes as within a trainer."""
+    import torch
+
+    return torch.autocast(device().type, dtype=torch.bfloat16, enabled=use_bf16(config))
+
+
 def inference_dtype(config: TrainConfig) -> Any:
     """The type of weights that are not trained. Trained ones keep 32 bits, with bf16 as mixed precision."""
     import torch
@@ -151,6 +158,29 @@ def avoid_cudnn_attention() -> None:
     import torch
 
     torch.backends.cuda.enable_cudnn_sdp(False)
+
+
+@contextmanager
+def deterministic(wanted: bool) -> Iterator[None]:
+    """Kernels that give the same bits in every run, if wanted: attention's gradient is else summed in any order.
+
+    One line if the model needs an operation that has no such kernel.
+    """
+    import torch
+
+    if not wanted:
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # torch refuses matrix products without it
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    except RuntimeError as error:
+        if "does not have a deterministic implementation" not in str(error):
+            raise
+        raise ParleyError(f"{str(error).split(',')[0]}: set full_determinism = false") from None
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 @contextmanager

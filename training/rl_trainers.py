@@ -61,7 +61,8 @@ class HeldOutProbe:
 
     def __call__(self, policy: Any) -> Mapping[str, float]:
         config = self.context.config
-        completions = sample_completions(policy, self.context.chat, self.prompts, config.rl, seed=config.seed)
+        with device.trainer_precision(config):  # within a trainer or not, as for the SFT model of a resumed stage
+            completions = sample_completions(policy, self.context.chat, self.prompts, config.rl, seed=config.seed)
         rewards = self.reward.rewards(self.prompts, completions)
         eos = self.context.chat.tokenizer.eos_token_id
         unfinished = sum(eos not in ids for ids in completions) / len(completions)

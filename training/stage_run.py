@@ -42,6 +42,7 @@ class StageRun:
         self.callbacks: list[Any] = []
         self.trainer: Any = None
         self.seconds = 0.0
+        device.avoid_cudnn_attention()
         device.reset_peak_memory()
         self._seed()  # a new head is drawn at random when the model is loaded
 
@@ -97,9 +98,9 @@ class StageRun:
         """
         self.trainer = without_printing(trainer)
         resume = {"resume_from_checkpoint": str(self.checkpoint) if self.checkpoint else None} if resumable else {}
-        device.avoid_cudnn_attention()
         start = time.perf_counter()
-        with device.explain_out_of_memory(), redirect_stdout(sys.stderr), suppress(TrainingStopped):
+        deterministic = device.deterministic(self.context.config.full_determinism)
+        with device.explain_out_of_memory(), deterministic, redirect_stdout(sys.stderr), suppress(TrainingStopped):
             trainer.train(**resume)
         self.seconds = time.perf_counter() - start
 

@@ -28,8 +28,11 @@ from parley.training.config import SettingsTable, TrainConfig, tables_of
 if TYPE_CHECKING:  # it loads pandas
     from parley.analysis.reporting.report import Table
 
-WITHOUT_EFFECT = {"out", "stages", "seeds", "inference_backend", "gguf", "save_steps", "per_device_train_batch_size"}
-"""Settings that change where results go or how long they take, but not the results."""
+WITHOUT_EFFECT = {
+    "out", "stages", "seeds", "inference_backend", "gguf", "save_steps", "per_device_train_batch_size",
+    "full_determinism",
+}  # fmt: skip
+"""Settings that change where results go or how long they take, but not the results, rounding aside."""
 Facts = Mapping[str, Any]
 Train = Callable[..., Facts]
 """Takes a TrainingContext, the stage's settings and a StageRun."""
