@@ -22,14 +22,14 @@ import transformers
 from pydantic import BaseModel, Field
 
 from parley.agents.models.base import Client
-from parley.agents.models.catalogue import catalogue
+from parley.agents.models.catalogue import catalogue, weights_sha256
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
 from parley.agents.models.next_token import next_token_logits, reads_trees
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
 from parley.agents.models.seeded_sampler import SeededSampler
 from parley.agents.models.thoughts import opened_by_template
-from parley.agents.models.weights import transformers_folder
+from parley.agents.models.weights import template_sha256, transformers_folder
 from parley.agents.models.wire import from_completion, to_chat
 from parley.base.errors import BadRequest, ConfigError, ParleyError
 from parley.base.text import plural
@@ -108,9 +108,9 @@ class HfClient(Client):
         elif folder.is_dir():
             if not (folder / "config.json").is_file():
                 raise ConfigError(f"'{name}' is not a transformers folder: it has no config.json")
-            # A retrained model has the same name, but must not get the old model's replies from the cache.
-            modified = max(file.stat().st_mtime_ns for file in folder.iterdir())
-            self.identity = f"{name} {self.options.dtype} {modified}"
+            # Not its time: a model trained again to the same weights replies the same, another one does not get its
+            # replies from the cache.
+            self.identity = f"{name} {self.options.dtype} {weights_sha256(name)} {template_sha256(folder)}"
         elif self.model.count("/") > 1 or self.model.startswith((".", "/", "~")):
             raise ConfigError(f"there is no folder {folder}")
         self._loading = asyncio.Lock()

@@ -34,7 +34,7 @@ from autogen_core.models import AssistantMessage, RequestUsage
 from pydantic import BaseModel, Field
 
 from parley.agents.models.base import Client
-from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
+from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path, weights_sha256
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import ClientOptions, Request
@@ -106,9 +106,9 @@ class LocalClient(Client):
         self.entry: CatalogueEntry | None = catalogue().get(self.model)
         if self.entry is None:
             self.path = _weights_file(name, Path(self.model).expanduser())
-            file = self.path.stat()
-            # A retrained model has the same name and size, but must not get the old model's replies from the cache.
-            self.identity = f"{name} {file.st_size} {file.st_mtime_ns}"
+            # Not its time: a model trained again to the same weights replies the same, another one does not get its
+            # replies from the cache.
+            self.identity = f"{name} {weights_sha256(name)}"
         else:
             if not self.entry.automatic and not is_fetched(self.model):
                 size = self.entry.size / 1e6

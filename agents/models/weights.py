@@ -158,11 +158,11 @@ def weights_about(name: str) -> tuple[str | None, str | None]:
         return None, None
     path = weights_path(model) if model in catalogue() else Path(model).expanduser()
     path = path / "model.gguf" if path.is_dir() and (path / "model.gguf").is_file() else path
-    quantisation, template = _about_gguf(path) if path.is_file() else (None, _template_in(path))
+    quantisation, template = _about_gguf(path) if path.is_file() else (None, template_sha256(path))
     if quantisation is None and model in catalogue():  # the file may exist only on the machine that ran it
         named = re.search(r"\bI?Q\d\w*", catalogue()[model].about)
         quantisation = named.group() if named else None
-    return quantisation, hashlib.sha256(template.encode()).hexdigest() if template else None
+    return quantisation, template
 
 
 def _about_gguf(path: Path) -> tuple[str | None, str | None]:
@@ -172,18 +172,22 @@ def _about_gguf(path: Path) -> tuple[str | None, str | None]:
         fields = gguf.GGUFReader(path).fields
         kind, template = fields.get("general.file_type"), fields.get("tokenizer.chat_template")
         named = gguf.LlamaFileType(kind.contents()).name.removeprefix("MOSTLY_") if kind else None
-        return named, str(template.contents()) if template else None
+        return named, _sha256(template.contents()) if template else None
     except (ImportError, OSError, ValueError):
         return None, None
 
 
-def _template_in(folder: Path) -> str | None:
-    """The chat template of a transformers folder."""
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def template_sha256(folder: Path) -> str | None:
+    """The SHA-256 of a transformers folder's chat template."""
     try:
         if (own := folder / "chat_template.jinja").is_file():
-            return own.read_text("utf-8")
+            return _sha256(own.read_text("utf-8"))
         found = json.loads((folder / "tokenizer_config.json").read_text("utf-8")).get("chat_template")
-        return found if isinstance(found, str) else None
+        return _sha256(found) if isinstance(found, str) else None
     except (OSError, ValueError, AttributeError):
         return None
 

@@ -170,12 +170,16 @@ def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
 def test_a_retrained_model_has_another_identity(tmp_path: Path) -> None:
     """Same folder and size: it must not get the old model's replies from the cache."""
     path = tmp_path / "model.gguf"
+    (tmp_path / "config.json").write_text("{}")
     identities = []
-    for modified in (1_000_000_000, 2_000_000_000):
-        path.write_bytes(b"GGUF and so on")
-        os.utime(path, (modified, modified))
-        identities.append(model(f"local/{tmp_path}").identity)
-    assert len(set(identities)) == 2
+    for weights, modified in ((b"GGUF one", 1_000_000_000), (b"GGUF two", 1_000_000_000), (b"GGUF two", 2_000_000_000)):
+        for file in (path, tmp_path / "model.safetensors"):
+            file.write_bytes(weights)
+            os.utime(file, (modified, modified))
+        identities.append([model(f"{provider}/{tmp_path}").identity for provider in ("local", "hf")])
+    assert identities[0][0] != identities[1][0]
+    assert identities[0][1] != identities[1][1]
+    assert identities[1] == identities[2], "the same weights, written later: seeds and cached replies are the same"
 
 
 def test_a_name_that_is_not_in_the_catalogue() -> None:
