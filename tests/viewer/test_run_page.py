@@ -17,6 +17,7 @@ from parley.cli import main
 from parley.judging.malibu.config import MalibuConfig
 from parley.reports import make_report
 from parley.runs import RunFile
+from tests.own_study import STUDY
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -57,6 +58,45 @@ def test_settings_are_described_in_the_words_of_the_help(shared_viewer, open_pag
         f"{MalibuConfig.model_fields['speaking_order'].description} speaking_order"
     )
     expect(setting.locator("dd")).to_have_text("shuffled")
+
+
+GREETINGS = """
+from parley.judging import Facet, Measure
+
+class Greetings(Study):
+    name = "greetings"
+    measures = (Measure("warmth", "warmth", scale=(0, 10)),)
+    facets = (
+        Facet("situation", "text", title="{}"),
+        Facet("name", "identity", title="greets {}", label="person greeted"),
+        Facet("loud", "technical"),
+    )
+
+    def plan(self):
+        for situation in ("a wedding", "a trial"):
+            for name in ("Ada", "Ben"):
+                yield Unit(f"{situation}/{name}", {"situation": situation, "name": name, "loud": name == "Ben"})
+
+    async def run(self, unit, models):
+        warmth = {"a wedding/Ada": 9.0}.get(unit.id, 4.0)
+        verdict = Verdict(judge="Host", role="debater", round=1, metric="warmth", value=warmth)
+        return Outcome(Transcript((), "greeted"), (verdict,))
+"""
+
+
+def test_a_study_of_ones_own_says_how_people_read_its_facets(shelf, shared_viewer, open_page, tmp_path, build):
+    (tmp_path / "greetings.py").write_text(STUDY + GREETINGS)
+    build.run_study(f"{tmp_path / 'greetings.py'}:Greetings", shelf / "greetings.sqlite", model="sim/talk")
+    (tmp_path / "greetings.py").unlink()  # the run file is enough
+    page = open_page(shared_viewer + "run?run=greetings.sqlite&tab=units&f.name=Ada")
+    expect(page.locator("a.unit")).to_have_text(["A wedding · greets Ada", "A trial · greets Ada"])
+    expect(page.locator("[data-filter='f.name'] > summary")).to_contain_text("Person greeted")
+    expect(page.locator("[data-filter='f.loud'] label").first).not_to_be_visible()
+    expect(page.locator("thead")).to_contain_text("warmth")
+    page.goto(shared_viewer + "run?run=greetings.sqlite&tab=grid")
+    expect(page.locator(".heat tbody tr").first).to_contain_text("A wedding5.009.00 ▲4.00 ▼")
+    page.goto(shared_viewer + "compare?run=greetings.sqlite&facet=name&x=Ada&y=Ben")
+    expect(page.locator("main")).to_contain_text("2 matched pairs. Mean difference Ben − Ada: −2.50")
 
 
 def test_escape_clears_search_and_filters(flips, shared_viewer, open_page):
