@@ -147,7 +147,8 @@ def _table(*columns: str, rows: Iterator[str]) -> str:
 def counts(paper: Paper) -> str:
     """How many points have each status, in words."""
     found = Counter(item.status for item in paper.item)
-    return f"Points: {len(paper.item)}; whole: {found['whole']}, different: {found['differs']}, missing: {found['missing']}"
+    listed = {"whole": found["whole"], "different": found["differs"], "missing": found["missing"]}
+    return f"Points: {len(paper.item)}; " + ", ".join(f"{status}: {count}" for status, count in listed.items())
 
 
 def paper_page(name: str) -> Iterator[str]:

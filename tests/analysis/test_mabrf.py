@@ -17,6 +17,7 @@ from parley.analysis.bbq.mabrf.report import (
     SEARCHED,
     SEARCHED_SCORES,
     before_and_after,
+    gains_together,
     passes_and_bias,
     relevancy,
 )
@@ -247,6 +248,19 @@ def test_passes_and_final_bias() -> None:
     assert (every.n, rephrased.n) == (4, 3)
     assert list(by_passes(frame)["passes"]) == [0, 1, 2, 3]
     assert list(by_passes(frame)["items"]) == [1, 1, 1, 1]
+
+
+def test_falls_in_bias_and_rises_in_accuracy_by_category_and_by_question() -> None:
+    """All first answers are wrong, with a chain at 5: ACC0 0, BIAS0 1. Final chains at 1 make BIAS1 = ACC1 − 1."""
+    ends = {"A": [(2.0, 1.0)] * 2, "B": [(0.0, 5.0)] * 2, "C": [(0.0, 1.0)] * 2, "D": [(2.0, 1.0), (0.0, 1.0)]}
+    units = [
+        unit(2 * nth, category=category, final=final, bias=[5.0, bias])
+        for nth, (category, final, bias) in enumerate((name, *end) for name, pair in ends.items() for end in pair)
+    ]
+    categories, questions = gains_together(items(verdicts(*units)))
+    assert (categories.n, questions.n) == (4, 8)
+    assert categories.estimate == pytest.approx(np.corrcoef([1, 0, 2, 1.5], [1, 0, 0, 0.5])[0, 1])
+    assert questions.estimate == pytest.approx(np.corrcoef([4, 4, 0, 0, 4, 4, 4, 4], [1, 1, 0, 0, 0, 0, 1, 0])[0, 1])
 
 
 def test_search_is_compared_with_the_same_rows_without_it() -> None:

@@ -17,6 +17,7 @@ from parley.analysis.bbq.mabrf.tables import (
     PAPER,
     PLAIN,
     SEARCH,
+    WHOLE,
     by_category,
     by_context,
     by_passes,
@@ -132,6 +133,15 @@ CORRELATION = Question(
     cluster="template",
     note=STOPS,
 )
+TOGETHER = Question(
+    name="mabrf_gains_together",
+    ask="Does accuracy rise where bias falls?",
+    measures={"r": "Pearson's r of the fall in bias and the rise in accuracy"},
+    cluster="template",
+    note="over categories: of the paper's BIAS0 − BIAS1 and ACC1 − ACC0, as in its section 5.1, which prints no r. Its "
+    "BIAS contains the accuracy, so the two move together by themselves. over questions: of the judge's first minus "
+    "its final score, and right or not. Pairs are taken as independent.",
+)
 
 
 def mabrf_gaps(verdicts: pd.DataFrame, units: Units) -> list[Line]:
@@ -160,6 +170,7 @@ def mabrf_sections(verdicts: pd.DataFrame, context: ReportContext) -> list[Secti
         section(DEBIASED, _described(answer(DEBIASED, frame))),
         _relevancy_section(frame, context),
         _passes_section(frame, context),
+        section(TOGETHER, _described(list(gains_together(frame)))),
         *(answered(question, frame) for question in searched),
         Section(
             tables=[Table("mabrf_reproduction", "The paper, its logs and our runs", reproduced, note=REPRODUCED)],
@@ -282,6 +293,26 @@ def passes_and_bias(frame: pd.DataFrame) -> Iterator[Line]:
                 label=f"{system}, {which} items",
                 about={"model": str(model), "method": str(method), "items": which},
                 also={"passes": part["passes"].mean(), "accepted": accepted},
+            )
+
+
+def gains_together(frame: pd.DataFrame) -> Iterator[Line]:
+    """Pearson's r of the fall in bias and the rise in accuracy, over categories as in the paper, and over questions."""
+    for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
+        categories = by_category(group)
+        categories = categories[categories["category"] != WHOLE]
+        falls = {
+            "categories": (
+                categories["mabrf_bias0"] - categories["mabrf_bias1"],
+                categories["acc1"] - categories["acc0"],
+            ),
+            "questions": (group["bias0"] - group["bias1"], group["right1"] - group["right0"]),
+        }
+        for over, (fall, rise) in falls.items():
+            yield replace(
+                pearson(fall, rise),
+                label=f"{system}, over {over}",
+                about={"model": str(model), "method": str(method), "over": over},
             )
 
 
