@@ -7,6 +7,7 @@ contains both.
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,8 @@ CREATE TABLE IF NOT EXISTS labels (
 """
 APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
+PATIENCE_SECONDS = 5.0
+"""How long a reader waits for those who write."""
 DrawKind: TypeAlias = Literal["random", "sorted", "given"]
 """How items are drawn: at random, with probabilities; the most disputed first; or chosen by somebody, in an import."""
 
@@ -96,6 +99,7 @@ class NotesFile:
 
     def __init__(self, run: Path) -> None:
         self.path = run.with_name(run.name.removesuffix(".gz").removesuffix(".sqlite") + ".notes.sqlite")
+        self._together: sqlite3.Connection | None = None
 
     def version(self) -> int:
         """Changes with every note; 0 where there are none."""
@@ -131,6 +135,21 @@ class NotesFile:
         return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """The rows of a query, read again if somebody stores a note meanwhile: several raters use one file."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            before = self.version()
+            try:
+                return self._read(sql, values)
+            except NotesError:
+                if time.monotonic() > end or (self.version() == before and not self._is_being_written()):
+                    raise
+                time.sleep(random.uniform(0, 0.02))  # not all readers at once
+
+    def _is_being_written(self) -> bool:
+        return self.path.with_name(f"{self.path.name}-journal").exists()
+
+    def _read(self, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
         db = self._open()
         if db is None:
             return []
@@ -146,7 +165,10 @@ class NotesFile:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """The file, for one transaction."""
+        """The file, for one transaction, which may be that of `all_or_none`."""
+        if self._together is not None:
+            yield self._together
+            return
         db = self._open(write=True)
         assert db is not None, "opened for writing, the file is created"
         try:
@@ -155,6 +177,16 @@ class NotesFile:
                 yield db
         except (sqlite3.Error, UnicodeError) as error:
             raise self._error("written", error) from None
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Store all that is stored inside in one transaction: an end in between leaves nothing of it."""
+        with self._writing() as db:
+            self._together = db
+            try:
+                yield
+            finally:
+                self._together = None
 
     def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:
         """Add a note and return its id.

@@ -104,6 +104,7 @@ class RunFile:
         self.db = db
         self._lock = lock
         self._state = os.stat(path)
+        self._size = self._state.st_size
         self._plan_checked = False
         self.rescued_from: Path | None = None
         """The file's former path, if it was removed or replaced; `path` is then the file that has everything."""
@@ -128,6 +129,12 @@ class RunFile:
             prompts: The study's prompts, by name.
             plan: The units, in order.
         """
+        if (
+            path.is_symlink() and not path.exists()
+        ):  # replaced by a file, it would be another run than that of its target
+            raise RunFileError(
+                f"{path} is a symbolic link to a file that does not exist; name that file, or remove the link"
+            )
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = RunLock(path)
@@ -286,7 +293,10 @@ class RunFile:
 
         The open connection still has the old file. `rescued_from` is its path from then on.
         """
-        if self.rescued_from is not None or self._is_there():
+        if self.rescued_from is not None:
+            return
+        if self._is_there():
+            self._refuse_truncated()
             return
         old, new = self.path, _free_name(self.path)
         try:
@@ -308,6 +318,15 @@ class RunFile:
             return os.path.samestat(self._state, os.stat(self.path))
         except (FileNotFoundError, NotADirectoryError):
             return False
+
+    def _refuse_truncated(self) -> None:
+        """Raise if the file is shorter than it was: SQLite itself goes on writing, and the run would seem complete."""
+        size, self._size = self._size, os.stat(self.path).st_size
+        if self._size < size:
+            raise RunFileError(
+                f"{self.path} was truncated while it was being run, from {size:,} to {self._size:,} bytes; "
+                f"parley import --damaged {quote(str(self.path))} copies what can be read"
+            )
 
     def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
         """Write finished units in one transaction, and return them as they were written.

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from parley.runs import RunFile, RunFileError
+from parley.agents import Transcript
+from parley.judging import Outcome, Unit
+from parley.runs import Record, RunFile, RunFileError
 from parley.runs.opening import JOURNAL_MAGIC
 from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import one_line
@@ -285,6 +287,28 @@ def test_a_running_run_is_locked_under_every_name(parley: Callable[..., Any], pl
         writer.communicate(b"\n")
     assert writer.returncode == 0
     assert parley("show", "hard.sqlite").status == 0
+
+
+def test_a_link_to_a_run_that_does_not_exist_yet_is_no_second_run(parley: Callable[..., Any], place: Path) -> None:
+    """The link was replaced by a file: two runs made the same calls, and both were paid."""
+    (place / "elsewhere").mkdir()
+    (place / "elsewhere" / "a.sqlite").symlink_to(place / "a.sqlite")
+    one_line(
+        parley(*SIM, "--out", "elsewhere/a.sqlite"), 1, "is a symbolic link to a file that does not exist; name that"
+    )
+    assert (place / "elsewhere" / "a.sqlite").is_symlink()
+    assert not (place / "a.sqlite").exists()
+
+
+def test_a_run_whose_file_is_truncated_does_not_end_well(parley: Callable[..., Any], whole: Path) -> None:
+    """SQLite went on writing to its log, and the run ended with 0."""
+    unit = Unit("late", {})
+    with RunFile.create(Path("a.sqlite"), {"study": "x"}, {}, [unit]) as file:
+        os.truncate("a.sqlite", 4096)
+        with pytest.raises(
+            RunFileError, match=r"^a.sqlite was truncated while it was being run, from [\d,]+ to 4,096 bytes"
+        ):
+            file.write([Record(unit=unit, outcome=Outcome(Transcript(())))])
 
 
 def test_a_file_mounted_by_itself_is_not_written(

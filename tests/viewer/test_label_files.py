@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,9 +17,10 @@ from parley.analysis.labels import rated_texts
 from parley.cli import main
 from parley.reports.labels.answers import SimulatedRater, judged, questions
 from parley.reports.labels.draws import DrawSettings, draw_items, rater_order
+from parley.reports.labels.files import import_labels
 from parley.reports.labels.items import label_item
 from parley.runs import RunFile
-from parley.runs.notes import NotesFile
+from parley.runs.notes import Answer, NotesFile
 from parley.viewer.labelling import RaterView, agreement
 
 
@@ -162,3 +165,46 @@ def test_two_draws_differ_and_raters_have_orders_of_their_own(run):
     assert len(orders) == 6, "all orders of three items"
     assert {item.probability for item in notes.items(queue)} == {None}
     assert DrawSettings.from_recipe(settings.recipe()) == settings
+
+
+def test_several_raters_store_and_read_at_the_same_time(run: Path) -> None:
+    """Readers met a file that was just being written: the page said that the server had failed."""
+    with RunFile.open(run) as file:
+        draw = draw_items(file, NotesFile(run), DrawSettings(count=5, seed=1))
+        unit = units_of(file)[0]
+
+    def label(rater: int) -> None:
+        notes = NotesFile(run)
+        for number in range(15):
+            notes.add_labels(draw, unit, f"rater {rater}", [Answer("", f"q{number}", 1.0, None, None)])
+            assert sum(row["rater"] == f"rater {rater}" for row in notes.labels(draw)) == number + 1
+
+    with ThreadPoolExecutor(8) as raters:
+        list(raters.map(label, range(8)))
+    assert len(NotesFile(run).labels(draw)) == 8 * 15
+
+
+def test_labels_are_imported_all_or_none(
+    run: Path, malibu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each item was a transaction of its own: a process that ended in between left half of them."""
+    with RunFile.open(run) as file:
+        draw_items(file, NotesFile(run), DrawSettings(count=5, seed=1))
+    assert main(["labels", "simulate", str(run)]) == 0
+    target, path = Path(shutil.copy(malibu, tmp_path / "other.sqlite")), tmp_path / "labels.jsonl"
+    assert main(["labels", "export", str(run), "--jsonl", "--to", str(path)]) == 0
+    whole, stored = NotesFile.add_labels, []
+
+    def killed(*arguments: Any, **about: Any) -> None:
+        whole(*arguments, **about)
+        stored.append(arguments)
+        if len(stored) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, RunFile.open(target) as file:
+        patch.setattr(NotesFile, "add_labels", killed)
+        with pytest.raises(KeyboardInterrupt):
+            import_labels(file, NotesFile(target), path)
+    assert (NotesFile(target).draws(), NotesFile(target).labels()) == ([], [])
+    assert main(["labels", "import", str(path), str(target)]) == 0
+    assert len(NotesFile(target).labels()) == len(NotesFile(run).labels()) > 0

@@ -160,9 +160,10 @@ def simulate(file: RunFile, notes: NotesFile, draw_id: int, rater: str, count: i
     order = rater_order(settings, notes.items(draw_id), rater)
     known = {row["unit"] for row in notes.labels(draw_id) if row["rater"] == rater}
     new = [(position, unit) for position, unit in enumerate(order) if unit not in known][:count]
-    for position, unit in new:
-        answers = simulated.answers(
-            asked_item(file, unit, settings), judged(file, unit), seed_from(draw["seed"], rater, unit)
-        )
-        notes.add_labels(draw_id, unit, rater, answers, position=position, simulated=True)
+    with notes.all_or_none():
+        for position, unit in new:
+            answers = simulated.answers(
+                asked_item(file, unit, settings), judged(file, unit), seed_from(draw["seed"], rater, unit)
+            )
+            notes.add_labels(draw_id, unit, rater, answers, position=position, simulated=True)
     return len(new)

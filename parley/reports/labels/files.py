@@ -223,7 +223,8 @@ def import_labels(file: RunFile, notes: NotesFile, path: Path, draw_id: int | No
     read = [_Import(file, notes, recipe, rows, draw_id, problems) for recipe, rows in rows_of.items()]
     if problems:
         raise LabelFileError(path, problems)
-    return [part.store(notes) for part in read]
+    with notes.all_or_none():
+        return [part.store(notes) for part in read]
 
 
 class _Import:
