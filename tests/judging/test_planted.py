@@ -74,7 +74,7 @@ def test_the_report_says_so_in_words() -> None:
     actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1, phases=[1])
     words = malibu.report(actual, ReportContext(draws=300)).words
     (said,) = [line for line in words if "on the same answers" in line]
-    assert said.startswith("Labels move the scores, which were not shown to measure quality: 2 of 2 pairs differ.")
+    assert said.startswith("Labels move the scores, which were not shown to measure quality: 2 of 2 pairs of labels ")
     assert "'female' scored" in said or "'white' scored" in said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import time
@@ -223,6 +224,22 @@ def test_an_exported_page_finds_pairs_by_identity_and_has_the_drawer(malibu, ope
     expect(page.locator(".drawer .matrix")).to_be_visible()
     position = page.locator(".drawer").evaluate("(node) => getComputedStyle(node).position")
     assert position == "fixed", "its style is there"
+
+
+def test_the_widest_interval_fits_a_phone(flips, shared_viewer, open_page):
+    """Such as BBQ's changes of accuracy over few templates, which made its page 7 pixels too wide."""
+    line = {"label": "self-debias-explanation − default", "estimate": -0.167, "low": -1.0, "high": 1.0, "n": 12}
+    line |= {"p_adjusted": 1.0, "group": "context: ambiguous", "units": {}, "secondary": False, "simultaneous": None}
+    plot = {"name": "accuracy", "question": "Does a method change the accuracy?", "axis": "accuracy", "lines": [line]}
+    plot |= {"reference": 0.0, "scale": "share", "table": "accuracy", "note": "", "constant": ""}
+    shown = {"headline": None, "also": [], "cautions": [], "sentences": [], "forests": [plot], "figures": []}
+    page = open_page(shared_viewer + "label?run=flips.sqlite")
+    page.set_viewport_size({"width": 390, "height": 800})
+    body = json.dumps(shown)
+    page.route("**/api/headline?*", lambda route: route.fulfill(body=body, content_type="application/json"))
+    page.goto(shared_viewer + "run?run=flips.sqlite")
+    expect(page.locator(".forest .interval").last).to_contain_text("−100.0% to +100.0%")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 def test_pages_fit_a_phone_show_a_unit_first_and_have_enough_contrast(malibu, shared_viewer, open_page):
