@@ -144,13 +144,18 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
     provider, slash, rest = plain.partition("/")
     if not slash or not provider or not rest:
         raise ConfigError(f"'{name}' is not a model name; write provider/model, for example {DEFAULT_MODEL}")
+    return plain, read_query(f"'{name}'", query)
+
+
+def read_query(name: str, query: str) -> dict[str, str]:
+    """The options in `a=1&b=2`; a `ConfigError` begins with `name` if one has no value."""
     options: dict[str, str] = {}
     for pair in filter(None, query.split("&")):
         key, equals, value = pair.partition("=")
         if not equals:
-            raise ConfigError(f"'{name}': option '{pair}' has no value; write {pair}=VALUE")
+            raise ConfigError(f"{name}: option '{pair}' has no value; write {pair}=VALUE")
         options[unquote(key)] = unquote(value)
-    return plain, options
+    return options
 
 
 def estimate_tokens(text: str) -> int:

@@ -16,8 +16,8 @@ import asyncio
 import hashlib
 import json
 import time
-from urllib.parse import unquote
 
+from parley.agents.models.request import read_query
 from parley.agents.models.session import SESSION
 from parley.agents.search.engine import SearchEngine, SearchResult, read_results
 from parley.agents.search.folder import FolderEngine
@@ -118,15 +118,7 @@ def make_engine(name: str) -> SearchClient:
     plain, _, query = name.partition("?")
     engine_class = _REGISTRY.find(plain)
     try:
-        engine: SearchEngine = engine_class(**_options(plain, query))
+        engine: SearchEngine = engine_class(**read_query(plain, query))
     except TypeError as error:  # an option that the class does not have
         raise ConfigError(f"{plain}: {error}".replace(f"{engine_class.__name__}.__init__() ", "")) from None
     return SearchClient(engine)
-
-
-def _options(plain: str, query: str) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in query.split("&") if pair]
-    for key, equals, _ in pairs:
-        if not equals:
-            raise ConfigError(f"{plain}: option '{key}' has no value; write {key}=VALUE")
-    return {unquote(key): unquote(value) for key, _, value in pairs}
