@@ -169,6 +169,7 @@ def test_a_run_that_is_killed_in_every_stage_has_the_result_of_one_that_is_not(
         "data": prepared / "pairs", "sft.data": prepared / "both.jsonl", "save_steps": 3,
         "sft.max_steps": 10, "reward.max_steps": 10, "rl.max_steps": 10, "rl.probe_steps": 4,
         "rl.updates_per_generation": 2, "rl.batch_size": 4, "rl.allow_weak_reward": "true", "gguf": "false",
+        "full_determinism": "true",
     }  # fmt: skip
     settings = [part for key, value in short.items() for part in ("--set", f"{key}={value}")]
     arguments = ["--config", str(prepared / "rldf.toml"), *settings]
@@ -359,6 +360,22 @@ def test_two_processes_train_together_and_one_of_them_makes_the_data(prepared: P
         assert len({entry["step"] for entry in log(prepared / "out" / stage) if entry["step"]}) == 2
     refused = train("--set", 'stages=["sft"]', "--set", "sft.batch_size=3", "--out", "another")
     assert "sft.batch_size = 3 cannot be divided evenly over 2 devices" in refused.stderr
+
+
+def test_an_operation_that_no_kernel_repeats_exactly_is_named_in_one_line() -> None:
+    from parley.agents import ParleyError
+    from parley.training.device import deterministic
+
+    def sum_up() -> None:
+        assert torch.are_deterministic_algorithms_enabled()
+        raise RuntimeError("cumsum_cuda_kernel does not have a deterministic implementation, but you set 'torch.use_…")
+
+    with pytest.raises(ParleyError) as caught, deterministic(True):
+        sum_up()
+    assert str(caught.value) == (
+        "cumsum_cuda_kernel does not have a deterministic implementation: set full_determinism = false"
+    )
+    assert not torch.are_deterministic_algorithms_enabled(), "an evaluation that follows may use it"
 
 
 def test_out_of_memory_is_one_line() -> None:
