@@ -1,6 +1,6 @@
 """The long form of the chaos tests: every study with every executor under faults, its processes killed at random.
 
-    python -m tests.chaos --units 10000 --kills 100 --seed 1 --write tests/chaos/RESULTS.md
+    python -m tests.chaos --units 3000 --signals 20 --seed 1 --write tests/chaos/RESULTS.md
 
 Prints a line for each run, and then the fault table: kinds of fault, how often each was tried, and what was lost,
 doubled or differs. Ends with status 1 if anything is not 0.
@@ -12,6 +12,7 @@ import argparse
 import sys
 import tempfile
 import time
+from itertools import zip_longest
 from pathlib import Path
 
 from tests.chaos.chaos_run import DISK, EXECUTORS, INT, KILL, KILL_WORKER, TERM, ChaosRun
@@ -20,21 +21,23 @@ from tests.chaos.faults import FaultServer
 from tests.chaos.ray_cluster import RayCluster
 from tests.chaos.studies import all_trials
 
-OTHERS = ([TERM], [], [INT], [DISK], [])
-"""Beside kills, in turn: so each comes to every executor."""
+OTHERS = ([], [INT], [DISK])
+"""Beside SIGKILL and SIGTERM, in turn: so each comes to every executor."""
 
 
-def _kinds(nth: int, executor: str, kills: int) -> list[str]:
-    """How to disturb a run: kills, with workers every other one of a worker, and sometimes a signal or a full disk."""
-    killed = [KILL_WORKER if executor == "ray" and (nth + kill) % 2 else KILL for kill in range(kills)]
-    others = OTHERS[(nth + 2 * EXECUTORS.index(executor)) % len(OTHERS)]
-    return [*killed[:1], *others, *killed[1:]]
+def _kinds(nth: int, executor: str, due: dict[str, int]) -> list[str]:
+    """How to disturb a run: what is due, in turn, and sometimes Ctrl-C, a full disk, or the kill of a worker."""
+    others = [*OTHERS[(nth + EXECUTORS.index(executor)) % len(OTHERS)], *([KILL_WORKER] if executor == "ray" else [])]
+    rounds = zip_longest([KILL] * due[KILL], others, [TERM] * due[TERM])
+    return [kind for kinds in rounds for kind in kinds if kind is not None]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__.splitlines()[0])
     parser.add_argument("--units", type=int, default=1000, help="approximate number of units of all runs together")
-    parser.add_argument("--kills", type=int, default=20, help="number of kills, divided among the runs")
+    parser.add_argument(
+        "--signals", type=int, default=5, help="number of SIGKILL and of SIGTERM, each, that every executor gets"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of faults, signals and their times")
     parser.add_argument("--share", type=float, default=0.05, help="share of requests that get a fault")
     parser.add_argument("--executors", default=",".join(EXECUTORS), help="only these: A,B")
@@ -50,7 +53,7 @@ def main() -> int:
     server = FaultServer(seed=parsed.seed, share=parsed.share)
     cluster = RayCluster() if "ray" in executors else None
     table = FaultTable(" ".join(("python -m tests.chaos", *sys.argv[1:])), executors)
-    began, runs = time.monotonic(), 0
+    began = time.monotonic()
 
     def report(line: str) -> None:
         print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
@@ -60,10 +63,10 @@ def main() -> int:
             for nth, trial in enumerate(chosen):
                 first: ChaosRun | None = None
                 for executor in executors:
-                    runs += 1
                     start = time.monotonic()
                     # What earlier runs were too short for comes to this one.
-                    kills = round(parsed.kills * runs / (len(chosen) * len(executors))) - table.kills
+                    wanted = round(parsed.signals * (nth + 1) / len(chosen))
+                    due = {kind: wanted - table.tries(executor, kind) for kind in (KILL, TERM)}
                     run = ChaosRun(
                         trial,
                         server,
@@ -77,7 +80,7 @@ def main() -> int:
                         first = run
                     run.compare_with(first)
                     try:
-                        run.run_disturbed(_kinds(nth, executor, kills), report)
+                        run.run_disturbed(_kinds(nth, executor, due), report)
                         run.compare()
                     except AssertionError as error:  # count it, and go on with the others
                         print(f"\r{trial.name}, {executor}: {error}", flush=True)

@@ -40,6 +40,10 @@ class FaultTable:
     def kills(self) -> int:
         return sum(tally.kills for tally in self._runs.values())
 
+    def tries(self, executor: str, kind: str) -> int:
+        """How often an executor's runs were disturbed in this way."""
+        return sum(tally.tries[kind] for (_, name), tally in self._runs.items() if name == executor)
+
     @property
     def clean(self) -> bool:
         return not any(tally.lost or tally.doubled or tally.differing for tally in self._runs.values())
@@ -58,6 +62,15 @@ class FaultTable:
         kinds = [*signals, *sorted(kind for kind in tries if kind not in signals)]
         by_kind = [(kind, tries[kind], *_outcome(tally for tally in runs if tally.tries[kind])) for kind in kinds]
         by_kind.append(("all", tries.total(), *_outcome(runs)))
+        by_executor = [
+            (
+                executor,
+                self.tries(executor, KILL),
+                self.tries(executor, TERM),
+                *_outcome(tally for (_, name), tally in self._runs.items() if name == executor),
+            )
+            for executor in self._executors
+        ]
         studies = list(dict.fromkeys(study for study, _ in self._runs))
         by_study = [(study, *self._cells(study)) for study in studies]
         unstored, repeated = sum(tally.unstored for tally in runs), sum(tally.repeated for tally in runs)
@@ -68,6 +81,8 @@ class FaultTable:
                 f"{self.kills} kills, {processes} processes, {self.seconds / 60:.0f} minutes. "
                 f"Replies that were lost with a process: "
                 f"{unstored:,}; requested again: {repeated:,}.\n",
+                *_table(("executor", "SIGKILL", "SIGTERM", "runs", "lost", "doubled", "differing"), by_executor),
+                "",
                 *_table(("kind of fault", "tries", "runs", "lost", "doubled", "differing"), by_kind),
                 "\nUnits and kills of each run, and what was lost, doubled or differs:\n",
                 *_table(("study", *self._executors, "lost", "doubled", "differing"), by_study),

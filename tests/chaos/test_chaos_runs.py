@@ -54,7 +54,7 @@ def test_an_executor_under_faults_and_signals_gives_the_same_results(
     try:
         chaos_run = ChaosRun(OWN, server, tmp_path / "run", 6, concurrency=8, executor=executor, cluster=cluster)
         chaos_run.run_undisturbed()
-        chaos_run.run_disturbed([KILL, DISK, KILL] if cluster is None else [KILL_WORKER, KILL])
+        chaos_run.run_disturbed([KILL, DISK, TERM] if cluster is None else [KILL_WORKER, KILL, TERM])
         nothing_is_wrong(chaos_run)
         assert chaos_run.tally.kills > 0
     finally:

@@ -75,7 +75,7 @@ ONLY_PARSED = {
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
     ("law-full.toml",): "made by the two above",
     ("run", "gemini.toml"): "made by malibu-respond: tests/parley/test_writing.py",
-    ("run", "--ray-address"): "needs a cluster: tests/parley/test_ray.py",
+    ("run", "--executor", "ray"): "starts Ray: tests/parley/test_ray.py",
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
 """Commands with these words are only parsed, and why."""
