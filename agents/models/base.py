@@ -249,7 +249,9 @@ class Client(ModelTraits, ChatCompletionClient, Component[ClientConfig]):
                 if throttle is None or not isinstance(error, ModelError) or (stream is not None and stream.began):
                     raise
                 if isinstance(error, RateLimited):
-                    throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
+                    # A longer pause is not waited out: the call fails, and so do the others, each at once.
+                    pause = error.retry_after or 0.0
+                    throttle.slow_down(pause if pause <= MAX_WAIT_SECONDS else 0.0)
                 delay = self.retries.delay(error, attempt, began)
             finally:
                 if throttle is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parley.runs import RunFile
 from tests.panels import TINY_PANEL
 from tests.parley.test_bad_input import one_line
 
@@ -100,3 +101,9 @@ def test_a_disk_too_full_to_start_leaves_no_file_behind(
 
     again = parley(*MANY, "--out", disk / "a.sqlite")
     assert again.status == 0, again.err
+
+
+def test_a_commit_of_finished_units_is_on_the_disk_when_it_returns(whole: Path) -> None:
+    """Otherwise a power failure would take units that the run had counted as done."""
+    with RunFile.open(whole, write=True) as file:
+        assert file.rows("PRAGMA synchronous")[1] == [(2,)], "FULL: the log is synced at every commit"

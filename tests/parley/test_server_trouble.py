@@ -33,6 +33,19 @@ TROUBLE = {
 }
 
 
+def test_a_server_that_asks_for_days_ends_the_run_at_once(
+    start: Callable[..., Any], server: Any, run_file: Any
+) -> None:
+    """Calls that had not been sent waited five minutes, three times, though 20 units had failed."""
+    server.answer = lambda nth, body: web.Response(status=429, headers={"Retry-After": "1000000"})
+    command = (*TINY_PANEL, "--repeats", "6", "--concurrency", "54", "--out", "a.sqlite", "--no-cache")
+    ended = start(*command, "--model", server.model("max_connections=8")).end(200)
+    assert ended.status == 1
+    assert "parley: stopped: 20 units failed in a row, the last with: server/judge: " in ended.err
+    assert "the server asks to wait 1000000 s" in ended.err
+    assert run_file("a.sqlite").count("failed") >= 20
+
+
 @pytest.mark.parametrize("trouble", TROUBLE)
 def test_a_server_in_trouble_costs_no_finished_unit(
     parley: Callable[..., Any], server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, trouble: str
