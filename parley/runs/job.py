@@ -30,7 +30,7 @@ from parley.base.tasks import blocking
 from parley.judging import Checked, HasNotes, Study
 from parley.runs.engine import TICK_SECONDS, Engine, Result
 from parley.runs.executor import Executor, InProcess
-from parley.runs.opening import beside
+from parley.runs.opening import PRIVATE_FILES, beside
 from parley.runs.options import Options, to_seconds, validated
 from parley.runs.packing import packed_path
 from parley.runs.plan import (
@@ -46,8 +46,6 @@ from parley.runs.rows import Progress
 from parley.runs.store import RunFile
 from parley.runs.studies import find_study, find_verdict, study_of_config
 
-PRIVATE = ".replies"
-"""With `--no-cache`, the run's own reply cache has the run file's name and this."""
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
 
@@ -242,12 +240,12 @@ class Job:
         return file
 
     def _delete_replies(self) -> None:
-        for part in ("", "-wal", "-shm"):
-            beside(self.path, f"{PRIVATE}{part}").unlink(missing_ok=True)
+        for suffix in PRIVATE_FILES:
+            beside(self.path, suffix).unlink(missing_ok=True)
 
     def open_cache(self, file: RunFile) -> ReplyCache:
         """The reply cache; with `--no-cache`, one of the run's own, next to its file until every unit is done."""
-        private = beside(self.path, PRIVATE)
+        private = beside(self.path, PRIVATE_FILES[0])
         shared = self.options.cache and not private.exists()  # a run keeps the one that it began with
         cache = ReplyCache(home() / "replies.sqlite" if shared else private)
         if file.rows("SELECT 1 FROM sqlite_master WHERE name = 'pending_replies'")[1]:  # where older runs have them

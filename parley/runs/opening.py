@@ -176,7 +176,7 @@ def _open_copy(path: Path, *, salvage: bool) -> GuardedConnection | None:
         names = [f"{path}{suffix}" for suffix in ("", "-journal", "-wal")]
         before = [_stamp(Path(name)) for name in names]
         for name, suffix in zip(names, ("", "-journal", "-wal"), strict=True):
-            _copy(Path(name), Path(f"{copy}{suffix}"))
+            copy_file(Path(name), Path(f"{copy}{suffix}"))
         if before != [_stamp(Path(name)) for name in names]:
             folder.cleanup()
             return None
@@ -209,13 +209,17 @@ def _in_wal_mode(path: Path) -> bool:
         return bool(file.read(1) == b"\2")
 
 
+PRIVATE_FILES = (".replies", ".replies-wal", ".replies-shm")
+"""With `--no-cache`, the run's own reply cache has the run file's name and this."""
+
+
 def beside(run: Path, suffix: str) -> Path:
     """A lock or log of a run: next to the file itself, not next to a link to it."""
     file = run.resolve() if run.is_symlink() and run.exists() else run
     return file.with_name(file.name + suffix)
 
 
-def _copy(source: Path, target: Path) -> None:
+def copy_file(source: Path, target: Path) -> None:
     with suppress(FileNotFoundError), _open_regular(source) as file, target.open("xb") as out:
         shutil.copyfileobj(file, out, 2**20)
 

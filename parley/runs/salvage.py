@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from parley.base.errors import ConfigError
 from parley.judging import Unit
-from parley.runs.opening import RunFileError
+from parley.runs.opening import PRIVATE_FILES, NotOpened, RunFileError, beside, copy_file
 from parley.runs.rows import Row, Rows, Tally, finite, text_id
 from parley.runs.schema import is_damaged, stored_checks, texts_of
 from parley.runs.store import RunFile
@@ -101,6 +101,9 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
                     with suppress(*UNREADABLE):  # such as a NULL where none can be
                         new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
                 new.note("salvaged", f"from {damaged.name}")
+                with suppress(OSError, NotOpened):  # without its own reply cache it is resumed at a higher price
+                    for suffix in PRIVATE_FILES[:2]:
+                        copy_file(beside(damaged, suffix), beside(target, suffix))
         except BaseException:
             for part in ("", "-wal", "-shm"):  # half a run would be taken for what could be saved
                 target.with_name(target.name + part).unlink(missing_ok=True)

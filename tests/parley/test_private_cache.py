@@ -81,7 +81,13 @@ def test_a_unit_that_failed_gets_its_replies_back_with_and_without_the_flag(
     assert (file.count(), file.count("failed")) == (2, 7)
     assert kept(private) == 20
 
+    assert parley("import", "--damaged", "a.sqlite", "--out", "copy.sqlite").status == 0
+
     server.answer, before = (lambda nth, body: None), len(server.asked)
+    assert parley(*command[:-1], "copy.sqlite").status == 0, "a copy has them too"
+    assert len(server.asked) - before == 7 * 8 - 4
+
+    before = len(server.asked)
     assert parley(*(part for part in command if part != "--no-cache")).status == 0
     assert len(server.asked) - before == 7 * 8 - 4, "the third unit had failed after four replies"
     assert file.one("SELECT count(*) FROM calls WHERE cached") == 4
