@@ -115,16 +115,21 @@ class OpenRun:
     def exported_units(self, units: Sequence[str]) -> dict[str, Any]:
         """The same for the page of an export, which has only these units."""
         with self.file() as file:
-            facets = {
-                unit: (position, text)
-                for unit, position, text in file.rows("SELECT id, position, facets FROM units")[1]
-            }
-            progress = progress_of(file, units)
-        places = {facets[unit][0]: place for place, unit in enumerate(units)}
-        figures = [[places[row[0]], *row[1:]] for row in json.loads(self._index.rows()[1]) if row[0] in places]
-        planned = planned_units([(unit, facets[unit][1]) for unit in units])
-        tags = {tag: [unit for unit in tagged if unit in facets] for tag, tagged in self.notes.units_by_tag().items()}
-        return {**planned, **PAGE, **progress, "figures": figures, "tags": tags, "index_error": ""}
+            progress = progress_of(file)
+            rows = {row[0]: row for row in file.rows("SELECT id, facets, position FROM units")[1]}
+        chosen = [rows[unit] for unit in units]
+        places = {position: place for place, (_, _, position) in enumerate(chosen)}
+        status = "".join(progress["status"][position] for position in places)
+        return {
+            **planned_units([(unit, facets) for unit, facets, _ in chosen]),
+            **PAGE,
+            "status": status,
+            "done": status.count("d"),
+            "errors": {places[position]: error for position, error in progress["errors"].items() if position in places},
+            "figures": [[places[row[0]], *row[1:]] for row in json.loads(self._index.rows()[1]) if row[0] in places],
+            "tags": self.notes.units_by_tag(),
+            "index_error": "",
+        }
 
     def search(self, text: str, *, prompts: bool) -> list[int]:
         """The positions of the units whose replies, or also prompts, contain the words."""

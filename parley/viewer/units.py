@@ -7,7 +7,7 @@ units are indexed. `static/units.js` is the only place that answers a query; an 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from parley.runs import RunFile
@@ -36,17 +36,13 @@ def planned_units(rows: Sequence[tuple[str, str]]) -> dict[str, Any]:
     return {"ids": [unit for unit, _ in rows], "facets": facets}
 
 
-def progress_of(file: RunFile, units: Iterable[str] | None = None) -> dict[str, Any]:
+def progress_of(file: RunFile) -> dict[str, Any]:
     """What changes while a run continues: how far each unit is, by the first letter of its status, and errors.
 
     Args:
         file: the run.
-        units: only these, in this order; None for all, in the plan's.
     """
-    _, rows = file.rows("SELECT id, substr(status, 1, 1), error FROM units ORDER BY position")
-    if units is not None:
-        by_id: Mapping[str, tuple[Any, ...]] = {row[0]: row for row in rows}
-        rows = [by_id[unit] for unit in units]
-    status = "".join(row[1] for row in rows)
-    errors = {position: row[2] for position, row in enumerate(rows) if row[1] == "f"}
+    letters = "SELECT substr(status, 1, 1) AS letter FROM units ORDER BY position"
+    status = file.rows(f"SELECT group_concat(letter, '') FROM ({letters})")[1][0][0] or ""
+    errors = dict(file.rows("SELECT position, error FROM units WHERE status = 'failed'")[1])
     return {"status": status, "errors": errors, "done": status.count("d")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -77,6 +78,9 @@ def test_two_identities_of_one_run_are_compared(shared_viewer, open_page):
     page = open_page(shared_viewer + "compare?run=quick.sqlite&facet=identity&x=male&y=female")
     expect(page.locator("tbody tr").first).to_be_visible()
     expect(page.locator("main")).to_contain_text("3 matched pairs.")
+    page.locator("tbody a").first.click()
+    verdicts = page.locator(".side-head .verdict")
+    expect(verdicts).to_have_text([re.compile(r"^score \d\.\d\d, mean of 4 judges")] * 2)
 
 
 def test_one_answer_under_two_labels_is_read_turn_by_turn(shelf, shared_viewer, open_page, build):

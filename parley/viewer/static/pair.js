@@ -5,6 +5,7 @@ import { fill, h, link, number, signed, unique } from "./dom.js";
 import { saidTexts } from "./echo.js";
 import { facetName, facetValue, knowFacets, unitTitle } from "./facets.js";
 import { isLongTask, parsedReply, speakerColour, speakerName, stepPill } from "./message.js";
+import { readUnit } from "./units.js";
 import { verdictLine } from "./verdict.js";
 import { breadcrumbs, errorBox, loading, mainMeasure, setTitle, shortcuts, speakerIndex } from "./widgets.js";
 
@@ -55,7 +56,7 @@ export function pairPage(main, params) {
 
   async function show() {
     try {
-      const [a, b, summary] = await Promise.all([get("unit", { run: runs[0], unit: params.get("unit") }), get("unit", { run: runs[1], unit: params.get("unit2") }), get("run", { run: runs[0] })]);
+      const [a, b, summary] = await Promise.all([...["unit", "unit2"].map((key, side) => readUnit(runs[side], params.get(key), new URLSearchParams())), get("run", { run: runs[0] })]);
       knowFacets(summary);
       const index = speakerIndex(unique([...a.messages, ...b.messages].filter((message) => message.role !== "narrator").map((message) => message.speaker)));
       const differing = unique([...Object.keys(a.facets), ...Object.keys(b.facets)]).filter((key) => a.facets[key] !== b.facets[key]);
