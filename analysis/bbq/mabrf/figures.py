@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from parley.analysis.reporting.figures import (
     LINE,
+    PALETTE,
     bounded,
     caption,
     colours,
@@ -20,27 +21,27 @@ from parley.analysis.reporting.figures import (
 
 
 def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note: str) -> Figure:
-    """Left: the distribution of changes in relevancy; right: the mean change of every system with its interval."""
-    tall = max(3.4, 1.8 + 2 * LINE * len(means))
-    figure, axes = sheet(10.5, tall, 2)
-    spread, mean = axes[0]
-    tints = colours(list(means["system"]))
+    """Left: a histogram of the changes in relevancy of each arm, all models together; right: each system's mean change
+    with its interval."""
+    arms = list(dict.fromkeys(items["method"]))
     known = items[items["relevancy_change"].notna()]
-    changes = known["relevancy_change"].round()
-    for system, tint in tints.items():
-        changes_of_system = changes[known["system"] == system]
-        if len(changes_of_system):
-            every = np.arange(changes.min(), changes.max() + 1)
-            share = 100 * changes_of_system.value_counts(normalize=True).reindex(every, fill_value=0)
-            spread.plot(every, share.to_numpy(), "o-", color=tint, markersize=4, label=plain_text(system))
-    spread.set_xlabel("change in relevancy (final minus first)")
-    spread.set_ylabel("% of items")
-    tidy(spread, "both")
-    if len(known):
-        spread.set_xlim(changes.min() - 1, changes.max() + 1)
-        spread.locator_params(axis="x", integer=True)
-        bounded(spread, "y", whole=True)
-        legend_beside(figure, [spread])
+    figure, axes = sheet(5.0 + 2.9 * len(arms), max(3.4, 1.8 + 2 * LINE * len(means)), len(arms) + 1)
+    *spreads, mean = axes[0]
+    limits = known["relevancy_change"].agg(["min", "max"]).round() if len(known) else pd.Series([0, 0])
+    edges = np.arange(limits.iloc[0] - 0.5, limits.iloc[1] + 1)
+    for axis, arm in zip(spreads, arms, strict=True):
+        changes = known.loc[known["method"] == arm, "relevancy_change"]
+        axis.hist(changes, bins=edges, color=PALETTE[0], edgecolor="white", linewidth=0.6)
+        if len(changes):
+            axis.axvline(changes.mean(), color=PALETTE[1], linewidth=1.2, linestyle="--")
+        axis.set_title(
+            f"{plain_text(arm)}, mean {changes.mean():+.2f}" if len(changes) else plain_text(arm), fontsize=9
+        )
+        axis.set_xlabel("final minus first relevancy")
+        axis.set_ylabel("items")
+        axis.locator_params(axis="both", integer=True)
+        tidy(axis, "y")
+    tints = colours(list(means["system"]))
     of_systems = [tints[system] for system in means["system"]]
     dots(mean, list(means["system"]), means["estimate"], means["low"], means["high"], of_systems)
     mean.axvline(0, color="#888888", linewidth=0.8)
