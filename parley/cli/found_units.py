@@ -63,31 +63,28 @@ def find_units(file: RunFile, filters: Mapping[str, Sequence[str]]) -> list[Foun
 
     Args:
         file: The run.
-        filters: Accepted values by facet. Those of the first identity find a pair by either of its sides.
+        filters: Accepted values by facet.
     """
     file.check_plan()
     info = file.info()
     hide = HiddenAddresses(info).hide  # the facets of findings have no addresses of servers either
     identities = [facet.name for facet in facets_of(info) if facet.kind == "identity"]
+    # The first identity's filter finds a pair by either of its sides, as in the viewer.
+    meant = {name: identities if name in identities[:1] else [name] for name in filters}
     verdicts = {position: list(rows) for position, rows in groupby(file.verdicts(), key=itemgetter(0))}
     units, known = [], dict[str, dict[str, None]]()
-    for position, unit, status, text in file.rows("SELECT position, id, status, facets FROM units ORDER BY position")[
-        1
-    ]:
+    _, rows = file.rows("SELECT position, id, status, facets FROM units ORDER BY position")
+    for position, unit, status, text in rows:
         stored = parse_facets(text)
         facets = hide(stored)
-        values = {
-            name: {facets.get(other) for other in (identities if name in identities[:1] else [name])}
-            for name in filters
-        }
         for name, value in facets.items():
             known.setdefault(name, {})[value] = None
-        if all(values[name].intersection(accepted) for name, accepted in filters.items()):
-            rows = [
+        if all(any(facets.get(own) in filters[name] for own in names) for name, names in meant.items()):
+            given = [
                 VerdictRow(judge, role, round, subject, value, words, metric)
                 for _, _, judge, role, round, subject, metric, value, _, words, _ in verdicts.get(position, ())
             ]
-            score = unit_figures(rows, (), measures_of(info), stored)[PANEL].score
+            score = unit_figures(given, (), measures_of(info), stored)[PANEL].score
             units.append(FoundUnit(unit, status, facets, score))
     if not units:
         raise ConfigError(_nothing_found(file, filters, known))
