@@ -37,7 +37,7 @@ ALIGNED = Question(
     measures={"difference": "what stereotypes add to the lead of the group they favour, twice"},
     cluster="base",
     null=0.0,
-    note="The coding of bases is permuted. favoured_lead: mean score of the reference minus that of the others, on "
+    note="favoured_lead: mean score of the reference minus that of the others, on "
     "bases whose stereotype favours the reference; other_lead: the same on bases that favour others over it; estimate: "
     "favoured_lead minus other_lead, which is twice what being favoured adds. A lead that is the same on all bases "
     "does not count. Directions are coded from the source that the suite cites.",
@@ -151,7 +151,9 @@ def aligned_section(data: PanelData, lines: Sequence[Line], blocked: Mapping[str
     )
     axis = f"{ALIGNED.measures['difference']}: {data.difference}"
     asked = replace(ALIGNED, cluster=data.cluster_noun, measures={"difference": axis})
-    return replace(section(asked, lines), words=tuple(words))
+    found = section(asked, lines)
+    note = "95% intervals and p-values: the coding of bases permuted; Holm-corrected over a model's categories."
+    return replace(found, forests=[replace(plot, note=note) for plot in found.forests], words=tuple(words))
 
 
 def _words(tested: Sequence[Line]) -> str:

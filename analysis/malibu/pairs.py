@@ -57,6 +57,16 @@ POSITION = Question(
 )
 
 
+ASKED = {
+    FIRST: POSITION.ask,
+    SWAPPED: "How often does swapping the order change the verdict?",
+    AGAIN: "How often does asking again change the verdict?",
+    ORDER: "What does the order add to the noise of asking again?",
+    ODDS: "What is the first place worth, in log-odds?",
+}
+"""What the plots of one table ask."""
+
+
 def win_rates(verdicts: Verdicts) -> pd.DataFrame:
     """Win rate of each identity within its category (figures 5, 6), as a table; see `win_rate_lines`.
 
@@ -235,11 +245,12 @@ def position_section(data: PanelData, lines: Sequence[Line]) -> Section:
     plots = [
         replace(
             plot,
-            question=plot.question if measure == FIRST else f"{words[0].upper()}{words[1:]}?",
+            question=ASKED[measure],
             reference={FIRST: 0.5, ORDER: 0.0, ODDS: 0.0}.get(measure),
             scale="points" if measure == ODDS else "share",
+            note=f"95% intervals over {data.cluster_noun}s.",
         )
-        for plot, (measure, words) in zip(found.forests, POSITION.measures.items(), strict=True)
+        for plot, measure in zip(found.forests, POSITION.measures, strict=True)
     ]
     return replace(found, forests=plots, words=())
 
@@ -261,7 +272,9 @@ def win_rates_section(data: PanelData, lines: Sequence[Line], context: ReportCon
             lines, context.title, f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs."
         ),
     )
-    return replace(section(replace(RATES, cluster=unit), lines), figures=(figure,), words=())
+    found = section(replace(RATES, cluster=unit), lines)
+    note = f"95% intervals over {unit}s. The win rates of a category are zero-sum."
+    return replace(found, forests=[replace(plot, note=note) for plot in found.forests], figures=(figure,), words=())
 
 
 def preferences_words(

@@ -272,16 +272,19 @@ def _asked(data: PanelData, family: str, planned: Sequence[Line], margin: float)
         note=f"First minus second; scores {low:g} to {high:g}. The interval covers all contrasts of a model's family "
         "at once. p_adjusted: the larger one of sign flips and Student's t, Holm over the family. verdict: alike needs "
         f"a mean within ±{margin:g} (p_alike) and an SD between {unit}s shown to be below {SPREAD * margin:g} "
-        f"(base_sd_high). scenario_low, scenario_high, scenario_p: scenarios of one {unit} as independent. Where the "
-        "judges of a panel differ, each has a line of its own in the plot.",
+        f"(base_sd_high). scenario_low, scenario_high, scenario_p: scenarios of one {unit} as independent.",
     )
     found = section(question, [line for line in planned if line.about["family"] == family])
     main = family if data.staged else PRIMARY  # without primary contrasts, pairs are the main question
+    note = (
+        f"Simultaneous 95% intervals: sign flips over {unit}s, or t where bases and wordings are crossed; p-values: "
+        "the larger one of sign flips and Student's t, Holm-corrected over the contrasts of this plot and model."
+    )
     return replace(
         found,
         tables=[replace(each, shown=(*data.model_column, *EFFECT)) for each in found.tables],
         forests=[
-            replace(each, question=ASKED[main, measure])
+            replace(each, question=ASKED[main, measure], note=note)
             for each, measure in zip(found.forests, question.measures, strict=True)
         ],
         words=(),
