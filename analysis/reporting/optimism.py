@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, number_format
-from parley.analysis.reporting.questions import corrected, stated, table
+from parley.analysis.reporting.questions import by_cluster, corrected, stated, table
 from parley.analysis.reporting.report import Table
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.results import Line
@@ -85,7 +85,8 @@ def optimism_lines(
         labels = {OWN_GAIN: "by the loop's own scorer", OUTSIDE_GAIN: f"by {outside}"}
         lines += [
             replace(
-                paired_permutation(first, second, complete["cluster"]),
+                (line := paired_permutation(first, second, complete["cluster"])),
+                values=by_cluster(pd.Series(first - second, complete.index), complete["cluster"], line.estimate),
                 measure=measure,
                 label=labels.get(measure, f"{name}, {outside}"),
                 group=name if measure in labels else "",

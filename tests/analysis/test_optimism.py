@@ -57,6 +57,12 @@ def gap(items: pd.DataFrame) -> dict[str, Line]:
     return {line.measure: line for line in optimism_lines(items, ["system"])}
 
 
+def test_every_gap_and_gain_has_the_values_that_a_baseline_is_compared_by() -> None:
+    for line in gap(simulated(np.random.default_rng(2), 8.0, selects=True)).values():
+        assert len(line.values) == line.clusters == PROMPTS
+        assert np.mean(list(line.values.values())) == pytest.approx(line.estimate)
+
+
 @pytest.mark.parametrize(("noise", "selects"), [(8.0, True), (3.0, True), (8.0, False)])
 def test_a_planted_gap_is_within_its_interval(noise: float, selects: bool) -> None:
     truth = simulated(np.random.default_rng(1), noise, selects=selects, prompts=100_000)
