@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import sqlite3
 from contextlib import closing
@@ -158,6 +159,28 @@ def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ParleyError, match="--no-cache"):
         ReplyCache(tmp_path / "file" / "replies.sqlite")
+
+
+def test_a_cache_is_hardly_larger_than_its_replies(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    for number in range(3000):
+        cache.put_text(hashlib.blake2b(b"%d" % number, digest_size=20).digest(), "m", "word " * 240)
+    cache.close()
+    assert cache.path.stat().st_size < 1.3 * 3000 * 1200
+
+
+def test_a_cache_of_an_earlier_version_is_read_and_written(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "replies.sqlite", isolation_level=None)) as db:
+        db.execute(
+            "CREATE TABLE replies (address BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, "
+            "made_at REAL NOT NULL) WITHOUT ROWID"
+        )
+        db.execute("INSERT INTO replies VALUES (x'01', 'm', 'paid for', 0.0)")
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    cache.put_text(b"\x02", "m", "new")
+    cache.commit()
+    assert [cache.read(address, str) for address in (b"\x01", b"\x02")] == ["paid for", "new"]
+    cache.close()
 
 
 async def test_a_budget_in_calls_is_never_exceeded(server: Any) -> None:
