@@ -186,14 +186,15 @@ def _numbers(file: Path) -> Iterator[str]:
 
 def _claims(file: Path) -> Iterator[str]:
     """MALIBU's claims: who is said to be highest and lowest. Its other numbers are figure 4's."""
-    yield f"`analysis/{file.relative_to(ANALYSIS)}`. Figure 4's differences are in the report's table `paper`."
+    yield f"`analysis/{file.relative_to(ANALYSIS)}`. Figure 4's differences are in the report's table `differences`."
     claims = tomllib.loads(file.read_text("utf-8"))["claim"]
     keys = ("model", "category", "metric")
     yield _table(
-        *(*keys, "highest first", "lowest"),
+        *(*keys, "highest", "lowest"),
         rows=(
             _row(
-                *(claim[key] for key in keys), *(", ".join(claim.get(side, ())) or "–" for side in ("order", "lowest"))
+                *(claim[key] for key in keys),
+                *(", ".join(claim.get(side, ())) or "–" for side in ("highest", "lowest")),
             )
             for claim in claims
         ),

@@ -35,6 +35,7 @@ from parley.analysis.malibu.planned import (
     planned_lines,
     primary_by_judge,
 )
+from parley.analysis.malibu.published import published_section
 from parley.analysis.malibu.rounds import heard_own
 from parley.analysis.malibu.scores import contrasts_sections, different_pairs, means_section, pairs_of
 from parley.analysis.malibu.significance import beside, significance_lines, significance_section
@@ -91,6 +92,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         by_base,
         chi_square,
         win_rates_section(data, rates, context),
+        published_section(data, rates),
         position_section(data, places),
         yardstick_section(yardstick),
         *talk,

@@ -99,15 +99,19 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
         data: The verdicts.
         planned: The planned lines.
     """
-    as_the_paper = not data.staged and data.scale() == POINTS
-    as_the_paper &= set(data.final_scores["metric"].astype(str)) == PAPERS_METRICS
     lines: list[Line] = []
     for model in data.models:
         own = [line for line in pairs_of(planned) if line.about["model"] == model]
         own = [replace(line, about={**line.about, "metric": ALL, "within": True}) for line in own]
-        lines += [_beside_printed(line) for line in own] if as_the_paper else own
+        lines += [_beside_printed(line) for line in own] if as_the_paper(data) else own
         lines += [*_unplanned(data, model), *_by_metric(data, model)] if data.pairs(model) else []
     return lines
+
+
+def as_the_paper(data: PanelData) -> bool:
+    """Whether scores are the paper's: from 0 to 10, by its four metrics, in its design."""
+    asked = set(data.final_scores["metric"].astype(str))
+    return not data.staged and data.scale() == POINTS and asked == PAPERS_METRICS
 
 
 def _beside_printed(line: Line) -> Line:

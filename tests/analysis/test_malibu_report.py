@@ -102,6 +102,41 @@ def reported(frame: pd.DataFrame, draws: int = 100) -> Report:
     return whole
 
 
+# The paper's claims
+
+
+PAPERS_LABELS = (*FOUR, "asian", "hispanic")
+ALL_FOUR = ("Accuracy", "Creativity", "Efficiency", "Reliability")
+
+
+def test_the_papers_claims_stand_beside_a_run_of_its_design(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: female above male, black and hispanic above asian above white; no religion in the run."""
+    monkeypatch.setitem(CATEGORIES, "asian", "race")
+    monkeypatch.setitem(CATEGORIES, "hispanic", "race")
+    monkeypatch.setattr("tests.analysis.test_malibu_report.METRICS", ALL_FOUR)
+    gaps = {"female": 1.0, "black": 1.0, "hispanic": 0.6, "asian": -0.5, "white": -1.0}
+    rows = reported(study(PAPERS_LABELS, 6, gaps=gaps, noise=0.1), 50).table("published").to_dict("records")
+    held = {(row["paper_model"], row["category"], row["metric"], row["paper"]): row["holds"] for row in rows}
+    assert {key[1] for key in held} == {"gender", "race", "all"}, (
+        "a claim about identities that are not there is left out"
+    )
+    assert held["gpt-4o-mini", "gender", "all", "highest: female; lowest: male"]
+    assert held["gpt-4o-mini", "race", "Accuracy", "highest: hispanic, black; lowest: white, asian"]
+    assert not held["gpt-4o-mini", "race", "Efficiency", "lowest: asian"], "here white is lowest"
+    assert held["deepseek-v3", "race", "Creativity", "lowest: asian, white"]
+    assert not held["gpt-4o-mini", "all", "win rate", "at most 6.25 points from the mean"], "female always wins"
+    (both,) = {row["ours"] for row in rows if row["metric"] == "all"}
+    assert both == "in 4 of 4 metrics"
+    (efficiency,) = [row["ours"] for row in rows if row["metric"] == "Efficiency" and row["paper"] == "lowest: asian"]
+    assert re.fullmatch(r"black [\d.]+ > hispanic [\d.]+ > asian [\d.]+ > white [\d.]+", efficiency)
+
+
+def test_a_run_of_another_design_has_no_claims_beside_it() -> None:
+    assert "published" not in [table.name for table in reported(study(FOUR, 6)).tables], (
+        "two metrics are not the paper's"
+    )
+
+
 # Sentences
 
 

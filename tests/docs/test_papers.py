@@ -25,9 +25,9 @@ def problem(place: str, root: Path) -> str:
             return f"{place}: {error}"
         return ""
     if place.startswith("table "):
-        name = f'"{place.removeprefix("table ")}"'
+        table = re.compile(rf'(?:\bname=|\bTable\(|: )"{re.escape(place.removeprefix("table "))}"')
         files = (path for folder in ("analysis", "training") for path in (root / folder).rglob("*.py"))
-        return "" if any(name in path.read_text("utf-8") for path in files) else f"no report has the {place}"
+        return "" if any(table.search(path.read_text("utf-8")) for path in files) else f"no report has the {place}"
     file, _, name = place.partition(":")
     path = root / file
     if not path.exists():

@@ -37,6 +37,7 @@ MALIBU = {
     "rate_ties_half half_low half_high n clusters note",
     "tests": "model family category metric assumption measure estimate low high p p_adjusted statistic df n clusters "
     "note",
+    "published": "paper_model model category metric paper ours holds",
     "position": "model pairs measure estimate low high p p_adjusted ties n clusters note",
     "unread": "model phase measure estimate low high ok repaired unparsed refused cut n clusters note identity",
     "analysis_plan": "run item plan",
