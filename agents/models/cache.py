@@ -89,8 +89,8 @@ class TextCache:
             columns = [row[1] for row in self._db.execute("PRAGMA table_info(replies)")]
             if things and (things != [("table", "replies")] or columns != _COLUMNS):
                 raise NotOurs("it is a database with other tables")
+            self._db.execute("PRAGMA synchronous=OFF")  # first: the other one would wait for the disk, at every start
             self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=OFF")
             if not things:
                 self._db.execute(_SCHEMA)
         except BaseException:
