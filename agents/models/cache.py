@@ -205,10 +205,28 @@ class ReplyCache(TextCache):
 
     Args:
         path: the file; it and its folder are created if they do not exist.
+        alone: whether no other process writes to it: then a reply that is not there is not looked for in the file,
+            which would take a tenth of the CPU of a message.
     """
 
     label = "reply cache"
 
+    def __init__(self, path: Path, *, alone: bool = False) -> None:
+        super().__init__(path)
+        self._known: set[bytes] | None = set() if alone else None
+        try:
+            if self._known is not None:
+                self._known.update(row[0] for row in self._db.execute("SELECT address FROM replies"))
+        except ERRORS as error:
+            self._replace_damaged(error, "read")
+
     async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
         """The same as `read`. Asynchronous, since a worker's cache is in another process."""
+        if self._known is not None and address not in self._known:
+            return None
         return self.read(address, parse)
+
+    def put_text(self, address: bytes, model: str, text: str) -> None:
+        super().put_text(address, model, text)
+        if self._known is not None:
+            self._known.add(address)

@@ -247,7 +247,8 @@ class Job:
         """The reply cache; with `--no-cache`, one of the run's own, next to its file until every unit is done."""
         private = beside(self.path, PRIVATE_FILES[0])
         shared = self.options.cache and not private.exists()  # a run keeps the one that it began with
-        cache = ReplyCache(home() / "replies.sqlite" if shared else private)
+        alone = not shared and self.options.executor != "ray"
+        cache = ReplyCache(home() / "replies.sqlite" if shared else private, alone=alone)
         if file.rows("SELECT 1 FROM sqlite_master WHERE name = 'pending_replies'")[1]:  # where older runs have them
             for address, reply in file.rows("SELECT address, reply FROM pending_replies")[1]:
                 cache.put_text(address, "", reply)

@@ -183,6 +183,19 @@ def test_a_cache_of_an_earlier_version_is_read_and_written(tmp_path: Path) -> No
     cache.close()
 
 
+@pytest.mark.parametrize("alone", [True, False])
+async def test_a_cache_that_one_process_has_finds_what_any_other_does(tmp_path: Path, alone: bool) -> None:
+    first = ReplyCache(tmp_path / "replies.sqlite", alone=alone)
+    first.put_text(b"\x01", "m", "of the first process")
+    first.close()
+    cache = ReplyCache(tmp_path / "replies.sqlite", alone=alone)
+    cache.put_text(b"\x02", "m", "of this one")
+    cache.commit()
+    found = [await cache.find(address, str) for address in (b"\x01", b"\x02", b"\x03")]
+    assert found == ["of the first process", "of this one", None]
+    cache.close()
+
+
 async def test_a_budget_in_calls_is_never_exceeded(server: Any) -> None:
     server.says("Seven.")
     client, budget = server.client(), Budget(max_calls=3)
