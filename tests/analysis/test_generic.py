@@ -211,7 +211,7 @@ def test_a_value_that_does_not_vary_is_not_too_few_data() -> None:
     assert constant.text == "What is the mean of 'label'? Always 1: it does not vary over 2 scenarios."
     one = generic.report(verdicts(metric="label", value=1.0, scenario="x")).headline
     assert one is not None
-    assert one.status == "too few"
+    assert one.verdict == "not measured"
 
 
 def test_without_scenarios_units_are_the_clusters() -> None:
