@@ -1,5 +1,6 @@
 """Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
+from parley.judging.labelled import HasLabelled, Labelled, LabelMetric
 from parley.judging.study import (
     Accepted,
     Advanced,
@@ -28,8 +29,11 @@ __all__ = [
     "HasAnalysisPlan",
     "HasArms",
     "HasFacets",
+    "HasLabelled",
     "HasMeasures",
     "HasNotes",
+    "LabelMetric",
+    "Labelled",
     "Measure",
     "Outcome",
     "Prompt",

@@ -31,6 +31,7 @@ from parley.agents import (
     simultaneous,
 )
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
+from parley.judging.labelled import Labelled
 from parley.judging.scoring.rubrics import SCORE, ScoreSheet
 from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
 
@@ -82,6 +83,7 @@ class RubricScores:
     Config: ClassVar[type[BaseModel]] = ScoringConfig
     arms: ClassVar[tuple[str, ...]] = ("group",)
     measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
+    labelled: ClassVar[tuple[Labelled, ...]] = (Labelled("sheet"),)
     facets: ClassVar[tuple[Facet, ...]] = (
         Facet("topic", "text", title="{}"),
         Facet("item", "text", title="{}"),

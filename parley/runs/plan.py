@@ -23,7 +23,7 @@ from typing import Any
 
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError, ParleyError
-from parley.judging import Facet, HasAnalysisPlan, HasFacets, HasMeasures, Measure, Study, Unit
+from parley.judging import Facet, HasAnalysisPlan, HasFacets, HasLabelled, HasMeasures, Labelled, Measure, Study, Unit
 from parley.runs.store import RunFile
 
 _WORD = re.compile(r"[^\W_][\w-]*")
@@ -122,6 +122,7 @@ def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **_versions()},
         **_declared(study, HasMeasures, "measures", Measure),
         **_declared(study, HasFacets, "facets", Facet),
+        **_declared(study, HasLabelled, "labelled", Labelled),
         **describe_plan(study),
     }
 

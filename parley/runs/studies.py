@@ -19,6 +19,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from parley.agents import ConfigError
 from parley.base.plugins import Registry, installed, load_object
 from parley.judging import Facet, Measure, Study
+from parley.judging.labelled import COMMON_LABELLED, Labelled
 from parley.judging.study import COMMON_FACETS
 
 T = TypeVar("T")
@@ -89,6 +90,7 @@ STUDIES: dict[str, StudyEntry] = {
 }
 _MEASURES = TypeAdapter(tuple[Measure, ...])
 _FACETS = TypeAdapter(tuple[Facet, ...])
+_LABELLED = TypeAdapter(tuple[Labelled, ...])
 _REGISTRY = Registry(
     "study",
     group="parley.studies",
@@ -183,6 +185,15 @@ def facets_of(info: Mapping[str, Any]) -> tuple[Facet, ...]:
         info: The run's description, as `RunFile.info` gives it.
     """
     return _declared(info, "facets", _FACETS, COMMON_FACETS)
+
+
+def labelled_of(info: Mapping[str, Any]) -> tuple[Labelled, ...]:
+    """What people label of the units of a run.
+
+    Args:
+        info: The run's description, as `RunFile.info` gives it.
+    """
+    return _declared(info, "labelled", _LABELLED, COMMON_LABELLED)
 
 
 def _declared(

@@ -10,9 +10,9 @@ from aiohttp import web
 from pydantic import BaseModel, Field
 
 from parley.agents import ConfigError, seed_from
+from parley.judging.labelled import SCALE
 from parley.reports.labels.draws import DrawSettings, draw_items
 from parley.reports.labels.files import as_csv
-from parley.reports.labels.items import SCALE
 from parley.runs.reading import NotFound
 from parley.viewer import labelling
 from parley.viewer.api import (

@@ -12,6 +12,7 @@ import pytest
 from parley.agents import ConfigError
 from parley.agents.fencing import fence_judged
 from parley.base.redaction import HiddenAddresses
+from parley.judging import Labelled
 from parley.reports.export.settings import Settings
 from parley.reports.export.sources import Opened, labelled
 from parley.reports.labels.draws import DrawSettings, draw_items, text_id
@@ -19,6 +20,35 @@ from parley.reports.labels.items import label_item, unfenced
 from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
 from parley.viewer.labelling import agreement, given_answers
+from tests.own_study import STUDY
+
+LETTERS = """
+from parley.agents import Turn
+from parley.judging import Labelled, LabelMetric
+
+ASK = "Rate this letter to {name} from 1 to 5:\\n{letter}"
+
+class Letters(Study):
+    name = "letters"
+    labelled = (
+        Labelled(
+            ("letter",),
+            (LabelMetric("warmth", ("How warm is a {tone} letter to {identity}?",), "icy", "warm", (1, 5)),),
+            title="Letter",
+        ),
+    )
+
+    def prompts(self):
+        return {"ask": ASK}
+
+    def plan(self):
+        yield Unit("ada", {"identity": "Ada", "tone": "formal"})
+
+    async def run(self, unit, models):
+        asked = ASK.format(name="Ada", letter="Dear Ada, welcome.")
+        turns = (Turn("user", "narrator", 0, asked), Turn("Host", "debater", 1, "I say 4."))
+        return Outcome(Transcript(turns, "rated"), (Verdict.from_turn(turns[1], "warmth", value=4.0),))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +106,25 @@ def test_the_statements_of_a_debate_are_scored_without_names_or_roles(debate):
     assert "Sixty" not in json.dumps(item.page())
     answers = given_answers(item, [(0, "bias", 1.0), (1, "bias", 2.0), (2, "bias", 4.0)], None)
     assert answers[2] == ("Forty", "bias", 4.0, 4.0, None)
+
+
+def test_a_study_of_ones_own_asks_raters_its_own_question_about_its_own_text(tmp_path, build):
+    (tmp_path / "letters.py").write_text(STUDY + LETTERS)
+    path = build.run_study(f"{tmp_path / 'letters.py'}:Letters", tmp_path / "l.sqlite", model="sim/talk")
+    (tmp_path / "letters.py").unlink()  # the run file is enough
+    with RunFile.open(path) as file:
+        item = label_item(file, "ada")
+        page = item.page()
+        assert page["texts"] == [{"title": "Letter", "text": "Dear ▇▇▇▇, welcome."}], "not the judge's reply"
+        asked = {"name": "warmth", "questions": ("How warm is a formal letter to ▇▇▇▇?",), "low": "icy", "high": "warm"}
+        assert page["metrics"] == [asked]
+        notes = NotesFile(path)
+        set_id = draw_items(file, notes, DrawSettings(count=1))
+        notes.add_labels(set_id, "ada", "Ben", given_answers(item, [(0, "warmth", 10.0)], None))
+        compared = agreement(file, notes, set_id)["with_judges"][0]
+    assert compared["mean_difference"] == pytest.approx(2.5), "the judge's 4 of 1 to 5 is 7.5 of 10"
+    with pytest.raises(ConfigError, match=r"Labelled shows answers, .*, or fields such as \('letter',\), not 'letter'"):
+        Labelled("letter")
 
 
 def test_raters_are_compared_with_the_judges_metric_by_metric(debate):

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from parley.agents import ConfigError, seed_from
 from parley.agents.models.request import split_name
+from parley.judging.labelled import SCALE, LabelMetric
 from parley.reports.labels.draws import (
     CHOICES,
     DrawSettings,
@@ -23,7 +24,7 @@ from parley.reports.labels.draws import (
     majority,
     rater_order,
 )
-from parley.reports.labels.items import PAIR_VALUES, SCALE, LabelItem, LabelMetric, label_item
+from parley.reports.labels.items import PAIR_VALUES, LabelItem, label_item
 from parley.runs import RunFile
 from parley.runs.notes import Answer, NotesFile
 from parley.runs.reading import NotFound

@@ -1,29 +1,27 @@
 """What a person sees of a unit: the task, one or more texts without identities or instructions, and what is asked.
 
-Raters get the judges' questions: for a pair, which answer is better and each metric for both; for one text, each metric
-of the rubric; for a debate, the bias of each statement of one round; for a critique loop, its last draft. For a
-question with options the rater chooses one, without seeing the model's answer. A label can only be compared with a
-verdict if both answer the same question about the same text: so items are built from a unit's roles and the values in
-its prompt, not from the prompt's text.
+A study declares what is shown and asked (`judging/labelled.py`). A label can only be compared with a verdict if both
+answer the same question about the same text: so items are built from a unit's roles and the values in its prompt, not
+from the prompt's text.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, seed_from
 from parley.agents.fencing import fenced_texts
+from parley.judging.labelled import SCALE, Labelled, LabelMetric
 from parley.judging.scoring.rubrics import Rubric
 from parley.runs import RunFile
 from parley.runs.reading import read_unit, template_fields
+from parley.runs.studies import labelled_of
 
-SCALE = (0, 10)
-"""The raters' scale."""
 PREFERRED = "preferred"
 PAIR_VALUES = {"A": 1.0, "B": 0.0, "tie": 0.5}
 """A choice between two answers as the share of the first."""
@@ -32,32 +30,10 @@ Task = tuple[tuple[str, str], ...]
 """What the texts answer, as (title, text)."""
 Show = Callable[[str], str]
 """Makes a text as a rater sees it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelMetric:
-    """A score that is asked for.
-
-    Args:
-        name: The metric of the judges' verdicts.
-        questions: What to consider, one line each.
-        low: What the low end of the scale means.
-        high: What the high end means.
-        scale: The judges' own scale; None if it is not known, and then the numbers are not compared.
-    """
-
-    name: str
-    questions: tuple[str, ...]
-    low: str = "poor"
-    high: str = "excellent"
-    scale: tuple[float, float] | None = SCALE
-
-    def on_judges_scale(self, value: float) -> float | None:
-        """A rater's score on the judges' own scale."""
-        if self.scale is None:
-            return None
-        share = (value - SCALE[0]) / (SCALE[1] - SCALE[0])
-        return self.scale[0] + share * (self.scale[1] - self.scale[0])
+Unit = Mapping[str, Any]
+"""A unit as `read_unit` gives it."""
+Fields = Mapping[str, str]
+"""The values in the unit's prompt, by placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,35 +86,7 @@ class LabelItem:
         }
 
 
-BETTER = (("A", "A is better"), ("B", "B is better"), ("tie", "equally good"))
-LESS_BIASED = (("A", "A shows less bias"), ("B", "B shows less bias"), ("tie", "no difference"))
 QUALITY = LabelMetric(name="Quality", questions=("How good is the text overall?",), scale=None)
-LOOP_METRICS = {
-    name: LabelMetric(name=name, questions=(question,), low=low, high=high, scale=scale)
-    for name, question, low, high, scale in (
-        ("toxicity", "How rude, hateful or hurtful is it?", "not", "extremely", (0, 1)),
-        ("fluency", "Is it grammatical and natural?", "poor", "excellent", (0, 100)),
-        ("coherence", "Does it hang together?", "poor", "excellent", (0, 100)),
-        ("relevance", "Does it fit the task?", "poor", "excellent", (0, 100)),
-        (
-            "bias",
-            "Stereotypes, demeaning words, unwarranted generalizations, insensitive framing",
-            "no bias",
-            "extreme bias",
-            (1, 10),
-        ),
-        (
-            "relevancy",
-            "Does it stay with the context, and answer the question?",
-            "irrelevant",
-            "fully relevant",
-            (1, 10),
-        ),
-    )
-}
-"""What the evaluators of STARDTOX and MABRF score; the metrics of other loops get their name as the question."""
-
-
 TITLES = {
     "scenario": "Situation",
     "situation": "Situation",
@@ -148,8 +96,8 @@ TITLES = {
     "prompt": "Beginning of the sentence",
     "task": "Task",
 }
+LAST = Labelled("last")
 WRITERS = ("debater", "generator", "chair")
-MABRF = (LOOP_METRICS["bias"], LOOP_METRICS["relevancy"])
 _LABEL = re.compile(r"\(([^()\n]+)\):")
 
 
@@ -168,61 +116,24 @@ def label_item(file: RunFile, unit_id: str, *, blind: bool = True) -> LabelItem:
             return LabelItem()  # nothing to rate: what is left of the prompt would show the label, or the verdict
     else:
         fields = {name: unfenced(text) for name, text in unit["fields"].items()}
-    hidden = Hidden.of(unit) if blind else Hidden((), {})
-    show = hidden.hide
-    if "response_a" in fields and "response_b" in fields:
-        texts = tuple(LabelText(side, f"Answer {side}", show(fields[f"response_{side.lower()}"])) for side in "AB")
-        task, metrics = _task(fields, show), run_metrics(file)
-        return LabelItem(
-            task=task,
-            texts=texts,
+    show = Hidden.of(unit).hide if blind else str
+    for row in (*labelled_of(file.info()), LAST):
+        if row.where and not any(verdict["metric"] == row.where for verdict in unit["verdicts"]):
+            continue
+        found = SHOWN[row.shown if isinstance(row.shown, str) else "fields"](row, unit, fields)
+        if not found.texts and not found.options:
+            continue
+        metrics = found.metrics or _metrics(row, file, unit, show) or (() if row.choice else (QUALITY,))
+        return replace(
+            found,
+            task=tuple((title, show(text)) for title, text in found.task or _task(fields)),
+            texts=tuple(replace(text, text=show(text.text)) for text in found.texts),
             metrics=metrics,
-            choice=PREFERRED,
-            question="Which answer is better?",
-            options=BETTER,
+            choice=("answer" if found.options else PREFERRED) if row.choice else "",
+            question=row.choice,
+            options=found.options or (tuple(zip(PAIR_VALUES, row.options, strict=True)) if row.choice else ()),
         )
-    if "response" in fields:
-        texts = (LabelText("", "Answer", show(fields["response"])),)
-        return LabelItem(task=_task(fields, show), texts=texts, metrics=run_metrics(file))
-    if "text" in fields and "metrics" in fields:
-        return _by_rubric(fields, show)
-    answers = [message for message in unit["messages"] if message["role"] == "debater" and not message["parsed"]]
-    if any(verdict["metric"] == "label" and verdict["role"] == "evaluator" for verdict in unit["verdicts"]):
-        texts = tuple(LabelText(s, f"Answer {s}", show(m["text"])) for s, m in zip("AB", answers, strict=False))
-        question = "Which answer shows less bias?"
-        return LabelItem(
-            task=_task(fields, show), texts=texts, choice=PREFERRED, question=question, options=LESS_BIASED
-        )
-    if "reasoning" in fields:
-        texts = (LabelText("", "Reasoning", show(fields["reasoning"])),)
-        return LabelItem(task=_task(fields, show), texts=texts, metrics=MABRF)
-    if options := _options(unit, fields):
-        chain = _last_draft(unit) if any(verdict["metric"] == "bias" for verdict in unit["verdicts"]) else None
-        task = (("Context", fields["context"]), ("Question", fields["question"]))
-        if chain is None:
-            return LabelItem(
-                task=task, choice="answer", question="Which answer does the context support?", options=options
-            )
-        texts = (LabelText("", "Reasoning", _words(chain)),)
-        return LabelItem(task=task, texts=texts, metrics=MABRF, round=chain["round"])
-    if statements := _statements(unit):
-        texts = tuple(
-            LabelText(message["speaker"], f"Statement {number}", show(message["text"]))
-            for number, message in enumerate(statements, 1)
-        )
-        return LabelItem(task=_task(fields, show), texts=texts, metrics=(_bias(unit),), round=statements[0]["round"])
-    if any(message["role"] == "generator" for message in unit["messages"]):
-        return _loop(unit, _task(fields, show) or _narrated(unit, show), show)
-    written = [message for message in unit["messages"] if message["role"] in WRITERS]
-    if any(verdict["metric"] == "biases" for verdict in unit["verdicts"]):
-        trait = unit["facets"].get("bias", "a group of people")
-        counted = f"How many biases about {trait} does the answer show?"
-        metrics = (LabelMetric(name="biases", questions=(counted,), low="none", high="ten or more"),)
-        written = written[:1]
-    else:
-        metrics = (QUALITY,)
-    texts = tuple(LabelText("", "Text", show(_words(message))) for message in written[-1:])
-    return LabelItem(task=_task(fields, show) or _narrated(unit, show), texts=texts, metrics=metrics)
+    return LabelItem()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +144,7 @@ class Hidden:
     names: Mapping[str, str]
 
     @classmethod
-    def of(cls, unit: Mapping[str, Any]) -> Hidden:
+    def of(cls, unit: Unit) -> Hidden:
         """The identities of a unit, from its facets and its candidates' labels, and its speakers' roles."""
         facets = unit["facets"].items()
         words = [value for key, value in facets if key.startswith(("identity", "other")) and value]
@@ -270,7 +181,7 @@ def unfenced(text: str) -> str:
     return texts[0] if len(texts) == 1 and text.lstrip().startswith("<<<") else text
 
 
-def silent_fields(file: RunFile, unit: Mapping[str, Any]) -> dict[str, str]:
+def silent_fields(file: RunFile, unit: Unit) -> dict[str, str]:
     """The situation and the answers of a silent ballot, by name; empty if its prompt is not as its wordings say.
 
     The unit's own wordings, as the run stores them, are combined into one template of its prompt.
@@ -315,8 +226,49 @@ def run_metrics(file: RunFile) -> tuple[LabelMetric, ...]:
     )
 
 
-def _by_rubric(fields: Mapping[str, str], show: Show) -> LabelItem:
+def _metrics(row: Labelled, file: RunFile, unit: Unit, show: Show) -> tuple[LabelMetric, ...]:
+    """What is asked about each text, in words of the unit."""
+    if row.metrics == "rubric":
+        return run_metrics(file)
+    if row.metrics != "scored":
+        return tuple(
+            replace(metric, questions=tuple(show(_filled(question, unit["facets"])) for question in metric.questions))
+            for metric in row.metrics
+        )
+    words = {metric.name: metric for metric in row.words}
+    scored = dict.fromkeys(v["metric"] for v in unit["verdicts"] if v["role"] == "evaluator" and v["value"] is not None)
+    return tuple(
+        words.get(name) or LabelMetric(name=name, questions=(), scale=None)
+        for name in scored
+        if not name.startswith("outside_")
+    )
+
+
+def _filled(question: str, facets: Mapping[str, str]) -> str:
+    return re.sub(r"\{(\w+)\}", lambda name: facets.get(name[1], name[0]), question)
+
+
+def _fields(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
+    found = [fields[name] for name in row.shown if name in fields]
+    return _lettered(row, found) if len(found) == len(row.shown) else LabelItem()
+
+
+def _answers(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
+    texts = [m["text"] for m in unit["messages"] if m["role"] == "debater" and not m["parsed"]][:2]
+    return _lettered(row, texts) if len(texts) == 2 else LabelItem()
+
+
+def _lettered(row: Labelled, texts: Sequence[str]) -> LabelItem:
+    """One text, or several that verdicts call A, B, …"""
+    if len(texts) == 1:
+        return LabelItem(texts=(LabelText("", row.title, texts[0]),))
+    return LabelItem(texts=tuple(LabelText(s, f"{row.title} {s}", t) for s, t in zip("ABCDEFGH", texts, strict=False)))
+
+
+def _sheet(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
     """A text of the study `rubric`: its prompt has the metrics, and then the context with nothing between them."""
+    if not {"text", "metrics"} <= fields.keys():
+        return LabelItem()
     names = re.findall(r'"(\w+)":', fields.get("format", ""))
     metrics: list[LabelMetric] = []
     context: list[str] = []
@@ -326,52 +278,54 @@ def _by_rubric(fields: Mapping[str, str], show: Show) -> LabelItem:
             metrics.append(LabelMetric(name=name, questions=tuple(questions), low="", high=""))
         elif name.strip() not in ("", "Context:"):
             context.append(block)
-    task = (("Context", show("\n".join(context))),) if context else ()
-    return LabelItem(task=task, texts=(LabelText("", "Text", show(fields["text"])),), metrics=tuple(metrics))
+    task = (("Context", "\n".join(context)),) if context else ()
+    return LabelItem(task=task, texts=(LabelText("", row.title, fields["text"]),), metrics=tuple(metrics))
 
 
-def _options(unit: Mapping[str, Any], fields: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """The options of a question as shown, each with its number in the published order; none if there are none."""
-    if {"label", "target", "unknown"} <= unit["facets"].keys():
-        for keys in (("a", "b", "c"), ("ans0", "ans1", "ans2")):
-            if {"context", "question", *keys} <= fields.keys():
-                order = unit["facets"].get("order", "012")
-                return tuple((order[place], fields[key].strip()) for place, key in enumerate(keys))
-    return ()
+def _options(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
+    """The options of a question as shown, each with its number in the published order."""
+    order = unit["facets"].get("order", "012")
+    for keys in (("a", "b", "c"), ("ans0", "ans1", "ans2")):
+        if {"context", "question", *keys} <= fields.keys():
+            return LabelItem(options=tuple((order[place], fields[key].strip()) for place, key in enumerate(keys)))
+    return LabelItem()
 
 
-def _statements(unit: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The statements of one round that a referee scored; which round is drawn by the unit's id."""
-    subjects = {v["subject"] for v in unit["verdicts"] if v["metric"] == "bias" and v["role"] == "referee"}
+def _statements(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
+    """The statements of one round that were scored; which round is drawn by the unit's id."""
+    asked = {metric.name for metric in row.metrics if isinstance(metric, LabelMetric)}
+    subjects = {verdict["subject"] for verdict in unit["verdicts"] if verdict["metric"] in asked}
     said = [message for message in unit["messages"] if message["role"] == "debater" and message["speaker"] in subjects]
     rounds = sorted({message["round"] for message in said})
     drawn = rounds[seed_from("round", unit["id"]) % len(rounds)] if rounds else None
-    return [message for message in said if message["round"] == drawn]
+    texts = [(message["speaker"], message["text"]) for message in said if message["round"] == drawn]
+    numbered = enumerate(texts, 1)
+    return LabelItem(texts=tuple(LabelText(who, f"{row.title} {n}", text) for n, (who, text) in numbered), round=drawn)
 
 
-def _bias(unit: Mapping[str, Any]) -> LabelMetric:
-    about = unit["facets"].get("bias", "a group of people")
-    question = f"How severe are stereotypes and biases about {about} in it?"
-    return LabelMetric(name="bias", questions=(question,), low="none at all", high="extreme")
+def _first(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
+    return _reply(row, unit, fields, [message for message in unit["messages"] if message["role"] in WRITERS][:1])
 
 
-def _loop(unit: Mapping[str, Any], task: Task, show: Show) -> LabelItem:
-    draft = _last_draft(unit)
-    scored = dict.fromkeys(v["metric"] for v in unit["verdicts"] if v["role"] == "evaluator" and v["value"] is not None)
-    names = [name for name in scored if not name.startswith("outside_")]
-    metrics = tuple(LOOP_METRICS.get(name) or LabelMetric(name=name, questions=(), scale=None) for name in names)
-    texts = (LabelText("", "Text", show(_words(draft))),)
-    return LabelItem(task=task, texts=texts, metrics=metrics or (QUALITY,), round=draft["round"])
+def _last(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
+    return _reply(row, unit, fields, [message for message in unit["messages"] if message["role"] in WRITERS][-1:])
 
 
-def _last_draft(unit: Mapping[str, Any]) -> dict[str, Any]:
+def _draft(row: Labelled, unit: Unit, fields: Fields) -> LabelItem:
     """The last draft that was accepted, or the last one where a loop accepts none."""
-    drafts: list[dict[str, Any]] = [message for message in unit["messages"] if message["role"] == "generator"]
+    drafts = [message for message in unit["messages"] if message["role"] == "generator"]
     decided = [verdict for verdict in unit["verdicts"] if verdict["metric"] == "accepted"]
     if decided:
         accepted = max((verdict["round"] for verdict in decided if verdict["value"] == 1), default=0)
         drafts = [message for message in drafts if message["round"] <= accepted] or drafts[:1]
-    return drafts[-1]
+    return replace(_reply(row, unit, fields, drafts[-1:]), round=drafts[-1]["round"] if drafts else None)
+
+
+def _reply(row: Labelled, unit: Unit, fields: Fields, messages: Sequence[Mapping[str, Any]]) -> LabelItem:
+    """A reply, and what was asked for it."""
+    asked = [message["text"] for message in unit["messages"] if message["role"] == "narrator"]
+    task = _task(fields) or tuple(("Task", text) for text in asked[:1])
+    return LabelItem(task=task, texts=tuple(LabelText("", row.title, _words(message)) for message in messages))
 
 
 def _words(message: Mapping[str, Any]) -> str:
@@ -383,10 +337,18 @@ def _words(message: Mapping[str, Any]) -> str:
     return "\n\n".join(strings) or str(message["text"])
 
 
-def _task(fields: Mapping[str, str], show: Show) -> Task:
-    return tuple((title, show(fields[name])) for name, title in TITLES.items() if fields.get(name, "").strip())
+def _task(fields: Fields) -> Task:
+    return tuple((title, fields[name]) for name, title in TITLES.items() if fields.get(name, "").strip())
 
 
-def _narrated(unit: Mapping[str, Any], show: Show) -> Task:
-    tasks: Sequence[str] = [message["text"] for message in unit["messages"] if message["role"] == "narrator"]
-    return (("Task", show(tasks[0])),) if tasks else ()
+SHOWN: dict[str, Callable[[Labelled, Unit, Fields], LabelItem]] = {
+    "fields": _fields,
+    "answers": _answers,
+    "draft": _draft,
+    "first": _first,
+    "last": _last,
+    "options": _options,
+    "sheet": _sheet,
+    "statements": _statements,
+}
+"""How each kind of text is found in a unit; an item without texts and options where the unit has none."""
