@@ -15,6 +15,8 @@ from parley.base.text import plural
 TABLES = "tables"
 """The key of a plan that says which tables of the report are planned."""
 NOT_PLANNED = "not planned"
+PUBLISHED = "published"
+"""A paper's numbers next to a run's: no analysis of their own."""
 WAS = {"unread": "missing", "unread_differences": "missing_differences"}
 """What tables were called when older plans named them."""
 DEPTH = 4
@@ -140,7 +142,7 @@ def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
     tables = (run.plan or {}).get(TABLES)
     planned = tables if isinstance(tables, Mapping) else {}
     for table in report.tables:
-        if not len(table.frame):
+        if not len(table.frame) or table.name == PUBLISHED:
             continue
         status = planned.get(table.name, planned.get(WAS.get(table.name, ""), NOT_PLANNED))
         parts = status if isinstance(status, Mapping) else {"": status}

@@ -25,6 +25,8 @@ from typing import Any
 
 from parley.base.errors import ConfigError
 
+_FOLDERS_OF_FILES: set[str] = set()
+
 
 def load_module(name: str) -> ModuleType:
     """Import a module by its dotted name, or a Python file by its path (`something.py`)."""
@@ -40,6 +42,7 @@ def load_module(name: str) -> ModuleType:
         raise ConfigError(f"there is no file {path}")
     if (folder := os.path.abspath(path.parent)) not in sys.path:
         sys.path.append(folder)  # it may import its neighbours; last, so that none of them replaces a module
+        _FOLDERS_OF_FILES.add(folder)
     module_name = f"parley_plugin_{path.stem}"  # a prefix, so that a file named random.py replaces no module
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
@@ -122,8 +125,12 @@ class Registry:
 
 
 def absolute_path() -> tuple[str, ...]:
-    """This process's `sys.path`, in absolute entries: "" stands for the folder that is current now."""
-    return tuple(os.path.abspath(entry) for entry in sys.path if isinstance(entry, str))
+    """This process's `sys.path`, in absolute entries: "" stands for the folder that is current now.
+
+    The folder of a plug-in's file is not among them: another process has it once that file is loaded there.
+    """
+    entries = [entry for entry in sys.path if isinstance(entry, str) and entry not in _FOLDERS_OF_FILES]
+    return tuple(map(os.path.abspath, entries))
 
 
 def child_environment() -> dict[str, str]:
@@ -133,7 +140,7 @@ def child_environment() -> dict[str, str]:
     `random.py` in it runs as code.
     """
     environment, own = dict(os.environ), set(absolute_path())
-    entries = map(os.path.abspath, environment.pop("PYTHONPATH", "").split(os.pathsep))
+    entries = [os.path.abspath(entry) for entry in environment.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     if kept := [entry for entry in entries if entry in own]:
         environment["PYTHONPATH"] = os.pathsep.join(kept)
     return environment

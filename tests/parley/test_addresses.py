@@ -98,7 +98,7 @@ def test_an_exported_page_has_no_address(parley: Callable[..., Any], run: str) -
     data = json.loads(page.split('id="data">')[1].split("</script>")[0])
     ids = [unit["id"] for unit in data["units"]]
     assert len(set(ids)) == len(ids)
-    assert ids == [row["id"] for row in data["rows"][""]]
+    assert ids == data["table"]["ids"]
     assert any(unit["error"] and unit["error"].startswith("server/judge: http://…") for unit in data["units"])
 
 

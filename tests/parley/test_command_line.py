@@ -276,6 +276,14 @@ def test_a_study_without_models_runs(parley: Callable[..., Any], place: Path) ->
 
 @pytest.mark.parametrize(("raw", "shown"), [(None, "toxicity 0.5"), (0.25, "toxicity 0.5 · raw 0.25")])
 def test_a_scorer_without_a_raw_score_is_not_unparsed(raw: float | None, shown: str) -> None:
-    turn = {"calls": [], "parse_status": None, "cut": 0, "role": "evaluator", "expected": None, "flags": []}
+    turn = {
+        "calls": [],
+        "parse_status": None,
+        "cut": 0,
+        "role": "evaluator",
+        "expected": None,
+        "flags": [],
+        "about": [],
+    }
     assert " · ".join(_notes({**turn, "parsed": {"toxicity": 0.5, "raw": raw}})) == shown
     assert list(_notes({**turn, "parsed": {"fluency": None}})) == ["fluency unparsed"]
