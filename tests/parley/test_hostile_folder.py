@@ -152,6 +152,7 @@ def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the
     assert ended.status == 0, ended.err
     mine = place / f"path-{process.process.pid}"
     run = [entry for entry in mine.read_text().split("\n") if os.path.exists(entry)]
+    assert run.pop() == str(place), "the study's neighbours, after everything else"
     others = [path.read_text().split("\n") for path in place.glob("path-*") if path != mine]
     assert others
     for path in others:
