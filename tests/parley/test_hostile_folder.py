@@ -156,5 +156,6 @@ def test_a_ray_worker_runs_nothing_of_the_current_folder_and_has_the_path_of_the
     others = [path.read_text().split("\n") for path in place.glob("path-*") if path != mine]
     assert others
     for path in others:
+        assert path.pop() == str(place)
         assert path[: len(run)] == run
         assert all(Path(entry).is_relative_to(Path(ray.__file__).parent) for entry in path[len(run) :]), path
