@@ -96,7 +96,7 @@ def _nothing_found(file: RunFile, filters: Mapping[str, Sequence[str]], known: M
         if name not in known:
             return f"no unit of {file.path} has a facet '{name}'; its facets are {', '.join(known)}"
         if not any(value in known[name] for value in accepted):
-            values = ", ".join(list(known[name])[:MOST_SHOWN])
+            values = ", ".join(value or "'' (none)" for value in list(known[name])[:MOST_SHOWN])
             return f"no unit of {file.path} has {name}={accepted[0]}; it has {values}"
     wanted = ", ".join(f"{name}={' or '.join(accepted)}" for name, accepted in filters.items())
     return f"no unit of {file.path} has all of {wanted}"
