@@ -385,8 +385,8 @@ def table(lines: Sequence[Line]) -> pd.DataFrame:
             for line in lines
         ]
     )
-    # Where "alike" is asked a test is, and a missing p-value is told.
-    empty = [name for name in ("p", "p_adjusted") if not asked and name in frame and frame[name].isna().all()]
+    described = not any(line.verdict for line in lines)  # else a test is asked for, and a missing p-value is told
+    empty = [name for name in ("p", "p_adjusted") if described and name in frame and frame[name].isna().all()]
     return frame.drop(columns=empty)
 
 

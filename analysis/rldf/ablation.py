@@ -135,7 +135,7 @@ def levels(kept: Mapping[str, pd.DataFrame], last: pd.DataFrame) -> list[Line]:
         if not line.secondary
     ]
     return [
-        replace(line, label=line.about["setting"], group="", p=math.nan, p_adjusted=math.nan)
+        replace(line, label=line.about["setting"], group="", p=math.nan, p_adjusted=math.nan, verdict="")
         for line in (*bias, *change)
     ]
 

@@ -118,7 +118,7 @@ class JudgesCard:
         if missing := next((kind for kind in self.size.kinds if kind not in known), None):
             raise ConfigError(f"{self.battery.suite} has no graded response with a flaw of the kind '{missing}'")
         self._scenarios = {scenario.id: scenario for scenario in suite.scenario}
-        self.labelled: list[Scenario] = [scenario for scenario in self.suite.scenario if scenario.responses]
+        self.answered: list[Scenario] = [scenario for scenario in self.suite.scenario if scenario.responses]
         self.identities = select(["all"])
         self._directions = aligned_directions(
             (base for base in suite.base if base.id in chosen), self.identities.categories
@@ -127,7 +127,7 @@ class JudgesCard:
             load_ballot_wordings(self.battery.wordings),
             BallotSettings(samples=self.samples, places=embedded.places if fast else (), seed=config.seed),
             identities=self.identities,
-            scenarios=self.labelled,
+            scenarios=self.answered,
         )
         self._options = call_options(16, config.temperature)
         table = self.battery.talk
@@ -195,7 +195,7 @@ class JudgesCard:
         for place, order in enumerate(self.graded.orders.values()):
             yield self.silent.graded(order, *self._parts(order, place))
         seen: dict[str, int] = {}
-        for scenario in self.labelled:
+        for scenario in self.answered:
             base = scenario.base or scenario.id
             labels = self.silent.singles(scenario, controls=False)
             group = [Unit(unit.id, {**unit.facets, "part": "labels"}) for unit in labels]
@@ -209,7 +209,7 @@ class JudgesCard:
     def _debates(self) -> Iterator[Iterable[Unit]]:
         """The debates on each text of a seeded sample; they come last, since they take most of the time."""
         sample = self.battery.talk.sample[self.config.size or "default"]
-        first = {scenario.base or scenario.id: scenario for scenario in reversed(self.labelled)}
+        first = {scenario.base or scenario.id: scenario for scenario in reversed(self.answered)}
         drawn = sorted(first, key=lambda base: seed_from("debated", self.config.seed, base))[: sample.bases]
         for base in drawn:
             yield [
