@@ -168,7 +168,7 @@ def test_a_429_slows_all_workers(parley: Callable[..., Any], cluster: str, serve
 
     def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
         times.append(time.monotonic())
-        return web.Response(status=429, headers={"Retry-After": "2.5"}) if nth == 20 else None
+        return web.Response(status=429, headers={"Retry-After": "5"}) if nth == 20 else None
 
     server.answer, server.delay = answer, 0.02
     command = (*RUN_PANEL, *RUN, "--model", server.model("retries=2"), "--out", "a.sqlite", "--no-cache")
