@@ -1,4 +1,4 @@
-"""`parley export RUN… --format …`: a dataset from conversations, with a card; or a whole run for other tools."""
+"""`parley export RUN… --format …`: a dataset from conversations, with a card; a whole run; or BBQ-Hard."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ from parley.base.errors import ConfigError, explain_unwritable
 from parley.base.text import plural
 from parley.cli.command import Answer, Command
 from parley.cli.flags import Positional
-from parley.reports.export import Dataset, make_dataset, push, to_inspect, to_transcripts, write_dataset
+from parley.reports.export import (
+    Dataset,
+    make_dataset,
+    push,
+    to_bbq_hard,
+    to_inspect,
+    to_transcripts,
+    write_dataset,
+)
 from parley.reports.export.card import audit_lines, cautions, quality_lines
 from parley.reports.export.settings import Format, Settings
 from parley.reports.export.write import manifest
@@ -22,21 +30,25 @@ from parley.runs.packing import run_stem
 class Export(Settings, Command):
     """Make a dataset from runs, or write any run for Inspect or as JSON lines."""
 
-    run: Positional[list[Path]] = Field(description="run files of one study; only one with inspect or transcripts")
+    run: Positional[list[Path]] = Field(
+        description="run files of one study; only one with inspect, transcripts or bbq-hard"
+    )
     to: str | None = Field(
         None,
         title="FOLDER",
-        description="where to write: a folder (default: <run>-<format>); with inspect or transcripts, a folder or a "
+        description="where to write: a folder (default: <run>-<format>); with inspect, transcripts or bbq-hard, a folder or a "
         ".json or .jsonl file (default: the current folder); with hub, owner/name",
     )
     force: bool = Field(False, description="overwrite an earlier export")
     public: bool = Field(False, description="with hub: make the dataset public (default: private)")
-    format: Literal[Format, "inspect", "transcripts"] = Field(  # type: ignore[assignment]
-        "trl", description="what to write: a dataset, or a whole run (inspect, transcripts)"
+    format: Literal[Format, "inspect", "transcripts", "bbq-hard"] = Field(  # type: ignore[assignment]
+        "trl",
+        description="what to write: a dataset; a whole run (inspect, transcripts); or the rows of BBQ that a run "
+        "answered wrongly (bbq-hard), for --data of another run",
     )
 
     def answer(self) -> Answer:
-        if self.format in ("inspect", "transcripts"):
+        if self.format in ("inspect", "transcripts", "bbq-hard"):
             return self._whole_run()
         settings = self.part(Settings)
         if settings.format == "hub" and not self.to:
@@ -54,10 +66,15 @@ class Export(Settings, Command):
     def _whole_run(self) -> Answer:
         if len(self.run) > 1:
             raise ConfigError(f"--format {self.format} takes one run")
-        run = self.run[0]
+        run, lines = self.run[0], []
         if self.format == "inspect":
             log = to_inspect(run)
             name, texts = log.name, iter([log.text])
+        elif self.format == "bbq-hard":
+            hard = to_bbq_hard(run)
+            name, texts = f"{run_stem(run)}-hard.jsonl", iter(hard.lines)
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in hard.counts.most_common())
+            lines = [f"{plural(hard.counts.total(), 'row')}: {kinds}; the wrong ones are kept"]
         else:
             name, texts = f"{run_stem(run)}.jsonl", to_transcripts(run)
         target = Path(self.to or ".")
@@ -74,7 +91,7 @@ class Export(Settings, Command):
                 part.replace(target)
         finally:
             part.unlink(missing_ok=True)
-        return Answer({"to": target}, [f"written to {target}"])
+        return Answer({"to": target}, [*lines, f"written to {target}"])
 
 
 def _lines(dataset: Dataset) -> Iterator[str]:

@@ -4,9 +4,19 @@ dataset = make_dataset([Path("runs/rldf-….sqlite")], Settings(format="trl", th
 write_dataset(dataset, Path("age-pairs"))
 """
 
+from parley.reports.export.bbq_hard import to_bbq_hard
 from parley.reports.export.dataset import Dataset, make_dataset
 from parley.reports.export.settings import Settings
 from parley.reports.export.whole_runs import to_inspect, to_transcripts
 from parley.reports.export.write import push, write_dataset
 
-__all__ = ["Dataset", "Settings", "make_dataset", "push", "to_inspect", "to_transcripts", "write_dataset"]
+__all__ = [
+    "Dataset",
+    "Settings",
+    "make_dataset",
+    "push",
+    "to_bbq_hard",
+    "to_inspect",
+    "to_transcripts",
+    "write_dataset",
+]
