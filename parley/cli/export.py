@@ -36,8 +36,8 @@ class Export(Settings, Command):
     to: str | None = Field(
         None,
         title="FOLDER",
-        description="where to write: a folder (default: <run>-<format>); with inspect, transcripts or bbq-hard, a folder or a "
-        ".json or .jsonl file (default: the current folder); with hub, owner/name",
+        description="where to write: a folder (default: <run>-<format>); with inspect, transcripts or bbq-hard, a "
+        "folder or a .json or .jsonl file (default: the current folder); with hub, owner/name",
     )
     force: bool = Field(False, description="overwrite an earlier export")
     public: bool = Field(False, description="with hub: make the dataset public (default: private)")
