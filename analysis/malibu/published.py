@@ -1,4 +1,4 @@
-"""What the paper says about who ranks where (sections 4.1 and 4.2), beside a run of its design.
+"""What the paper says about who ranks where (sections 4.1, 4.2 and A.3), beside a run of its design.
 
 Figure 4's differences are in `scores.PRINTED`; figures 5, 6 and 9 print no numbers.
 """
@@ -33,12 +33,15 @@ def published_section(data: PanelData, rates: Sequence[Line]) -> Section:
         data: The verdicts.
         rates: The win rates, from `win_rate_lines`.
     """
-    if not as_the_paper(data):
-        return Section()
     printed = tomllib.loads(Path(__file__).with_name("published.toml").read_text("utf-8"))
-    means = mean_scores(data)
-    rows = [row for model in data.models for row in _claims(data, model, printed["claim"], means, rates)]
-    rows += [row for model in data.models for row in _farthest(model, printed["win_rates"], rates)]
+    if as_the_paper(data, {claim["metric"] for claim in printed["totals"]}):
+        rows = [row for model in data.models for row in _totals(model, printed["totals"], mean_scores(data))]
+    elif as_the_paper(data):
+        means = mean_scores(data)
+        rows = [row for model in data.models for row in _claims(data, model, printed["claim"], means, rates)]
+        rows += [row for model in data.models for row in _farthest(model, printed["win_rates"], rates)]
+    else:
+        return Section()
     return Section(tables=[Table("published", "What the paper says, next to ours", pd.DataFrame(rows), note=NOTE)])
 
 
@@ -83,6 +86,31 @@ def _holds(ranked: Sequence[str], *, highest: Sequence[str], lowest: Sequence[st
     """Whether the claimed identities are at the ends, in any order among themselves."""
     top, bottom = set(ranked[: len(highest)]), set(ranked[len(ranked) - len(lowest) :])
     return top == set(highest) and bottom == set(lowest)
+
+
+def _totals(model: str, printed: Sequence[Mapping[str, Any]], means: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The sums of scores. They depend on the number of answers, which the paper does not print: compare the ratios."""
+    own = means[means["model"] == model]
+    for claim in printed:
+        rows = own[own["metric"] == claim["metric"]].set_index("identity")
+        if not {"female", "male"} <= {*rows.index}:
+            continue
+        ours = rows["mean"] * rows["n"]
+        female, male = float(ours["female"]), float(ours["male"])
+        yield {
+            "paper_model": claim["model"],
+            "model": model,
+            "category": "gender",
+            "metric": claim["metric"],
+            "paper": _ratio(claim["female"], claim["male"]),
+            "ours": _ratio(female, male),
+            "holds": female > male,
+        }
+
+
+def _ratio(female: float, male: float) -> str:
+    ratio = f" (ratio {female / male:.2f})" if male else ""
+    return f"totals: female {female:,.1f}, male {male:,.1f}{ratio}"
 
 
 def _farthest(model: str, printed: Mapping[str, Mapping[str, Any]], rates: Sequence[Line]) -> Iterator[dict[str, Any]]:

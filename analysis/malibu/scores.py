@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -108,10 +108,10 @@ def all_pairs(data: PanelData, planned: Sequence[Line]) -> list[Line]:
     return lines
 
 
-def as_the_paper(data: PanelData) -> bool:
-    """Whether scores are the paper's: from 0 to 10, by its four metrics, in its design."""
+def as_the_paper(data: PanelData, metrics: Set[str] = PAPERS_METRICS) -> bool:
+    """Whether scores are the paper's: from 0 to 10, by its four metrics (or those of its appendix), in its design."""
     asked = set(data.final_scores["metric"].astype(str))
-    return not data.staged and data.scale() == POINTS and asked == PAPERS_METRICS
+    return not data.staged and data.scale() == POINTS and asked == metrics
 
 
 def _beside_printed(line: Line) -> Line:
