@@ -58,6 +58,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
         context: What else the report is given.
     """
     data = panel_data(verdicts)  # every section reads the same reductions
+    doubts = check_scores(data.verdicts)  # before anything is computed from a score that cannot be
     context = replace(context, title=context.title or "MALIBU")
     margin = MARGIN if context.margin is None else context.margin
     lost, unequal = unread(data)
@@ -132,7 +133,7 @@ def report(verdicts: Verdicts, context: ReportContext = NO_CONTEXT) -> Report:
             *unread_judges(data),
             *shipped.values(),
             *cannot_judge,
-            *check_scores(data.verdicts),
+            *doubts,
             *lost.cautions,
         ),
         tables=tuple(tables),

@@ -60,6 +60,7 @@ def unread_lines(replies: pd.DataFrame, **asked: Any) -> list[Line]:
         line = Line(estimate=lost, low=lost, high=lost, n=n, clusters=clusters.nunique(), method=method, also=also)
         return replace(line, standard_error=0.0)
 
+    replies = replies.reset_index(drop=True)  # frames that a user puts together repeat their index
     frame = replies if "unread" in replies else replies.assign(unread=replies["status"].isin(UNREADABLE).astype(float))
     lines = answer(replace(UNREAD, level=level, **asked), frame) if len(frame) else []
     return [line if line.secondary else replace(line, name=UNREAD.name) for line in lines]
