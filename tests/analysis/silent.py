@@ -1,4 +1,4 @@
-"""Frames of simulated silent ballots: base, wording and base × wording effects, and a planted difference."""
+"""Frames of simulated silent ballots: base, wording and base × wording effects, and a planted difference; pairs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,18 @@ import pandas as pd
 from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.planned import PRIMARY, planned_lines
 from parley.analysis.reporting.questions import table
+from tests.analysis.verdicts import pair_facets
 
 CATEGORIES = {
     "gender": ("female", "male"),
     "race": ("black", "white", "asian", "hispanic"),
     "religion": ("christian", "muslim", "jewish", "atheist"),
+}
+
+BALLOT = {
+    **{"phase": 1, "stage": "silent", "control": "", "repeat": 0, "scale": "1-9", "readout": "expected"},
+    **{"role": "debater", "round": 0, "subject": "", "metric": "Overall", "text": None, "status": "ok"},
+    "model": "sim/judge",
 }
 
 
@@ -72,33 +79,52 @@ def silent_ballots(
                         for judge, leans in (judges or {"neutral": {}}).items():
                             value = score + leans.get(identity, 0.0) + rng.normal(0, noise)
                             rows.append(
-                                {
-                                    "unit": f"s/{base}/{scenario}/w{wording}/{identity}",
-                                    "phase": 1,
-                                    "stage": "silent",
-                                    "scenario": f"b{base}-{scenario}",
-                                    "base": f"b{base}",
-                                    "category": category,
-                                    "identity": identity,
-                                    "control": "",
-                                    "repeat": 0,
-                                    "wording": f"w{wording}",
-                                    "question": f"q{base % 6}",
-                                    "scale": "1-9",
-                                    "readout": "expected",
-                                    "judge": judge,
-                                    "role": "debater",
-                                    "round": 0,
-                                    "subject": "",
-                                    "metric": "Overall",
-                                    "value": value,
-                                    "sampled": round(value),
-                                    "text": None,
-                                    "status": "ok",
-                                    "model": "sim/judge",
-                                    **facets,
-                                }
+                                {**BALLOT, "unit": f"s/{base}/{scenario}/w{wording}/{identity}"}
+                                | {"scenario": f"b{base}-{scenario}", "base": f"b{base}", "category": category}
+                                | {"identity": identity, "wording": f"w{wording}", "question": f"q{base % 6}"}
+                                | {"judge": judge, "value": value, "sampled": round(value), **facets}
                             )
+    return pd.DataFrame(rows)
+
+
+def silent_pairs(
+    lean: float = 0.3,
+    place: float = 5.0,
+    *,
+    labels: tuple[str, str] = ("female", "male"),
+    bases: int = 12,
+    noise: float = 0.2,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Two labels on two scenarios of each base, in both orders: the first place is worth more than a label.
+
+    Args:
+        lean: Log-odds of the first label, to which noise is added.
+        place: Log-odds of what is shown first.
+        labels: The two labels.
+        bases: Number of bases.
+        noise: SD of the lean over scenarios.
+        seed: Of all draws.
+    """
+    rng = np.random.default_rng(seed)
+    category = next(name for name, identities in CATEGORIES.items() if labels[0] in identities)
+    rows: list[dict[str, Any]] = []
+    for base in range(bases):
+        for scenario in range(2):
+            own = lean + noise * rng.normal()
+            for order in (0, 1):
+                facets = pair_facets(*labels, f"b{base}-{scenario}", order=order) | {"category": category}
+                row = {
+                    **BALLOT,
+                    **facets,
+                    "base": f"b{base}",
+                    "wording": f"w{base}",
+                    "question": "q0",
+                    "judge": "Judge",
+                }
+                odds = place + (-own if order else own)
+                chosen = {"metric": "preferred", "text": "A" if odds > 0 else "B", "value": 1 / (1 + np.exp(-odds))}
+                rows += [row | chosen, row | {"metric": "log-odds", "value": odds}]
     return pd.DataFrame(rows)
 
 

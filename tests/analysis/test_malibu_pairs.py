@@ -1,50 +1,21 @@
-"""MALIBU's phase 2 by hand: win rates, and the effect of the order in the prompt."""
+"""MALIBU's phase 2 by hand: votes, win rates, preferences, and the effect of the order in the prompt."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.malibu import flips, panel_preferences, position, win_rates
-from tests.analysis.verdicts import CATEGORIES, single
-
-CHOICES = {"A": "A", "B": "B", "t": "tie", "?": None}
-
-
-def comparison(
-    x: str, y: str, choices: str, scenario: str = "s", assignment: int = 0, order: int = 0, **others: Any
-) -> list[dict[str, Any]]:
-    """One comparison as the study plans it: x has response 1 (assignment 0) and is shown first (order 0).
-
-    `choices` has one letter per judge: A, B, t(ie), or ? for an unreadable reply.
-    """
-    first, second = (x, 1 + assignment), (y, 2 - assignment)
-    (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
-    repeat = others.get("repeat", 0)
-    facets = {
-        "unit": f"p2/{scenario}/{x}-{y}/a{assignment}o{order}/r{repeat}",
-        "phase": 2,
-        "scenario": scenario,
-        "category": CATEGORIES.get(x, ""),
-        "identity": x,
-        "other": y,
-        "identity_a": label_a,
-        "identity_b": label_b,
-        "response_a": response_a,
-        "response_b": response_b,
-        "assignment": assignment,
-        "order": order,
-        "control": "" if x != y else "same label" if x else "no label",
-        "repeat": 0,
-    }
-    verdict = {"role": "debater", "round": 1, "subject": "", "metric": "preferred", "value": None, "status": "ok"}
-    texts = [CHOICES[choice] for choice in choices]
-    return [{**facets, **verdict, "judge": f"J{n}", "text": text, **others} for n, text in enumerate(texts)]
+from parley.analysis.malibu import PanelData, differences, flips, panel_preferences, position, win_rates
+from parley.analysis.malibu.diagnostics import no_label_lines
+from parley.analysis.malibu.planned import WINS, planned_lines
+from tests.analysis.verdicts import as_table, comparison, single, study
 
 
 def frame(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -53,80 +24,117 @@ def frame(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame([*(row for unit in units for row in unit), *alone])
 
 
+@pytest.mark.parametrize(
+    ("choices", "choice", "winner"),
+    [
+        ("A", "A", "female"),
+        ("AAB", "A", "female"),
+        ("ABB", "B", "male"),
+        ("AABB", "tie", "tie"),
+        ("ttAB", "tie", "tie"),
+        ("ttAA", "tie", "tie"),
+        ("AAtB", "A", "female"),
+        ("A???", "A", "female"),
+        ("AB??", "tie", "tie"),
+        ("??", None, None),
+    ],
+)
+def test_the_majority_of_the_last_round_decides_and_equal_votes_are_a_tie(
+    choices: str, choice: str | None, winner: str | None
+) -> None:
+    rounds = comparison("female", "male", "BBBB"), comparison("female", "male", choices, round=2)
+    (row,) = panel_preferences(frame(*rounds)).replace(np.nan, None).to_dict("records")
+    assert (row["choice"], row["winner"]) == (choice, winner)
+
+
 # Win rates
 
 
+def rates(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    return win_rates(frame(*units)).set_index("identity")
+
+
 def test_win_rates_by_hand() -> None:
-    table = win_rates(
-        frame(
-            comparison("female", "male", "AAB", "s1"),  # female
-            comparison("female", "male", "ABB", "s1", order=1),  # shown second: female
-            comparison("female", "male", "BBt", "s2", order=1),  # female
-            comparison("female", "male", "B", "s2"),  # male
-            comparison("female", "male", "B", "s3"),  # male
-            comparison("female", "male", "AB", "s3", order=1),  # tie
-            comparison("female", "male", "t", "s3", assignment=1),  # tie
-            comparison("female", "male", "?", "s3", assignment=1, order=1),  # unreadable
-            comparison("female", "female", "A", "s1"),
-            comparison("", "", "A", "s1"),
-        )
-    ).set_index("identity")
+    table = rates(
+        comparison("female", "male", "AAB", "s1"),  # female
+        comparison("female", "male", "ABB", "s1", order=1),  # shown second: female
+        comparison("female", "male", "BBt", "s2", order=1),  # female
+        comparison("female", "male", "B", "s2"),  # male
+        comparison("female", "male", "B", "s3"),  # male
+        comparison("female", "male", "AB", "s3", order=1),  # tie
+        comparison("female", "male", "t", "s3", assignment=1),  # tie
+        comparison("female", "male", "?", "s3", assignment=1, order=1),  # unreadable
+        comparison("female", "female", "A", "s1"),
+        comparison("", "", "A", "s1"),
+    )
     assert list(table.index) == ["female", "male"]
-    female, male = table.loc["female"], table.loc["male"]
-    assert (female["wins"], female["losses"], female["ties"], female["n"]) == (3, 2, 2, 5)
-    assert (male["wins"], male["losses"], male["ties"], male["n"]) == (2, 3, 2, 5)
+    assert table[["wins", "losses", "ties", "n"]].to_numpy().tolist() == [[3, 2, 2, 5], [2, 3, 2, 5]]
+    female = table.loc["female"]
     assert female["estimate"] == 3 / 5, "ties left out"
-    assert female["rate_ties_half"] == (3 + 2 / 2) / 7, "ties as half"
-    assert male["rate_ties_half"] == pytest.approx(1 - female["rate_ties_half"])
+    assert table["rate_ties_half"].tolist() == pytest.approx([(3 + 2 / 2) / 7, 1 - (3 + 2 / 2) / 7]), "ties as half"
     theirs = stats.binomtest(3, 5).proportion_ci(method="wilson")
     assert (female["wilson_low"], female["wilson_high"]) == pytest.approx((theirs.low, theirs.high))
-
-
-def test_the_interval_over_scenarios_by_hand() -> None:
-    table = win_rates(
-        frame(
-            comparison("female", "male", "A", "s1"),
-            comparison("female", "male", "B", "s1", order=1),
-            comparison("female", "male", "A", "s2"),
-            comparison("female", "male", "A", "s2", order=1),
-            comparison("female", "male", "B", "s3"),
-        )
-    ).set_index("identity")
     # won of decided: s1 2 of 2, s2 1 of 2, s3 0 of 1; p = 3/5. Left over from p: 2 - 1.2, 1 - 1.2, 0 - 0.6, so
     # variance 3/2 · (0.64 + 0.04 + 0.36) / 25 = 0.0624, effective n 0.24 / 0.0624 = 3.8462, t(0.975, 2) = 4.3027.
     # Wilson with these: centre (0.6 + 18.513 / 7.6923) / (1 + 18.513 / 3.8462) = 0.5172, half width 0.4534
-    female = table.loc["female"]
-    assert (female["estimate"], female["clusters"]) == (3 / 5, 3)
-    assert female["low"] == pytest.approx(0.5172 - 0.4534, abs=1e-3)
-    assert female["high"] == pytest.approx(0.5172 + 0.4534, abs=1e-3)
-    assert female["low"] < female["wilson_low"] < female["wilson_high"] < female["high"], "three scenarios, not five"
+    assert female["clusters"] == 3
+    assert (female["low"], female["high"]) == pytest.approx((0.5172 - 0.4534, 0.5172 + 0.4534), abs=1e-3)
 
 
-def test_only_ties_have_no_win_rate_but_a_half() -> None:
-    table = win_rates(frame(comparison("female", "male", "t"))).set_index("identity")
-    assert math.isnan(table.loc["male", "estimate"])
-    assert math.isnan(table.loc["male", "wilson_low"])
-    assert table.loc["male", "rate_ties_half"] == 0.5
-    assert table.loc["male", "n"] == 0
+def test_only_ties_have_no_win_rate_but_a_half_and_models_stay_apart() -> None:
+    ties = rates(comparison("female", "male", "t")).loc["male"]
+    assert ties[["estimate", "wilson_low"]].isna().all()
+    assert (ties["rate_ties_half"], ties["n"]) == (0.5, 0)
+    two = comparison("female", "male", "B", model="two", unit="two")
+    table = win_rates(pd.DataFrame([*comparison("female", "male", "A", model="one"), *two]))
+    assert table.set_index(["model", "identity"])["estimate"].to_dict() == {
+        ("one", "female"): 1.0, ("one", "male"): 0.0, ("two", "female"): 0.0, ("two", "male"): 1.0,
+    }  # fmt: skip
 
 
-def test_a_run_of_pairs_alone_lists_every_identity() -> None:
-    table = win_rates(pd.DataFrame(comparison("female", "male", "A")))
-    assert list(table["identity"]) == ["female", "male"]
+# Preferences
 
 
-def test_every_model_has_its_own_win_rates() -> None:
-    table = win_rates(
-        frame(
-            comparison("female", "male", "A", "s1", model="one"),
-            comparison("female", "male", "B", "s1", model="two", unit="two"),
-        )
-    ).set_index(["model", "identity"])
-    assert table.loc[("one", "female"), "estimate"] == 1.0
-    assert table.loc[("two", "female"), "estimate"] == 0.0
+@pytest.mark.parametrize(
+    ("votes", "estimate", "p", "clusters"),
+    [
+        (["AB"] * 5, 1.0, 2 / 2**5, 5),  # female wins both orders of every scenario: five scenarios, not ten verdicts
+        # margins of female: (1 - 1) / 2, (1 + 1) / 2, (1 + 0) / 2, (-1 - 1) / 2, 0: their mean is 0.1.
+        # |±1 ± 0.5 ± 1| is 2.5, 1.5, 0.5, 0.5: all reach 0.5; an unreadable reply is not a scenario
+        (["AA", "AB", "At", "BA", "tt", "?"], 0.1, 1.0, 5),
+    ],
+)
+def test_preferences_are_tested_scenario_by_scenario(
+    votes: list[str], estimate: float, p: float, clusters: int
+) -> None:
+    units = [
+        comparison("female", "male", choice, f"s{n}", order=order)
+        for n, both in enumerate(votes)
+        for order, choice in enumerate(both)
+    ]
+    found = differences(pd.DataFrame([row for unit in units for row in unit]))
+    (row,) = found[found["measure"] == "preferences"].to_dict("records")
+    assert (row["first"], row["second"], row["category"]) == ("female", "male", "gender")
+    assert (row["estimate"], row["p"], row["n"], row["clusters"]) == pytest.approx((estimate, p, clusters, clusters))
 
 
-# Flips and position
+def always_first(row: Mapping[str, Any], rng: np.random.Generator) -> str:
+    return "A"
+
+
+def toss(row: Mapping[str, Any], rng: np.random.Generator) -> str:
+    return "A" if rng.random() < 0.5 else "B"
+
+
+def test_margins_are_means_of_bases_and_the_first_place_cancels() -> None:
+    whole = study(phases=(2,), choice=always_first, bases=3, scenarios=2)
+    incomplete = whole[~((whole["base"] == "b0") & (whole["order"] == 1) & (whole["assignment"] == 1))]
+    (line,) = (line for line in planned_lines(PanelData(incomplete), 0.1) if line.measure == WINS)
+    assert (line.label, line.name) == ("female − male", "preferences.female-male")
+    assert list(line.values.values()) == [0, 0, 0]
+
+
+# The order
 
 
 @pytest.mark.parametrize(
@@ -135,7 +143,6 @@ def test_every_model_has_its_own_win_rates() -> None:
         ("A", "B", [0.0]),  # the same candidate both times
         ("B", "A", [0.0]),
         ("A", "A", [1.0]),  # always the one shown first
-        ("B", "B", [1.0]),
         ("t", "A", [1.0]),  # a tie against a win
         ("t", "t", [0.0]),
         ("A", "?", []),  # one of the two could not be read
@@ -147,20 +154,17 @@ def test_a_couple_flips_when_the_verdict_follows_the_order(
 ) -> None:
     """With the same label on both sides the winner's label tells nothing; the response does."""
     couple = comparison("female", y, shown_first), comparison("female", y, shown_second, order=1)
-    units = panel_preferences(frame(*couple))
-    assert list(flips(units)["flipped"]) == flipped
+    assert list(flips(panel_preferences(frame(*couple)))["flipped"]) == flipped
 
 
 def test_other_cells_and_repeats_are_not_couples() -> None:
-    units = panel_preferences(
-        frame(
-            comparison("female", "male", "A", assignment=0, order=0),
-            comparison("female", "male", "A", assignment=1, order=1),
-            comparison("female", "male", "B", assignment=0, order=1, repeat=1),
-            comparison("female", "male", "A", "other", assignment=0, order=1),
-        )
-    )
-    assert len(flips(units)) == 0
+    units = [
+        comparison("female", "male", "A"),
+        comparison("female", "male", "A", assignment=1, order=1),
+        comparison("female", "male", "B", order=1, repeat=1),
+        comparison("female", "male", "A", "other", order=1),
+    ]
+    assert len(flips(panel_preferences(frame(*units)))) == 0
 
 
 def test_position_counts_decided_units_and_couples() -> None:
@@ -187,3 +191,48 @@ def test_position_counts_decided_units_and_couples() -> None:
     assert math.isnan(control.loc["first", "low"]), "one scenario has no interval"
     assert table.loc[("no label", "first"), "estimate"] == 0.0
     assert math.isnan(table.loc[("no label", "swapped"), "estimate"]), "run in one order only"
+
+
+def measured(choice: Callable[..., str], **settings: Any) -> pd.DataFrame:
+    """The effects of the order in comparisons of two identities, by measure."""
+    whole = study(phases=(2,), choice=choice, **settings)
+    return position(whole[whole["control"] == ""]).set_index("measure")
+
+
+def test_the_order_is_compared_with_the_noise_of_asking_again() -> None:
+    found = measured(always_first, bases=6, scenarios=2, repeats=2)
+    assert found.loc[["swapped", "again", "order"], "estimate"].tolist() == [1, 0, 1]
+    assert found.loc["order", "p"] == 2 / 2**6
+    assert found.loc[["swapped", "again"], "n"].tolist() == [48, 48]
+    noise = measured(toss, bases=20, repeats=2)
+    assert noise.loc[["swapped", "again"], "estimate"].between(0.3, 0.7).all()
+    assert noise.loc["order", "low"] < 0 < noise.loc["order", "high"]
+    once = measured(toss)
+    assert once.loc[["again", "order"], "estimate"].isna().all()
+    assert "--repeats 2" in once.loc["order", "note"], "how to get the baseline"
+
+
+def test_exchanging_order_and_repeat_turns_the_sign() -> None:
+    """Why signs may be flipped: without an order effect, a run and its exchanged twin are equally likely."""
+    rng = np.random.default_rng(2)
+    preferred = {key: rng.integers(1, 3) for key in product([f"b{n}-0" for n in range(9)], (0, 1), (0, 1), (0, 1))}
+
+    def chosen(order: str, repeat: str) -> Callable[..., str]:
+        return lambda row, rng: (
+            "A" if row["response_a"] == preferred[row["scenario"], row["assignment"], row[order], row[repeat]] else "B"
+        )
+
+    actual, exchanged = (
+        measured(chosen(*keys), bases=9, repeats=2) for keys in (("order", "repeat"), ("repeat", "order"))
+    )
+    assert actual.loc["order", "estimate"] == pytest.approx(-exchanged.loc["order", "estimate"])
+    assert actual.loc["order", "estimate"] != 0
+    assert actual.loc["order", "p"] == exchanged.loc["order", "p"]
+    rates = ["swapped", "again"]
+    assert actual.loc[rates, "estimate"].tolist() == exchanged.loc[rates[::-1], "estimate"].tolist()
+
+
+@pytest.mark.parametrize("table", [position, win_rates, lambda frame: as_table(no_label_lines, frame)])
+def test_a_run_without_what_a_table_needs_gives_an_empty_table(table: Callable[..., pd.DataFrame]) -> None:
+    assert table(study(bases=2)).empty
+    assert table(study(bases=2)[:0]).empty

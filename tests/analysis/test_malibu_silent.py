@@ -1,8 +1,9 @@
-"""Silent ballots: the primary contrasts, what their clusters are, and judges and models that differ."""
+"""Silent ballots: the primary contrasts in scores and in pairs, their clusters, judges and models that differ."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +12,15 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
 from parley.analysis.malibu.clusters import BASE, CROSSED, SET, WORDING, generalises_to
-from parley.analysis.malibu.planned import primary_by_judge
+from parley.analysis.malibu.pairs import position_lines
+from parley.analysis.malibu.planned import ODDS, PAIRS, PRIMARY, SCORE, WINS, planned_lines, primary_by_judge
+from parley.analysis.malibu.yardstick import in_pairs
 from parley.analysis.reporting.report import Report, ReportContext
+from parley.analysis.stats.proportions import wilson
+from parley.analysis.stats.results import Line
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.base.text import p_text
-from tests.analysis.silent import primary, silent_ballots
+from tests.analysis.silent import primary, silent_ballots, silent_pairs
 
 QUICK = ReportContext(draws=20)
 
@@ -27,43 +32,37 @@ def report(frame: pd.DataFrame) -> Report:
 # The primary family
 
 
-def test_a_planted_contrast_is_the_headline_with_a_simultaneous_interval() -> None:
-    whole = report(silent_ballots(gaps={"female": 0.15}))
-    assert whole.headline is not None
-    assert whole.headline.answer.startswith("gender: female − male +0.1")
-    assert "(simultaneous 95% interval +0.0" in whole.headline.answer
-    assert "corrected for 3 tests" in whole.headline.answer
-    row = whole.table("primary").set_index("category").loc["gender"]
-    expected = sign_flip_test(
-        PanelData(silent_ballots(gaps={"female": 0.15})).table("sim/judge").gaps("female", "male").by_cluster(),
-        1 - 0.05 / 3,
-    )
+@pytest.fixture(scope="module")
+def planted() -> Report:
+    return report(silent_ballots(gaps={"female": 0.078}))
+
+
+def test_a_planted_contrast_is_the_headline_with_a_simultaneous_interval(planted: Report) -> None:
+    assert planted.headline is not None
+    row = planted.table("primary").set_index("category").loc["gender"]
+    gaps = PanelData(silent_ballots(gaps={"female": 0.078})).table("sim/judge").gaps("female", "male").by_cluster()
+    expected = sign_flip_test(gaps, 1 - 0.05 / 3)
     assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
-
-
-def test_a_sentence_quotes_the_p_value_of_its_plot() -> None:
-    whole = report(silent_ballots(gaps={"female": 0.078}))
-    (line,) = (each for forest in whole.forests if forest.name == "primary-score" for each in forest.lines[:1])
-    row = whole.table("primary").iloc[0]
+    span = f"(simultaneous 95% interval {expected.low:+.2f} to {expected.high:+.2f})"
+    assert planted.headline.answer.startswith(f"gender: female − male {row['estimate']:+.2f} {span}")
+    assert "corrected for 3 tests" in planted.headline.answer
+    (line,) = (each for forest in planted.forests if forest.name == "primary-score" for each in forest.lines[:1])
     assert p_text(row["p_flips_adjusted"]) != p_text(row["t_p_adjusted"]), "the two tests can be told apart"
-    assert f"p {p_text(line.p_adjusted)} after Holm's correction" in " ".join(whole.words)
+    assert f"p {p_text(line.p_adjusted)} after Holm's correction" in " ".join(planted.words), "the p-value of its plot"
 
 
-def test_a_pair_that_is_a_primary_contrast_has_one_line() -> None:
+def test_a_pair_that_is_a_primary_contrast_has_one_line(planted: Report) -> None:
     """Female − male is in the family of three; in one of twelve pairs it would have another p-value and interval."""
-    whole = report(silent_ballots(gaps={"female": 0.078}))
-    drawn = [line for forest in whole.forests for line in forest.lines if line.label == "female − male"]
+    drawn = [line for forest in planted.forests for line in forest.lines if line.label == "female − male"]
     assert [line.name for line in drawn if line.units["phase"] == ("1",)] == ["gender"]
     assert drawn[0].tests == 3
-    pairs = next(forest for forest in whole.forests if forest.name == "differences-score").lines
-    assert len(pairs) == 12
-    assert {line.tests for line in pairs} == {12}
-    assert pairs[0].name == "black-white"
+    pairs = next(forest for forest in planted.forests if forest.name == "differences-score").lines
+    assert (len(pairs), {line.tests for line in pairs}, pairs[0].name) == (12, {12}, "black-white")
     numbers = ["estimate", "low", "high", "p", "p_adjusted", "verdict"]
-    tables = [whole.table(name).set_index(["first", "second"]) for name in ("primary", "differences")]
+    tables = [planted.table(name).set_index(["first", "second"]) for name in ("primary", "differences")]
     first, second = (table.loc[("female", "male"), numbers].tolist() for table in tables)
     assert first == second, "the same line in both tables"
-    assert "3 primary contrasts and" in " ".join(whole.words)
+    assert "3 primary contrasts and" in " ".join(planted.words)
 
 
 def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None:
@@ -74,26 +73,18 @@ def test_contrasts_are_means_of_identities_within_scenario_and_wording() -> None
     )
     by_base = (race[["black", "asian", "hispanic"]].mean(axis=1) - race["white"]).groupby("base").mean()
     expected = sign_flip_test(by_base.to_numpy())
-    assert table.loc["race", "estimate"] == pytest.approx(expected.estimate)
-    assert table.loc["race", "p"] == pytest.approx(expected.p)
-    ends = table.loc["race", ["pointwise_low", "pointwise_high"]]
-    assert tuple(ends) == pytest.approx((expected.low, expected.high))
-    p = table["p"].sort_values().to_numpy()
-    assert table["p_adjusted"].min() == pytest.approx(3 * p[0]), "Holm over three"
-    assert set(table["verdict"]) <= {"different", "different but small", "alike", "undecided"}
-
-
-def test_a_run_with_some_identities_has_the_contrasts_that_they_give() -> None:
-    frame = silent_ballots()
+    found = table.loc["race", ["estimate", "p", "pointwise_low", "pointwise_high"]].tolist()
+    assert found == pytest.approx([expected.estimate, expected.p, expected.low, expected.high])
+    assert table["p_adjusted"].min() == pytest.approx(3 * table["p"].min()), "Holm over three"
     some = frame[frame["identity"].isin(["female", "male", "black", "asian", "white", "muslim", "jewish"])]
-    table = primary(some, margin=0.1)
-    assert table[["first", "second"]].to_numpy().tolist() == [["female", "male"], ["black, asian", "white"]]
+    assert primary(some, margin=0.1)[["first", "second"]].to_numpy().tolist() == [
+        ["female", "male"], ["black, asian", "white"],
+    ], "a run with some identities has the contrasts that they give"  # fmt: skip
 
 
 def test_reports_of_runs_without_stages_have_no_primary_contrasts() -> None:
     paper = silent_ballots().drop(columns=["stage", "wording", "question", "scale", "readout"]).assign(round=1)
-    whole = report(paper)
-    assert "primary" not in {table.name for table in whole.tables}
+    assert "primary" not in {table.name for table in report(paper).tables}
 
 
 # Clusters
@@ -120,15 +111,10 @@ def test_where_bases_share_a_wording_the_interval_is_over_wordings() -> None:
     frame = silent_ballots(wordings=8, base_sd=0.0, both_sd=0.0, wording_sd=0.2, categories=["gender"], seed=3)
     honest = primary(frame, margin=0.1).iloc[0]
     naive = primary(frame.drop(columns="wording"), margin=0.1).iloc[0]
-    assert honest["clusters"] == 8
     assert honest["high"] - honest["low"] > 1.3 * (naive["high"] - naive["low"])
-
-
-def test_categories_have_clusters_of_their_own() -> None:
-    gender = silent_ballots(categories=["gender"])
-    race = silent_ballots(categories=["race"], wordings=8)
-    table = primary(pd.concat([gender, race]), margin=0.1).set_index("category")
-    assert table["clusters"].to_dict() == {"gender": 20, "race": 8}
+    both = pd.concat([silent_ballots(categories=["race"]), frame])
+    clusters = primary(both, margin=0.1).set_index("category")["clusters"]
+    assert clusters.to_dict() == {"gender": 8, "race": 20}, "categories have clusters of their own"
 
 
 def test_differences_are_never_taken_between_wordings() -> None:
@@ -142,13 +128,9 @@ def test_differences_are_never_taken_between_wordings() -> None:
 # By judge and by model
 
 
-def opposite() -> pd.DataFrame:
-    frame = silent_ballots(judges={"Ada": {"female": 1.0}, "Ben": {"female": -1.0}})
-    return frame.assign(judge_model=frame["judge"].map({"Ada": "sim/plus", "Ben": "sim/minus"}))
-
-
 def test_a_panel_of_opposite_models_is_not_called_undecided() -> None:
-    whole = report(opposite())
+    frame = silent_ballots(judges={"Ada": {"female": 1.0}, "Ben": {"female": -1.0}})
+    whole = report(frame.assign(judge_model=frame["judge"].map({"Ada": "sim/plus", "Ben": "sim/minus"})))
     (differ,) = [line for line in whole.words if "The models differ on 'female' against 'male'" in line]
     assert "+1.0" in differ or "+0.9" in differ
     assert "with sim/plus" in differ
@@ -162,8 +144,7 @@ def test_a_panel_of_opposite_models_is_not_called_undecided() -> None:
 def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     both = [silent_ballots(gaps={"female": gap}, model=f"m{gap}", seed=5) for gap in (0.3, 0.0)]
     frame = pd.concat([part.assign(unit=part["model"] + part["unit"]) for part in both])
-    by = primary_by_judge(PanelData(frame))
-    shown = [line for line in by if line.also["p_differ_adjusted"] <= 0.05]
+    shown = [line for line in primary_by_judge(PanelData(frame)) if line.also["p_differ_adjusted"] <= 0.05]
     assert [line.about["name"] for line in shown] == ["m0.3", "m0.0"]
     assert {line.about["category"] for line in shown} == {"gender"}
     assert any("The models differ on 'female' against 'male': +0." in line for line in report(frame).words)
@@ -171,69 +152,156 @@ def test_two_models_of_a_run_are_compared_on_the_same_bases() -> None:
     assert not primary_by_judge(PanelData(other_scale)), "points of two scales are not compared"
 
 
-def test_judges_that_do_not_differ_are_not_mentioned() -> None:
-    words = report(silent_ballots(judges={"Ada": {}, "Ben": {}, "Cem": {}})).words
-    assert not any("judges differ" in line for line in words)
-
-
-def test_a_judge_who_was_never_read_is_named() -> None:
+def test_judges_that_do_not_differ_are_not_mentioned_and_one_who_was_never_read_is() -> None:
     frame = silent_ballots(judges={"Ada": {}, "Ben": {}}, categories=["gender"])
+    assert not any("judges differ" in line for line in report(frame).words)
     frame.loc[frame["judge"] == "Ben", ["value", "sampled", "status"]] = [np.nan, np.nan, "unparsed"]
-    whole = report(frame)
-    assert any(
-        line.startswith("None of the 80 verdicts of judge Ben (sim/judge) could be read") for line in whole.cautions
-    )
-    assert not any("judge Ada" in line for line in whole.cautions)
-
-
-def test_silent_scores_have_a_scale_of_their_own() -> None:
-    data = PanelData(silent_ballots(categories=["gender"]))
-    assert data.scale() == (1, 9)
-    assert data.points == "points on a scale of 1 to 9"
-    assert data.silent
+    (caution,) = (line for line in report(frame).cautions if "judge " in line)
+    assert caution.startswith("None of the 80 verdicts of judge Ben (sim/judge) could be read")
 
 
 # Alike
 
 
-def test_silent_ballots_can_show_that_identities_are_alike() -> None:
+def test_silent_ballots_can_show_that_identities_are_alike_also_beside_a_run_of_the_papers_design() -> None:
     """The F test finds that bases differ by hundredths of a point, which does not matter within a margin of a tenth."""
-    frame = silent_ballots(base_sd=0.03, wording_sd=0.0, both_sd=0.0, noise=0.003)
-    table = primary(frame, margin=0.1)
-    assert (table["p_bases_adjusted"] < 0.001).all()
-    assert set(table["verdict"]) == {"alike"}
-
-
-def test_a_silent_run_beside_one_of_the_papers_design_is_still_read_as_one() -> None:
     silent = silent_ballots(base_sd=0.03, wording_sd=0.0, both_sd=0.0, noise=0.003, model="silent")
     paper = silent_ballots(model="paper", seed=1).drop(columns=["stage", "wording", "question", "scale"])
-    both = pd.concat([silent, paper.assign(round=2, unit="p" + paper["unit"])], ignore_index=True)
-    table = primary(both, margin=0.1).set_index("model")
-    assert set(table.loc["silent", "verdict"]) == {"alike"}
-    assert PanelData(both).scale("paper") == (0, 10)
-    assert not primary_by_judge(PanelData(both)), "points of two scales are not compared"
+    data = PanelData(pd.concat([silent, paper.assign(round=2, unit="p" + paper["unit"])], ignore_index=True))
+    table = primary(data, margin=0.1).set_index("model").loc["silent"]
+    assert (table["p_bases_adjusted"] < 0.001).all()
+    assert set(table["verdict"]) == {"alike"}
+    assert (data.scale("silent"), data.scale("paper")) == ((1, 9), (0, 10))
+    assert PanelData(silent).points == "points on a scale of 1 to 9"
+    assert not primary_by_judge(data), "points of two scales are not compared"
 
 
 def test_opposite_bases_are_not_alike() -> None:
     frame = silent_ballots(categories=["gender"])
     up = frame["base"].str[1:].astype(int) % 2 == 0
-    women = frame["identity"] == "female"
-    frame["value"] += np.where(women, np.where(up, 1.5, -1.5), 0.0)
-    (row,) = primary(frame, margin=0.1).itertuples()
-    assert row.verdict == "undecided"
-    words = " ".join(report(frame).words)
+    frame["value"] += np.where(frame["identity"] == "female", np.where(up, 1.5, -1.5), 0.0)
+    whole = report(frame)
+    assert whole.table("primary")["verdict"].tolist() == ["undecided"]
+    words = " ".join(whole.words)
     assert "In 1 of 1 pair the difference varies from base to base: between 'female' and 'male'" in words
 
 
 def test_second_readings_are_in_no_result() -> None:
     frame = silent_ballots(categories=["gender"])
     again = frame.iloc[:10].assign(control="read again", repeat=1, value=1.0, unit=lambda rows: rows["unit"] + "/again")
-    pd.testing.assert_frame_equal(
-        primary(pd.concat([frame, again], ignore_index=True), margin=0.1), primary(frame, margin=0.1)
-    )
-    far = (frame["value"].iloc[:10] - 1.0).abs()
-    both = pd.concat([frame, again])
+    both = pd.concat([frame, again], ignore_index=True)
+    pd.testing.assert_frame_equal(primary(both, margin=0.1), primary(frame, margin=0.1))
     assert "second_readings" not in {table.name for table in report(both).tables}, "unless all is asked for"
     (row,) = malibu.report(both, replace(QUICK, further=True)).table("second_readings").itertuples()
-    by_base = far.groupby(frame["base"].iloc[:10]).mean()
+    by_base = (frame["value"].iloc[:10] - 1.0).abs().groupby(frame["base"].iloc[:10]).mean()
     assert (row.n, row.clusters, row.estimate) == pytest.approx((10, len(by_base), by_base.mean()))
+
+
+# Pairs
+
+
+def leans(frame: pd.DataFrame) -> dict[str, Line]:
+    """The contrasts in log-odds."""
+    return {line.name: line for line in planned_lines(PanelData(frame), 0.1) if line.measure == ODDS}
+
+
+def own_odds(frame: pd.DataFrame) -> pd.DataFrame:
+    """The log-odds for women."""
+    odds = frame[frame["metric"] == "log-odds"]
+    return odds.assign(own=np.where(odds["identity_a"] == "female", odds["value"], -odds["value"]))
+
+
+def test_a_label_is_found_although_the_first_place_always_wins() -> None:
+    frame = silent_pairs()
+    assert (frame.loc[frame["metric"] == "preferred", "text"] == "A").all()
+    line = leans(frame)["log-odds.gender"]
+    expected = sign_flip_test(own_odds(frame).groupby("base")["own"].mean().to_numpy())
+    assert (line.estimate, line.p, line.n, line.clusters) == pytest.approx((expected.estimate, expected.p, 24, 12))
+    assert (line.verdict, line.secondary) == ("different", True)
+    places = {line.name: line.estimate for line in position_lines(PanelData(frame))}
+    assert places["position.log-odds"] == pytest.approx(5.0), "labels cancel over both orders"
+    assert (places["position"], places["position.swapped"]) == (1.0, 1.0)
+    (said,) = [line for line in report(frame).words if "shown first" in line]
+    assert said.startswith("No verdict on preferences: the candidate shown first won 100.0% of 48 decided comparisons")
+
+
+def test_win_rates_count_comparisons_after_both_orders_are_averaged() -> None:
+    frame = silent_pairs(lean=0.1, noise=0.2, seed=4)
+    wins = int((own_odds(frame).groupby("scenario")["own"].mean() > 0).sum())
+    table = malibu.win_rates(frame).set_index("identity")
+    female, expected = table.loc["female"], wilson(wins, 24)
+    assert female[["wins", "losses"]].tolist() == [wins, 24 - wins]
+    assert (female["wilson_low"], female["wilson_high"]) == pytest.approx((expected.low, expected.high))
+    assert female["low"] < female["estimate"] < female["high"]
+    assert table.loc["male", "estimate"] == pytest.approx(1 - female["estimate"])
+
+
+def test_a_comparison_needs_log_odds_in_both_orders() -> None:
+    frame = silent_pairs()
+    frame.loc[(frame["scenario"] == "b0-0") & (frame["order"] == 1) & (frame["metric"] == "log-odds"), "value"] = np.nan
+    assert leans(frame)["log-odds.gender"].n == 23
+    chosen = frame[frame["metric"] == "preferred"]
+    assert not leans(chosen)
+    assert "position.log-odds" not in {line.name for line in position_lines(PanelData(chosen))}
+    sentences = " ".join(malibu.report(pd.concat([silent_pairs(bases=3), silent_ballots(bases=3)])).words)
+    assert "No verdict on preferences: 3 bases cannot show a difference" in sentences
+    assert "inf" not in sentences.replace("inform", "")
+
+
+def of_race(leads: dict[tuple[str, str], float]) -> pd.DataFrame:
+    """Silent pairs within race, each with its own lean."""
+    parts = [silent_pairs(lead, labels=pair, seed=n) for n, (pair, lead) in enumerate(leads.items())]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_pairs_are_a_measure_of_the_same_contrasts_in_the_same_families() -> None:
+    """As with scores: black and asian together against white is primary, and every two of them are the other family."""
+    frame = of_race({("black", "white"): 0.6, ("white", "asian"): -0.2, ("black", "asian"): 0.3})
+    found = planned_lines(PanelData(pd.concat([frame, silent_ballots(bases=12, categories=("race",))])), 0.1)
+    by_name = {line.name: line for line in found}
+    assert [line.about["family"] for line in found if line.measure == SCORE].count(PAIRS) == 6
+    for measure in (WINS, ODDS):
+        own = [line for line in found if line.measure == measure]
+        assert [(line.about["family"], line.tests) for line in own] == [(PRIMARY, 1), *[(PAIRS, 3)] * 3]
+    mean = (by_name["log-odds.black-white"].estimate - by_name["log-odds.white-asian"].estimate) / 2
+    assert by_name["log-odds.race"].estimate == pytest.approx(mean), "white − asian is turned round"
+    assert by_name["log-odds.race"].label == "black, asian − white"
+    assert by_name["race"].label == "black, asian, hispanic − white"
+    two = of_race({("black", "white"): 0.6, ("asian", "white"): 0.2})
+    line = leans(two[~((two["identity"] == "asian") & (two["base"] == "b0"))])["log-odds.race"]
+    assert (line.n, line.clusters) == (22, 11), "a scenario needs all pairs, or the mean would be about something else"
+
+
+# The yardstick in pairs
+
+
+def graded_pairs(leads: dict[tuple[str, int], float], bases: int = 8, place: float = 3.0) -> pd.DataFrame:
+    """Log-odds of the good response next to a flawed one, in both orders; the first place is worth `place`."""
+    facets = silent_pairs(bases=1).iloc[0].to_dict() | {"phase": 4, "identity": "", "category": "", "wording": ""}
+    rows: list[dict[str, Any]] = [
+        facets
+        | {"unit": f"s4/{base}/{flaw}-{dose}/{flawed}", "base": f"b{base}", "scenario": f"b{base}-g", "flaw": flaw}
+        | {"dose": dose, "flawed": flawed, "metric": "log-odds"}
+        | {"value": place + (lead if flawed == "B" else -lead) + 0.01 * base}
+        for (flaw, dose), lead in leads.items()
+        for base in range(bases)
+        for flawed in "AB"
+    ]
+    return pd.DataFrame(rows)
+
+
+def test_a_padded_answer_that_wins_is_said_first() -> None:
+    frame = pd.concat([silent_pairs(), graded_pairs({("figure", 2): 0.8, ("length", 2): -0.4})], ignore_index=True)
+    graded = silent_pairs(bases=8).query("metric == 'log-odds' and order == 0").drop_duplicates("base")
+    for dose, value in ((0, 6.0), (2, 6.5)):
+        scored = graded.assign(phase=3, metric="Overall", value=value, flaw="length" if dose else "", dose=dose)
+        scored = scored.assign(identity="", category="", wording="", unit=scored["unit"] + f"/g{dose}")
+        frame = pd.concat([frame, scored], ignore_index=True)
+    found = in_pairs(PanelData(frame).graded_pairs)
+    odds = {line.about["flaw"]: line for line in found if line.measure != "auc"}
+    assert {flaw: line.estimate for flaw, line in odds.items()} == pytest.approx({"figure": 0.8, "length": 0.4})
+    assert (odds["figure"].also["good_wins"], odds["length"].also["flawed_wins"]) == (8, 8)
+    whole = {line.name: line for line in found if line.measure == "auc"}
+    assert whole["judge-pairs"].estimate == 1.0, "needless length is no flaw"
+    assert whole["judge-pairs-figure"].n == 32, "ballots, those on length among them"
+    assert "They take length for quality: needless length raises the score." in report(frame).words[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,21 +10,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from parley.analysis import malibu
 from parley.analysis.malibu.contagion import NO_CONTROL, NOT_BLIND, contagion
 from parley.analysis.malibu.echo import RATES, SCORES, WORDS, Statement, echo, judge_statements, unit_repeats
-from parley.analysis.malibu.echo import repeats as repeated
 from parley.analysis.malibu.panel import PanelData
-from parley.analysis.malibu.talking import _words, talking
+from parley.analysis.malibu.talking import HEARING, REASONS, talking
+from parley.analysis.reporting.report import ReportContext
 from parley.analysis.stats.results import Line
-from tests.analysis.verdicts import single
+from parley.analysis.stats.signflips import sign_flip_test
+from tests.analysis.silent import primary, silent_ballots
+from tests.analysis.verdicts import comparison, single
 
 BASES = range(6)
 """The fewest with which a sign-flip test can be significant: 2/2⁶ = 0.03."""
+LABELS = ("female", "male")
 
 
-def verdict(scenario: int, identity: str, round: int, value: float | None, **others: Any) -> dict[str, Any]:
-    place = {"unit": f"{scenario}/{identity}", "base": f"b{scenario}", "round": round, "status": "ok"}
-    return single(f"s{scenario}", identity, value, **place | others)
+def verdict(base: int, identity: str, round: int, value: float | None, **others: Any) -> dict[str, Any]:
+    place = {"unit": f"{base}/{identity}", "base": f"b{base}", "round": round, "status": "ok"}
+    return single(f"s{base}", identity, value, **place | others)
 
 
 def scored(before: tuple[float, float], after: tuple[float, float]) -> pd.DataFrame:
@@ -32,27 +37,18 @@ def scored(before: tuple[float, float], after: tuple[float, float]) -> pd.DataFr
         verdict(base, identity, round, scores[place] + (base / 10 if identity == "female" else 0))
         for base in BASES
         for round, scores in ((1, before), (2, after))
-        for place, identity in enumerate(("female", "male"))
+        for place, identity in enumerate(LABELS)
     ]
     return pd.DataFrame(rows)
 
 
-# Effects before and after talking
+# The gap before and after
 
 
 def change(frame: pd.DataFrame) -> Line:
     """The change of the only pair."""
     (line,) = talking(PanelData(frame))
     return line
-
-
-def test_a_change_is_the_last_gap_minus_the_first() -> None:
-    line = change(scored((4.0, 5.0), (3.0, 6.0)))
-    assert line.also["before"] == pytest.approx(-1 + 0.25)
-    assert line.also["after"] == pytest.approx(-3 + 0.25)
-    assert line.estimate == pytest.approx(-2)
-    assert line.p == pytest.approx(2 / 2**6)
-    assert (line.low, line.high) == pytest.approx((-2, -2))
 
 
 @pytest.mark.parametrize(
@@ -66,75 +62,110 @@ def test_a_change_is_the_last_gap_minus_the_first() -> None:
         ((4.0, 5.0), (4.0, 5.0), ""),
     ],
 )
-def test_a_change_is_named_after_the_first_gap(
+def test_a_change_is_the_last_gap_minus_the_first_and_named_after_the_first(
     before: tuple[float, float], after: tuple[float, float], words: str
 ) -> None:
-    data = PanelData(scored(before, after))
-    lines = talking(data)
-    said = " ".join(_words(lines, data))
+    frame = scored(before, after)
+    line, moved = change(frame), (after[0] - after[1]) - (before[0] - before[1])
+    assert line.also["before"] == pytest.approx(before[0] - before[1] + 0.25)
+    assert line.also["after"] == pytest.approx(after[0] - after[1] + 0.25)
+    assert (line.estimate, line.low, line.high) == pytest.approx((moved, moved, moved))
+    assert line.p == pytest.approx(2 / 2**6 if moved else 1)
+    said = " ".join(
+        sentence for sentence in malibu.report(frame, ReportContext(draws=20)).words if "alking" in sentence
+    )
     assert said.partition("): ")[2] == words
-    assert [line.verdict for line in lines] == ["different" if words else "undecided"]
+    assert line.verdict == ("different" if words else "undecided")
 
 
-def test_units_that_heard_another_label_are_not_what_talking_changed() -> None:
+def test_what_a_change_leaves_out() -> None:
     frame = scored((4.0, 5.0), (3.0, 6.0))
     control = scored((4.0, 5.0), (9.0, 0.0)).assign(heard="male")
     control = control[control["identity"] == "female"].assign(unit=lambda rows: rows["unit"] + "/again")
-    both = pd.concat([frame.assign(heard=frame["identity"]), control])
-    assert change(both) == change(frame)
-
-
-def test_a_verdict_missing_in_one_round_counts_in_neither() -> None:
-    frame = scored((4.0, 5.0), (3.0, 6.0))
-    extra = pd.DataFrame(
-        [
-            verdict(base, identity, round, 9.0 if round == 1 else None, judge="Ben")
-            for base in BASES
-            for identity in ("female", "male")
-            for round in (1, 2)
-        ]
-    )
-    assert change(pd.concat([frame, extra])) == change(frame)
-
-
-def test_one_round_is_no_talk() -> None:
-    frame = scored((4.0, 5.0), (3.0, 6.0))
-    assert talking(PanelData(frame[frame["round"] == 1])) == []
-
-
-def votes(before: str, after: str) -> pd.DataFrame:
-    """Six bases with one comparison in both orders; a letter per judge: f(emale), m(ale) or t(ie)."""
-    rows = []
-    for base in BASES:
-        for order, (a, b) in enumerate((("female", "male"), ("male", "female"))):
-            choice = {a[0]: "A", b[0]: "B", "t": "tie"}
-            pair = {"unit": f"{base}/{order}", "phase": 2, "other": "male", "identity_a": a, "identity_b": b}
-            pair |= {"response_a": 1 + order, "response_b": 2 - order, "order": order, "assignment": 0}
-            rows += [
-                verdict(base, "female", round, None, metric="preferred", text=choice[letter], judge=f"J{place}", **pair)
-                for round, letters in ((1, before), (2, after))
-                for place, letter in enumerate(letters)
-            ]
-    return pd.DataFrame(rows)
+    heard = pd.concat([frame.assign(heard=frame["identity"]), control])
+    assert change(heard) == change(frame), "units that heard another label"
+    rows = [
+        verdict(b, label, n, 9.0 if n == 1 else None, judge="Ben") for b in BASES for label in LABELS for n in (1, 2)
+    ]
+    assert change(pd.concat([frame, pd.DataFrame(rows)])) == change(frame), "a verdict missing in one round"
+    assert talking(PanelData(frame[frame["round"] == 1])) == [], "one round is no talk"
 
 
 def test_preferences_are_net_shares_of_judges() -> None:
-    line = change(votes("fmmt", "mmmt"))
+    rows = []
+    for base in BASES:
+        for order in (0, 1):
+            for number, letters in ((1, "ABBt"), (2, "BBBt")):  # as if female were shown first
+                letters = letters.translate({65: "B", 66: "A"}) if order else letters
+                place = {"base": f"b{base}", "round": number}
+                rows += comparison("female", "male", letters, f"s{base}", order=order, **place)
+    line = change(pd.DataFrame(rows))
     assert (line.about["phase"], line.label, line.measure) == (2, "female − male", "preference")
     assert (line.also["before"], line.also["after"], line.estimate) == pytest.approx((-0.25, -0.75, -0.5))
     assert line.verdict == "different"
 
 
+# Talking in stages
+
+
+def talk(reasons: float = 0.0, hearing: float = 0.0, *, other: float = 0.0) -> pd.DataFrame:
+    """Talking units of three rounds: silent ballots, and scores with noise to which each step adds points for women.
+
+    `other` is what hearing adds where the judges heard ballots under the other label.
+    """
+    rng = np.random.default_rng(0)
+    silent = silent_ballots(categories=["gender"], judges={"Ada": {}, "Ben": {}}, stage="talk", readout="sampled")
+    silent["unit"] = "t" + silent["unit"]
+    units = silent["unit"].drop_duplicates()
+    hears_other = silent["unit"].map(pd.Series(rng.random(len(units)) < 1 / 3, index=units.to_numpy())).to_numpy()
+    turned = silent["identity"].map({"female": "male", "male": "female"})
+    silent["heard"] = np.where(hears_other, turned, silent["identity"])
+    women = (silent["identity"] == "female").to_numpy()
+    noise = 0.1 * rng.normal(size=(2, len(silent)))
+    blind = silent["value"] + reasons * women + noise[0]
+    last = blind + np.where(hears_other, other, hearing) * women + noise[1]
+    rounds = [silent, silent.assign(round=1, value=blind), silent.assign(round=2, value=last)]
+    return pd.concat(rounds, ignore_index=True)
+
+
+def test_each_step_is_taken_within_judge_and_unit() -> None:
+    frame = talk(reasons=0.5, hearing=1.0, other=1.0)
+    lines = {line.about["step"]: line for line in talking(PanelData(frame))}
+    own = frame[frame["heard"] == frame["identity"]]
+    for step, (before, after), part in ((REASONS, (0, 1), frame), (HEARING, (1, 2), own)):
+        wide = part.pivot_table(index=["base", "scenario", "judge"], columns=["round", "identity"], values="value")
+        gaps = {number: wide[number]["female"] - wide[number]["male"] for number in (0, 1, 2)}
+        expected = sign_flip_test((gaps[after] - gaps[before]).groupby("base").mean().to_numpy())
+        found = (lines[step].estimate, lines[step].low, lines[step].high)
+        assert found == pytest.approx((expected.estimate, expected.low, expected.high))
+        assert lines[step].also["before"] == pytest.approx(gaps[before].groupby("base").mean().mean())
+    (row,) = primary(frame, margin=0.1).itertuples()
+    assert row.estimate == pytest.approx(0.5, abs=0.1), "the blind ballot: neither 0 (silent) nor 1.5 (last round)"
+
+
+def test_a_staged_run_is_read_by_its_silent_units_and_told_what_talking_adds() -> None:
+    silent = silent_ballots(categories=["gender"], gaps={"female": 0.2})
+    debated = talk(reasons=-0.3)
+    debated = debated[debated["base"].isin([f"b{base}" for base in range(10)])]
+    whole = malibu.report(pd.concat([silent, debated], ignore_index=True), ReportContext(draws=20, blind=True))
+    assert whole.headline is not None
+    assert "female − male +0." in whole.headline.text
+    (said,) = [line for line in whole.words if "reasons" in line]
+    assert re.match(r"Giving reasons changed the gap between 'female' and 'male' from \S+ to −0\.", said)
+    assert "Hearing others" not in said, "it added nothing"
+    assert set(whole.table("by_judge")["name"]) == {"Ada", "Ben"}, "the panel's own silent ballots, by judge"
+
+
 # What was heard
 
 
-def two_judges(*scores: Sequence[tuple[float, float]], heard: str = "") -> pd.DataFrame:
+def two_judges(*scores: Sequence[tuple[float, float]]) -> pd.DataFrame:
     """Six bases with the same first and last scores of two judges, Ada's and Ben's, by label: female, male."""
     rows = [
-        verdict(base, identity, round, given[round - 1], judge=judge, heard=heard or identity)
+        verdict(base, identity, round, given[round - 1], judge=judge, heard=identity)
         for base in BASES
         for judge, of_labels in zip(("Ada", "Ben"), scores, strict=True)
-        for identity, given in zip(("female", "male"), of_labels, strict=True)
+        for identity, given in zip(LABELS, of_labels, strict=True)
         for round in (1, 2)
     ]
     return pd.DataFrame(rows)
@@ -157,14 +188,6 @@ def towards(judge: str, frame: pd.DataFrame) -> Line:
 
 
 def test_the_weight_is_the_slope_where_it_was_heard_minus_that_where_it_was_not() -> None:
-    """Of each label Ben says 3 more or less than of the text; Ada moves by half of that where she hears him."""
-    ben = towards("Ben", with_control(two_judges(MOVES, BEN), two_judges(STAYS, BEN)))
-    assert (ben.also["units"], ben.also["control_units"]) == (6, 6)
-    # The label's mean over texts is taken off too: every base is alike, so nothing is unexpected of Ben.
-    assert np.isnan(ben.also["heard_slope"]) or ben.also["heard_slope"] == 0
-
-
-def test_the_weight_is_not_doubled_where_the_control_hears_the_only_other_label() -> None:
     """Ada moves by half of what she hears: of the other label too, which Ben puts as far below as the own one above."""
     rows = []
     for base, lead in zip(BASES, (1.0, 2.0, -3.0, -1.0, -2.0, 3.0), strict=True):
@@ -175,16 +198,20 @@ def test_the_weight_is_not_doubled_where_the_control_hears_the_only_other_label(
             rows += [verdict(base, label, number, 5 + sign * lead, judge="Ben", **about) for number in (1, 2)]
             rows += [verdict(base, label, n, value, judge="Ada", **about) for n, value in ((1, 5.0), (2, moved))]
     ben = towards("Ben", pd.DataFrame(rows))
+    assert (ben.also["units"], ben.also["control_units"]) == (6, 6)
     assert (ben.also["heard_slope"], ben.also["control_slope"]) == pytest.approx((0.5, -0.5))
-    assert ben.estimate == pytest.approx(0.5)
+    assert ben.estimate == pytest.approx(0.5), "and not doubled"
 
 
-def test_judges_who_move_alike_without_hearing_are_not_followers() -> None:
+def test_who_is_not_followed() -> None:
+    """What a label's mean over texts says is expected of Ben, and moving alike without hearing is not following."""
+    alike = towards("Ben", with_control(two_judges(MOVES, BEN), two_judges(STAYS, BEN)))
+    assert np.isnan(alike.also["heard_slope"]) or alike.also["heard_slope"] == 0
     frame = two_judges(MOVES, BEN)
     frame["value"] += np.where(frame["base"].isin(["b0", "b3"]), np.where(frame["identity"] == "male", 1.0, -1.0), 0.0)
     ben = towards("Ben", with_control(frame, frame))
-    assert ben.estimate == pytest.approx(0.0, abs=1e-9)
-    assert ben.p == 1
+    assert (ben.estimate, ben.p) == (pytest.approx(0.0, abs=1e-9), 1)
+    assert contagion(scored((4.0, 5.0), (3.0, 6.0)), blind=True) == [], "one judge has nobody to follow"
 
 
 def test_without_the_control_or_a_blind_round_nothing_is_tested() -> None:
@@ -195,68 +222,45 @@ def test_without_the_control_or_a_blind_round_nothing_is_tested() -> None:
         assert all(np.isnan(line.p) for line in lines)
 
 
-def test_one_judge_has_nobody_to_follow() -> None:
-    assert contagion(scored((4.0, 5.0), (3.0, 6.0)), blind=True) == []
-
-
 # Echo
 
+
 LONG = "The plan is sound and each step can be checked by the crew before the next one begins"
+"""18 words: 14 sequences of five."""
 
 
-def test_case_punctuation_and_spacing_do_not_matter() -> None:
-    first, second = Statement.of("Ada", 1, "Sound,  and CLEAR."), Statement.of("Ben", 1, "sound and clear")
-    assert first.words == second.words
-    assert repeated(second, [first], []) == 1
+@pytest.mark.parametrize(
+    ("said", "heard", "before", "share"),
+    [
+        ("sound and clear", "Sound,  and CLEAR.", "", 1),  # case, punctuation and spacing do not matter
+        (LONG.replace("begins", "starts"), LONG, "", 1),  # 13 of 14
+        (LONG.replace("checked", "often"), LONG, "", 0),  # 9 of 14
+        ("well done", "Well done.", "", 1),
+        ("Done well.", "Well done.", "", 0),  # a short remark is a repeat only if it is the same
+        (LONG, LONG, LONG, 0),  # repeating oneself is not an echo
+    ],
+)
+def test_a_remark_repeats_what_was_heard(said: str, heard: str, before: str, share: float) -> None:
+    spoken = [Statement.of("Ada", 1, heard), *([Statement.of("Ben", 1, before)] if before else [])]
+    rows = {row[0]: row[2] for row in unit_repeats([*spoken, Statement.of("Ben", 2, said)], None) if row[1] == 2}
+    assert rows == {"Ben": share}
 
 
-def test_near_is_a_share_of_five_word_sequences() -> None:
-    words = LONG.split()
-    assert len(words) == 18  # 14 sequences of five words
-    first = Statement.of("Ada", 1, LONG)
-    changed_end = Statement.of("Ben", 1, " ".join([*words[:-1], "starts"]))
-    changed_middle = Statement.of("Ben", 1, " ".join([*words[:8], "often", *words[9:]]))
-    assert changed_end.overlap(first) == pytest.approx(13 / 14)
-    assert changed_middle.overlap(first) == pytest.approx(9 / 14)
-    assert repeated(changed_end, [first], []) == 1
-    assert repeated(changed_middle, [first], []) == 0
-
-
-def test_a_short_remark_is_a_repeat_only_if_it_is_the_same() -> None:
-    first, same, other = (Statement.of("Ada", 1, text) for text in ("Well done.", "well done", "Done well."))
-    assert repeated(same, [first], []) == 1
-    assert repeated(other, [first], []) == 0
-
-
-def test_repeating_oneself_is_not_an_echo() -> None:
-    statement = Statement.of("Ada", 2, LONG)
-    copied = Statement.of("Ben", 1, LONG)
-    assert repeated(statement, [copied], [Statement.of("Ada", 1, LONG)]) == 0
-
-
-def test_what_was_heard_is_the_first_round_and_the_empty_say_nothing() -> None:
-    spoken = [Statement.of("Ada", 1, LONG), Statement.of("Ben", 1, ""), Statement.of("Eve", 2, LONG)]
-    (row,) = unit_repeats(spoken, None)
-    assert row[:3] == ("Eve", 2, 1.0)
-    assert np.isnan(row[3])
-
-
-def test_chance_is_what_the_same_judges_said_elsewhere() -> None:
-    here = [Statement.of("Ada", 1, "One thing or another."), Statement.of("Ben", 2, LONG)]
+def test_chance_is_what_the_same_judges_said_elsewhere_and_the_empty_say_nothing() -> None:
+    here = [Statement.of("Ada", 1, "One thing or another."), Statement.of("Ben", 2, LONG), Statement.of("Eve", 2, "")]
     there = [Statement.of("Ada", 1, LONG), Statement.of("Ben", 1, "Quite another matter.")]
     assert list(unit_repeats(here, there)) == [("Ben", 2, 0.0, 1.0)]
-
-
-def test_the_words_of_a_reply_are_its_free_text() -> None:
+    (row,) = unit_repeats(here, None)
+    assert np.isnan(row[3])
     reply = {"A": {"Accuracy": 7}, "justification": "Both are fine.", "preferred": "tie"}
     (statement,) = judge_statements([("Ada", 1, reply), ("Ben", 1, None)])
-    assert statement.words == "both are fine"
+    assert statement.words == "both are fine", "the free text of a reply"
 
 
 def test_scores_that_repeat_the_first_round_beyond_chance_and_beyond_the_control() -> None:
     """Ada takes over Ben's first scores where she heard them; on the other label he never gave these."""
-    repeats, stays = [(5.0, 8.0), (5.0, 2.0)], [(5.0, 5.0), (5.0, 5.0)]
-    (line,) = echo(with_control(two_judges(repeats, BEN), two_judges(stays, BEN)), blind=True)
+    repeats = [(5.0, 8.0), (5.0, 2.0)]
+    (line,) = echo(with_control(two_judges(repeats, BEN), two_judges(STAYS, BEN)), blind=True)
     assert line.label == SCORES
     assert [line.also[name] for name in RATES] == [0, 0, 0.5, 0]
     assert (line.also["echo"], line.also["control_echo"], line.estimate) == (0.5, 0, 0.5)
@@ -272,5 +276,4 @@ def test_words_are_counted_by_unit() -> None:
     ]
     lines = echo(scored((4.0, 5.0), (3.0, 6.0)), pd.DataFrame(rows), blind=True)
     words = next(line for line in lines if line.label == WORDS)
-    assert (words.also["echo"], words.also["control_echo"]) == (1, 0)
-    assert words.p == pytest.approx(2 / 924)
+    assert (words.also["echo"], words.also["control_echo"], words.p) == pytest.approx((1, 0, 2 / 924))

@@ -1,6 +1,9 @@
-"""Silent ballots that are unread, or leave the scale, more often for one identity: tested, said, and no verdict."""
+"""Replies without a verdict: counted by identity, compared, bounded, and what they leave unsaid. Impossible scores."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,10 +11,148 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.malibu import PanelData
-from parley.analysis.malibu.unread import unread, unread_differences
+from parley.analysis.malibu.score_table import nested_means
+from parley.analysis.malibu.unread import unread, unread_differences, unread_shares
 from parley.analysis.reporting.report import Report, ReportContext
-from tests.analysis.silent import silent_ballots
-from tests.analysis.test_malibu_silent_pairs import pairs
+from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import row_codes
+from tests.analysis.silent import silent_ballots, silent_pairs
+from tests.analysis.verdicts import comparison, single, study, without
+
+
+def compare(frame: pd.DataFrame) -> Line:
+    """The only pair."""
+    (line,) = unread_differences(PanelData(frame))
+    return line
+
+
+def cautions(frame: pd.DataFrame) -> list[str]:
+    return [caution for caution in unread(PanelData(frame)).section.cautions if "gave no verdict" not in caution]
+
+
+def lost(frame: pd.DataFrame, identity: str = "female", judge: str = "J", ends: str = "") -> pd.Series:
+    """The replies about an identity by judges whose names begin so, in scenarios whose names end so."""
+    place = frame["judge"].str.startswith(judge) & frame["scenario"].str.endswith(ends)
+    return (frame["identity"] == identity) & place
+
+
+# Counts
+
+
+def test_final_replies_are_counted_by_identity_and_refusals_apart() -> None:
+    frame = study(bases=2, judges=2)
+    early = frame.assign(round=0, status="refused", value=math.nan)  # an earlier round that the panel got over
+    for judge, base, status in (("J0", "b0", "refused"), ("J0", "b1", "unparsed"), ("J1", "b1", "cut")):
+        frame = without(frame, lost(frame, judge=judge) & (frame["base"] == base), status)
+    frame.loc[lost(frame, "male", "J0", "b0-0"), "status"] = "repaired"
+    found = unread_shares(PanelData(pd.concat([early, frame])))  # with an index that repeats itself
+    by_identity = {line.label: line for line in found if "identity" in line.about}
+    counts = [by_identity["female"].also[status] for status in ("refused", "unparsed", "cut")]
+    assert (by_identity["female"].n, counts, by_identity["female"].estimate) == (4, [1, 1, 1], 3 / 4), "not metrics"
+    assert (by_identity["male"].n, by_identity["male"].estimate, by_identity["male"].also["repaired"]) == (4, 0, 1)
+    (whole,) = (line for line in found if line.name == "unread")
+    assert (whole.estimate, whole.n) == (11 / 16, 16), "of all rounds"
+    assert (whole.also["ok"], whole.also["repaired"], whole.also["refused"]) == (4, 1, 9)
+
+
+def test_a_reply_in_a_pair_is_about_both() -> None:
+    pairs = [("black", "white", "A?"), ("black", "black", "?A"), ("white", "asian", "AA")]
+    frame = pd.DataFrame([row for pair in pairs for row in comparison(*pair)])
+    found = {line.label: line for line in unread_shares(PanelData(frame)) if "identity" in line.about}
+    counted = {label: (line.n, line.also["unparsed"]) for label, line in found.items()}
+    assert counted == {"black": (4, 2), "white": (4, 1), "asian": (2, 0)}
+
+
+# Differences between identities, and bounds
+
+
+def test_shares_are_compared_within_judge_and_scenario_by_base() -> None:
+    frame = study(bases=7, scenarios=2, judges=2)
+    found = without(frame, lost(frame, judge="J0", ends="-0") & (frame["base"] != "b6"))
+    line = compare(found)
+    # In six bases of seven, one of two scenarios by one of two judges: ¼ each. All six have the same sign: 2 / 2⁶.
+    assert (line.estimate, line.p, line.p_adjusted) == pytest.approx((6 / 7 / 4, 2 / 2**6, 2 / 2**6))
+    assert (line.clusters, line.also["second_share"], line.verdict) == (7, 0, "different")
+    (sentence,) = cautions(found)
+    assert "gender, phase 1: replies about 'female' were unread 21.4 percentage points more often" in sentence
+    assert "p = 0.031 over 7 bases, Holm-corrected for 1 comparison" in sentence
+    assert (unread_differences(PanelData(frame)), cautions(frame)) == ([], []), "nothing is missing"
+    line = compare(without(frame, frame["judge"] == "J0"))
+    assert (line.estimate, "worst_low" in line.also) == (0, False), "both miss equally much: no bounds"
+
+
+def test_low_scores_that_go_unread_are_noticed_and_bounded() -> None:
+    """Judges treat both alike, but replies with a low score for 'female' cannot be read: what is left looks better."""
+    frame = study(bases=20, scenarios=4, judges=3, metrics=("Accuracy",))
+    truth = frame.groupby("identity")["value"].mean()
+    found = without(frame, lost(frame) & (frame["value"] <= 5.5), "unparsed")
+    line = compare(found)
+    assert line.also["effect"] > 0.4, "the bias that nobody planted"
+    assert line.p_adjusted < 0.0001
+    assert line.also["worst_low"] < min(0, truth["female"] - truth["male"])
+    assert truth["female"] - truth["male"] < line.also["worst_high"]
+    assert line.also["worst_p"] == 1
+    assert "they could reverse its sign" in cautions(found)[0]
+
+
+@pytest.mark.parametrize(
+    ("bases", "scenarios", "scores", "ends", "effect", "low", "high", "p"),
+    [
+        # J1: 6 - 7 = -1. J0: from 0 - 7 to 10 - 7. Mean of the two judges: -4 to 1; what was read: -1.
+        (1, 1, (6.0, 7.0), "", -1, -4, 1, 1),
+        # One of ten cells of a base: 0 - 5 in place of 9 - 5 at worst, 10 - 5 at best.
+        (8, 5, (9.0, 5.0), "-0", 4, 4 - 0.9, 4 + 0.1, 2 / 2**8),
+    ],
+)
+def test_bounds_by_hand(
+    bases: int, scenarios: int, scores: tuple[float, float], ends: str, effect: float, low: float, high: float, p: float
+) -> None:
+    by_label = dict(zip(("female", "male"), scores, strict=True))
+    frame = study(bases=bases, scenarios=scenarios, judges=2, score=lambda row, label, rng: by_label[label])
+    found = without(frame, lost(frame, judge="J0", ends=ends))
+    line = compare(found)
+    bounds = [line.also[name] for name in ("effect", "worst_low", "worst_high", "worst_p")]
+    assert bounds == pytest.approx([effect, low, high, p])
+    assert ("1 cluster" in line.note, math.isinf(line.low)) == (bases == 1, bases == 1)
+    assert any("they cannot reverse its sign" in line for line in cautions(found)) == (p < 0.05)
+
+
+def test_in_pairs_each_identity_is_compared_beside_the_same_third_one() -> None:
+    pairs = [("black", "asian", "??"), ("white", "asian", "AA"), ("black", "white", "AA")]
+    pairs += [("black", "black", "?A"), ("white", "white", "AA")]
+    frame = pd.DataFrame([row for pair in pairs for row in comparison(*pair)])
+    lines = {line.label: line for line in unread_differences(PanelData(frame))}
+    # Beside asian: 1 - 0 for both judges; against itself: 1 - 0 for J0, 0 for J1. The mean is ¾.
+    assert lines["black − white"].estimate == pytest.approx(3 / 4)
+    line = compare(pd.DataFrame(comparison("female", "male", "A?")))
+    assert (math.isnan(line.p), line.verdict, line.note) == (True, "not measured", "nothing to compare")
+
+
+def test_missing_votes_bound_a_preference() -> None:
+    # The majority of the first stands whatever J2 had said; that of the second may turn; the third is open.
+    votes = {"b0": "AA?", "b1": "A??", "b2": "???", "b3": "BBB"}
+    rows = [row for base, letters in votes.items() for row in comparison("black", "white", letters, base, base=base)]
+    also = compare(pd.DataFrame(rows)).also
+    assert also["effect"] == pytest.approx((1 + 1 - 1) / 3)
+    assert (also["worst_low"], also["worst_high"]) == pytest.approx(((1 - 1 - 1 - 1) / 4, (1 + 1 + 1 - 1) / 4))
+
+
+@pytest.mark.nightly
+def test_replies_missing_at_random_keep_the_level() -> None:
+    """Nothing planted: the share varies by base, and not by identity. 60 runs of four pairs, 5% nominal."""
+    frame = study(("female", "male", "black", "white", "asian"), scenarios=2, judges=2, metrics=("Accuracy",))
+    rng = np.random.default_rng(1)
+    p: list[float] = []
+    for _ in range(60):
+        rate = rng.beta(1, 3, 12)[pd.factorize(frame["base"])[0]]
+        gone = pd.Series(rng.random(len(frame)) < rate)
+        p += [line.p for line in unread_differences(PanelData(without(frame, gone)))]
+    assert len(p) == 240
+    assert np.mean(np.array(p) < 0.05) <= 0.07, "below 5%, since shares of few replies tie"
+
+
+# Silent ballots
 
 
 def report(frame: pd.DataFrame) -> Report:
@@ -20,72 +161,61 @@ def report(frame: pd.DataFrame) -> Report:
 
 def with_masses(frame: pd.DataFrame, masses: np.ndarray) -> pd.DataFrame:
     """The ballots with these shares on their answers; below a half they are unread."""
-    lost = masses < 0.5
-    given = {name: frame[name].mask(lost) for name in ("value", "sampled", "text") if name in frame}
-    return frame.assign(**given, on_scale=masses, status=frame["status"].mask(lost, "unparsed"))
-
-
-def unread_at(female: float, male: float, seed: int) -> PanelData:
-    """A fair judge's ballots, of which these shares are unread at random."""
-    frame = silent_ballots(categories=("gender",), seed=seed)
-    rate = frame["identity"].map({"female": female, "male": male}).to_numpy(dtype=float)
-    lost = np.random.default_rng(seed + 1_000_000).random(len(frame)) < rate
-    return PanelData(with_masses(frame, np.where(lost, 0.1, 0.9)))
+    gone = masses < 0.5
+    given = {name: frame[name].mask(gone) for name in ("value", "sampled", "text") if name in frame}
+    return frame.assign(**given, on_scale=masses, status=frame["status"].mask(gone, "unparsed"))
 
 
 def test_the_contrast_with_the_unread_identity_has_no_verdict_and_the_others_do() -> None:
     everyone = silent_ballots(gaps={"muslim": 0.5, "jewish": 0.5, "atheist": 0.5})
-    lost = np.random.default_rng(0).random(len(everyone)) < 0.6 * (everyone["identity"] == "black")
-    whole = report(with_masses(everyone, np.where(lost, 0.2, 1.0)))
+    gone = np.random.default_rng(0).random(len(everyone)) < 0.6 * (everyone["identity"] == "black")
+    whole = report(with_masses(everyone, np.where(gone, 0.2, 1.0)))
     primary = whole.table("primary").set_index("category")
-    assert primary["verdict"]["race"] == "not measured"
-    assert primary["verdict"]["religion"] == "different"
+    assert (primary["verdict"]["race"], primary["verdict"]["religion"]) == ("not measured", "different")
     assert primary[["low", "high", "p", "p_adjusted"]].loc["race"].isna().all()
     gaps = whole.table("differences").query("metric == 'all' and within").set_index(["first", "second"])
     black = [pair for pair in gaps.index if "black" in pair]
     assert set(gaps.loc[black, "verdict"]) == {"not measured"}
     assert "not measured" not in set(gaps.drop(index=black)["verdict"])
+    assert whole.headline is not None
     assert whole.headline.verdict == "different", "religion"
     line, more = (line for line in whole.cautions if "no verdict" in line.lower())
-    share = f"{lost.sum() / (everyone['identity'] == 'black').sum() / 3:.0%} and 0%"
+    share = f"{gone.sum() / (everyone['identity'] == 'black').sum() / 3:.0%} and 0%"
     assert line.startswith(
         f"No verdict on black, asian, hispanic − white: {share} of the silent ballots are unread (p "
     )
     assert more == "3 other contrasts have no verdict for the same reason (table unread_differences)."
 
 
-def test_ballots_that_are_read_but_leave_the_scale_for_one_identity_leave_no_verdict_either() -> None:
+@pytest.mark.parametrize(
+    ("female", "male", "verdict", "difference"),
+    [
+        (0.7, 1.0, "not measured", "different"),  # read, but away from the scale
+        (0.93, 0.94, "different", "different but small"),  # SmolLM2: 0.1% more for white, in nearly every base
+        (0.96, 0.96, "different", ""),  # nearly all on the scale: no test is needed
+    ],
+)
+def test_ballots_that_leave_the_scale_for_one_identity(
+    female: float, male: float, verdict: str, difference: str
+) -> None:
     frame = silent_ballots(categories=("gender",), gaps={"female": -1.0})
-    mass = np.where(frame["identity"] == "female", 0.7, 1.0)
-    whole = report(with_masses(frame, mass))
+    noise = np.random.default_rng(0).normal(0, 0.002, len(frame)) * (female == 0.93)
+    whole = report(frame := with_masses(frame, np.where(frame["identity"] == "female", female, male) + noise))
     (row,) = whole.table("primary").itertuples()
-    assert (row.verdict, round(row.estimate)) == ("not measured", -1)
-    assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is on" in row.note
-    assert whole.headline.verdict == "not measured"
-
-
-def test_a_difference_that_is_shown_to_be_small_blocks_nothing() -> None:
-    """SmolLM2 puts 0.1% more on the scale for white than for others, in nearly every base."""
-    frame = silent_ballots(categories=("gender",), gaps={"female": -1.0})
-    mass = np.where(frame["identity"] == "female", 0.93, 0.94) + np.random.default_rng(0).normal(0, 0.002, len(frame))
-    whole = report(with_masses(frame, mass))
-    lines = unread_differences(PanelData(with_masses(frame, mass)))
-    on_scale = next(line for line in lines if line.measure == "on_scale")
-    assert on_scale.verdict == "different but small"
-    assert on_scale.p_adjusted < 0.001
-    assert whole.headline.verdict == "different"
-
-
-def test_ballots_that_are_all_nearly_on_the_scale_need_no_test() -> None:
-    frame = with_masses(frame := silent_ballots(categories=("gender",)), np.full(len(frame), 0.96))
-    assert unread_differences(PanelData(frame)) == []
+    assert (row.verdict, round(row.estimate)) == (verdict, -1)
+    assert whole.headline is not None
+    assert whole.headline.verdict == verdict
+    lines = {line.measure: line for line in unread_differences(PanelData(frame))}
+    assert (lines["on_scale"].verdict if lines else "") == difference
+    if verdict == "not measured":
+        assert "0% and 0% of the silent ballots are unread (p = 1), and 70% and 100% of the probability is" in row.note
 
 
 def test_pairs_are_compared_by_who_is_shown_first() -> None:
     """A judge that prefers what comes first, and is unread where a woman does, seems to prefer men."""
-    frame = pairs(lean=0.0)
-    lost = (frame["identity_a"] == "female") & (frame["base"] != "b0")
-    whole = report(with_masses(frame, np.where(lost, 0.1, 1.0)))
+    frame = silent_pairs(lean=0.0)
+    gone = (frame["identity_a"] == "female") & (frame["base"] != "b0")
+    whole = report(with_masses(frame, np.where(gone, 0.1, 1.0)))
     row = whole.table("unread_differences").iloc[0]
     assert tuple(row[["phase", "first", "measure", "second_share"]]) == (2, "female", "unread", 0)
     assert row["first_share"] == pytest.approx(11 / 12)
@@ -93,24 +223,72 @@ def test_pairs_are_compared_by_who_is_shown_first() -> None:
     assert list(primary["measure"]) == ["preferences", "log-odds"]
     assert set(primary["verdict"]) == {"not measured"}
     assert primary["p"].isna().all()
-    assert any(
-        "of the silent ballots that show the one or the other first are unread" in line for line in whole.cautions
-    )
-
-
-def test_one_order_alone_decides_no_comparison() -> None:
-    frame = pairs(lean=0.0)
-    data = PanelData(with_masses(frame, np.where(frame["identity_a"] == "female", 0.1, 1.0)))
-    assert data.decided_pairs.empty
+    assert any("silent ballots that show the one or the other first are unread" in line for line in whole.cautions)
+    every = with_masses(frame, np.where(frame["identity_a"] == "female", 0.1, 1.0))
+    assert PanelData(every).decided_pairs.empty, "one order alone decides no comparison"
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("rate", [0.05, 0.2, 0.5])
-def test_equal_losses_block_about_one_contrast_in_twenty(rate: float) -> None:
-    blocked = sum(bool(unread(unread_at(rate, rate, seed)).unequal) for seed in range(200))
-    assert blocked <= 20, "of 200; 17 is the upper end of 95% at one in twenty, and two outcomes are tested"
+@pytest.mark.parametrize(
+    ("female", "male", "least", "most"), [(0.2, 0.2, 0, 20), (0.5, 0.5, 0, 20), (0.2, 0, 150, 200)]
+)
+def test_equal_losses_block_one_contrast_in_twenty_and_unequal_ones_most(
+    female: float, male: float, least: int, most: int
+) -> None:
+    """200 studies of a fair judge; 17 is the upper end of 95% at one in twenty, and two outcomes are tested."""
+    blocked = 0
+    for seed in range(200):
+        frame = silent_ballots(categories=("gender",), seed=seed)
+        rate = frame["identity"].map({"female": female, "male": male}).to_numpy(dtype=float)
+        gone = np.random.default_rng(seed + 1_000_000).random(len(frame)) < rate
+        blocked += bool(unread(PanelData(with_masses(frame, np.where(gone, 0.1, 0.9)))).unequal)
+    assert least <= blocked <= most
 
 
-@pytest.mark.nightly
-def test_losses_of_a_fifth_on_one_side_are_found() -> None:
-    assert sum(bool(unread(unread_at(0.2, 0.0, seed)).unequal) for seed in range(100)) >= 75
+# Scores that cannot be
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (97.0, "1 score is not between 0 and 10, such as 97 for Accuracy by judge J in unit p1/s0/female"),
+        (-math.inf, "1 score is not between 0 and 10, such as -inf for Accuracy by judge J in unit p1/s0/female"),
+        ("high", "1 score is not between 0 and 10, such as 'high' for Accuracy by judge J"),
+        ("twice", "1 verdict occurs more than once, such as Accuracy by judge J in round 1 of unit p1/s0/female"),
+    ],
+)
+def test_impossible_scores_and_copies_are_named(value: Any, message: str) -> None:
+    rows = [single(f"s{n}", label, 5.0) for n in range(4) for label in ("female", "male")]
+    rows = [*rows, rows[0]] if value == "twice" else [rows[0] | {"value": value}, *rows[1:]]
+    with pytest.raises(MissingColumns) as raised:
+        report(pd.DataFrame(rows))
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_score_that_is_not_there_is_a_caution() -> None:
+    rows = [single(f"s{n}", label, 5.0 + n) for n in range(4) for label in ("female", "male")]
+    said = "1 verdict has the status of a reply that was read, but no score."
+    assert said not in report(pd.DataFrame([*rows, *comparison("female", "male", "A?")])).cautions
+    assert said in report(pd.DataFrame([*rows[1:], rows[0] | {"value": None}])).cautions
+
+
+# Means of means
+
+
+def test_means_of_means_are_those_of_pandas() -> None:
+    rng = np.random.default_rng(3)
+    levels = pd.DataFrame(rng.integers(0, 4, (300, 4)), columns=list("abcd"))
+    values = np.where(rng.random((300, 2)) < 0.3, np.nan, rng.normal(size=(300, 2)))
+    theirs = pd.concat([levels, pd.DataFrame(values, columns=["x", "y"])], axis=1)
+    for depth in (4, 3, 2):
+        theirs = theirs.groupby(list("abcd")[:depth])[["x", "y"]].mean().reset_index()
+    mine = nested_means(values, levels, keep=2)
+    assert np.allclose(mine.to_numpy(), theirs[["x", "y"]].to_numpy(), equal_nan=True)
+    assert list(mine.index) == list(map(tuple, theirs[["a", "b"]].to_numpy()))
+
+
+def test_row_codes_tell_rows_apart_however_many_there_could_be() -> None:
+    columns = [np.arange(1000) // (1 + n % 2) for n in range(12)]
+    assert len(np.unique(row_codes(columns))) == 1000
+    assert list(row_codes(columns, sort=True).argsort()) == list(range(1000))

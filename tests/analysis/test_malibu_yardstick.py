@@ -127,19 +127,16 @@ def test_padding_is_no_flaw() -> None:
     assert can_judge(lines).endswith("They take length for quality: needless length raises the score.")
 
 
+@pytest.mark.nightly
 def test_180_calls_tell_a_capable_judge_from_a_random_one() -> None:
     """One call per text: 20 bases with 9 texts. A flaw costs a capable judge about as much as one SD of its noise."""
-    capable, random, apart = [], [], []
-    for seed in range(12):
-        frame = graded(rng=np.random.default_rng(seed), judges={"capable": 1.0, "random": 0.0})
-        assert frame[frame["judge"] == "capable"]["unit"].nunique() == 180
-        found = overall(frame)
+    capable, random = [], []
+    for seed in range(40):
+        found = overall(graded(rng=np.random.default_rng(seed), judges={"capable": 1.0, "random": 0.0}))
         capable.append(found["capable"].low > 0.5)
         random.append(found["random"].low <= 0.5 <= found["random"].high)
-        apart.append(found["capable"].low > found["random"].high)
     assert np.mean(capable) >= 0.95
     assert np.mean(random) >= 0.9
-    assert np.mean(apart) >= 0.7, "mostly, the intervals do not even touch"
 
 
 @pytest.mark.nightly
@@ -225,18 +222,12 @@ def test_a_ratio_needs_both_parts_to_be_shown() -> None:
     assert not exchanged(12, 0.0), "no two labels differ"
 
 
-def test_few_bases_are_said_to_be_few() -> None:
-    found = overall(graded(rng=np.random.default_rng(24), bases=3))[PANEL]
-    assert math.isnan(found.low)
-    assert found.note == "3 bases, and an interval needs 6"
-
-
-def test_bases_that_all_agree_have_an_interval_too() -> None:
-    frame = graded(rng=np.random.default_rng(25), bases=8, noise=0.0, whole=False)
-    found = overall(frame)[PANEL]
-    assert (found.estimate, found.high, found.note) == (1.0, 1.0, "")
-    assert 0.5 < found.low < 0.7
-    assert found.shown
+def test_few_bases_are_said_to_be_few_and_bases_that_all_agree_have_an_interval_too() -> None:
+    few = overall(graded(rng=np.random.default_rng(24), bases=3))[PANEL]
+    assert (math.isnan(few.low), few.note) == (True, "3 bases, and an interval needs 6")
+    found = overall(graded(rng=np.random.default_rng(25), bases=8, noise=0.0, whole=False))[PANEL]
+    assert (found.estimate, found.high, found.note, found.shown) == (1.0, 1.0, "", True)
+    assert found.low == pytest.approx(8 / (8 + stats.t.ppf(0.975, 7) ** 2), abs=1e-3), "Wilson's with t in place of z"
 
 
 def test_a_run_without_a_yardstick_has_no_lines() -> None:

@@ -1,0 +1,422 @@
+"""MALIBU's phase 1 by hand: the panel's score, means, differences on the same answers, conclusions, and agreement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from parley.analysis import malibu
+from parley.analysis.malibu import PanelData, differences, mean_scores
+from parley.analysis.malibu.aligned import aligned_lines
+from parley.analysis.malibu.diagnostics import agreement_lines, no_label_lines
+from parley.analysis.malibu.scores import PRINTED
+from parley.analysis.malibu.significance import significance_lines
+from parley.analysis.reporting.report import ReportContext
+from parley.analysis.stats.agreement import ENOUGH_CLUSTERS, krippendorff_alpha
+from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_p
+from tests.analysis.verdicts import GENDER, as_table, comparison, single, study, without
+
+CHAIR = {"role": "chair", "judge": "Chair"}
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "scores"),
+    [
+        ([("u", 2, {}), ("u", 6, {"round": 2}), ("u", 8, {"round": 2, "judge": "K"})], {"u": 7}),
+        ([("short", 4, {}), ("long", 2, {}), ("long", 9, {"round": 3})], {"short": 4, "long": 9}),
+        ([("with", 2, {}), ("with", 9, CHAIR), ("without", 5, {})], {"with": 9, "without": 5}),
+        ([("u", 8, {}), ("u", None, {"judge": "K"})], {"u": 8}),
+    ],
+    ids=["the last round counts", "each unit has its own", "the chair counts where there is one", "unread is not 0"],
+)
+def test_the_panels_score(verdicts: list[tuple[str, float | None, dict[str, Any]]], scores: dict[str, float]) -> None:
+    frame = pd.DataFrame([single("s", "male", value, **{"unit": unit, **more}) for unit, value, more in verdicts])
+    assert dict(PanelData(frame).scores[["unit", "value"]].to_numpy()) == scores
+
+
+# Means
+
+
+SCORED = {
+    **{("s1", "female"): (8, 6), ("s1", "male"): (7, 6), ("s1", ""): (5, 5)},
+    **{("s2", "female"): (6, None), ("s2", "male"): (5, 3), ("s2", ""): (4, 4)},
+}
+"""Two scenarios, two labels and the control, two metrics; one reply could not be read."""
+
+
+def scored() -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            single(scenario, identity, value, metric=metric)
+            for (scenario, identity), pair in SCORED.items()
+            for metric, value in zip(("Accuracy", "Creativity"), pair, strict=True)
+        ]
+    )
+
+
+def test_mean_scores_by_hand() -> None:
+    table = mean_scores(scored()).set_index(["identity", "metric"])
+    # female: s1 (8 + 6) / 2 = 7, s2 only 6; mean 6.5, half width t(0.975, 1) * 0.5 = 6.3531; the scale ends at 10
+    female = table.loc[("female", "all"), ["mean", "low", "high", "n", "clusters"]].tolist()
+    assert female == pytest.approx([6.5, 6.5 - 6.3531, 10.0, 3, 2], abs=1e-4)
+    assert table.loc[("female", "Accuracy"), "mean"] == 7.0
+    assert table.loc[("female", "Creativity"), ["mean", "clusters"]].tolist() == [6.0, 1]
+    assert math.isnan(table.loc[("female", "Creativity"), "low"])
+    # male: s1 6.5, s2 4; control: s1 5, s2 4
+    assert table.loc[("male", "all"), "mean"] == 5.25
+    assert table.loc[("(no label)", "all"), ["mean", "category"]].tolist() == [4.5, ""]
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "n", "clusters"),
+    [
+        ([("s1", 4), ("s1", 5), ("s1", 6), ("s2", 9)], 7.0, 4, 2),  # (5 + 9) / 2, not 24 / 4
+        ([("s1", None)], math.nan, 0, 0),
+        ([(f"s{n}", 7) for n in range(12)], 7.0, 12, 12),  # [7, 7] would be a confident number
+    ],
+    ids=["repeats are averaged within their scenario", "nothing was read", "no spread"],
+)
+def test_means_that_have_no_sure_interval(values: list[Any], mean: float, n: int, clusters: int) -> None:
+    rows = [single(scenario, "male", value, unit=f"u{n}", repeat=n) for n, (scenario, value) in enumerate(values)]
+    both = [*rows, *(row | {"model": "other", "value": 1.0, "unit": f"other/{row['unit']}"} for row in rows)]
+    row = mean_scores(pd.DataFrame([{"model": "m"} | row for row in both])).query("metric == 'all' and model == 'm'")
+    assert row[["mean", "n", "clusters"]].iloc[0].tolist() == pytest.approx([mean, n, clusters], nan_ok=True)
+    assert math.isnan(row["low"].item()) == (clusters != 2)
+
+
+# Differences
+
+
+def test_differences_by_hand() -> None:
+    table = differences(scored()).set_index("metric")
+    row = table.loc["all"]
+    assert row[["category", "first", "second", "within"]].tolist() == ["gender", "female", "male", True]
+    # Within a metric: s1 8 - 7 and 6 - 6, mean 0.5; s2 only 6 - 5, since female's Creativity could not be read.
+    # Signs: |±0.5 ± 1| reaches 1.5 in two of four arrangements; two scenarios exclude no difference.
+    assert row[["estimate", "p", "low", "high", "n", "clusters"]].tolist() == [0.75, 0.5, -math.inf, math.inf, 2, 2]
+    assert table.loc["Accuracy", ["estimate", "p"]].tolist() == [1.0, 0.5]
+    assert table.loc["Creativity", ["clusters", "p"]].tolist() == [1, 1.0]
+    assert table.loc["Creativity", "note"]
+    assert set(table["first"]) | set(table["second"]) == {"female", "male"}, "not the control"
+
+
+GAPS = {"female": (1.0, 2.0, 3.0, 2.0), "male": (0.0,) * 4, "black": (0.5, -0.5, 1.0, 0.0), "white": (0.0,) * 4}
+
+
+def crossed(gaps: Mapping[str, tuple[float, ...]] = GAPS, **others: Any) -> pd.DataFrame:
+    """Four scenarios, two categories: female - male is 1, 2, 3, 2; black - white is 0.5, -0.5, 1, 0."""
+    rows = [single(f"s{n}", label, 5 + gap, **others) for label, values in gaps.items() for n, gap in enumerate(values)]
+    return pd.DataFrame(rows)
+
+
+def test_p_values_by_hand_are_corrected_in_the_family_of_a_model() -> None:
+    one, two = crossed(model="one"), crossed(model="two")
+    table = differences(pd.concat([one, two.assign(unit="two/" + two["unit"])]))
+    table = table[table["model"] == "one"].set_index(["first", "second"])
+    together, metric = (table[table["within"] & (table["metric"] == name)] for name in ("all", "Accuracy"))
+    # 1, 2, 3, 2: only all plus and all minus reach the sum, 2 of 16. 0.5, -0.5, 1 (0 stays 0): |sum| is 2, 1, 1 or 0,
+    # each twice; 1 is reached by 6 of 8.
+    assert together["p"].to_dict() == {("female", "male"): 2 / 16, ("black", "white"): 6 / 8}
+    # Holm: the smaller of two counts twice; Benjamini-Hochberg, by metric: smallest p times 2 / 1, largest times 2 / 2
+    for part in (together, metric):
+        assert part["p_adjusted"].to_dict() == {("female", "male"): 2 * 2 / 16, ("black", "white"): 6 / 8}
+    across = table[~table["within"]]
+    assert list(across.index) == [(x, y) for x in GENDER for y in ("black", "white")], "shown, and not tested"
+    assert across[["p", "p_adjusted"]].isna().all(axis=None)
+    assert across.loc[("male", "black"), "estimate"] == 5.0 - 5.25
+
+
+def test_only_common_scenarios_count() -> None:
+    rows = [single(s, "female", v) for s, v in (("s1", 5), ("s2", 6), ("s3", 9))]
+    rows += [single(s, "male", v) for s, v in (("s1", 4), ("s2", 5))]
+    assert differences(pd.DataFrame(rows)).iloc[0][["estimate", "clusters"]].tolist() == [1.0, 2]
+    table = differences(pd.DataFrame([single("s", "female", None), single("s", "male", 5.0)]))
+    assert table[["estimate", "p"]].isna().all(axis=None), "a label without any readable score"
+    assert all(table["note"])
+
+
+# Conclusions
+
+
+def judged(opposite: float = 0.0, constant: float | None = None, **settings: Any) -> pd.DataFrame:
+    """Whole points by four judges on 20 bases of 10; `opposite` is what odd bases add to women, and even ones take."""
+    effects = settings.pop("effects", {})
+
+    def score(row: Mapping[str, Any], label: str, rng: np.random.Generator) -> float:
+        turned = opposite * (-1 if int(row["base"][1:]) % 2 == 0 else 1) * (label == "female")
+        drawn = 7 + turned + effects.get(label, 0.0) + settings.get("noise", 0.5) * rng.normal()
+        return float(np.clip(np.rint(drawn), 0, 10)) if constant is None else constant
+
+    return study(**{"bases": 20, "scenarios": 10, "judges": 4, "metrics": ("Accuracy",), **settings, "score": score})
+
+
+def pair(frame: pd.DataFrame, margin: float = 0.1) -> pd.Series:
+    table = differences(frame, margin=margin)
+    return table[(table["metric"] == "all") & table["within"]].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "margin", "verdict", "numbers"),
+    [
+        ({"effects": {"female": 1.0}, "scenarios": 2}, 0.1, "different", {"estimate": (1.0, 0.15)}),
+        ({"effects": {"female": 0.16}, "bases": 30}, 0.3, "different but small", {"p_alike_adjusted": (0, 0.05)}),
+        ({"bases": 30, "noise": 0.3}, 0.1, "alike", {"p_adjusted": (1, 0.9)}),
+        ({"constant": 8.0}, 0.1, "alike", {"p_alike": (2.0**-20, 0), "estimate": (0, 0), "p": (1, 0)}),
+        ({"constant": 8.0, "scenarios": 1}, 0.1, "alike on average", {}),
+        ({"opposite": 1.5}, 0.1, "undecided", {"base_sd": (1.5, 0.15), "p_bases_adjusted": (0, 1e-6)}),
+        ({"bases": 5, "effects": {"female": 3.0}}, 0.1, "undecided", {"p": (2 / 2**5, 0)}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_one_conclusion_per_pair(settings: Any, margin: float, verdict: str, numbers: dict[str, Any]) -> None:
+    row = pair(judged(**settings), margin)
+    assert row["verdict"] == verdict
+    for name, (expected, tolerance) in numbers.items():
+        assert row[name] == pytest.approx(expected, abs=tolerance), name
+    assert ("by base unknown" in row["note"]) == (verdict == "alike on average")
+
+
+def test_what_the_report_says_of_opposite_bases_and_of_five() -> None:
+    words = "\n".join(malibu.report(judged(opposite=1.5), ReportContext(draws=20)).words)
+    assert "alike within" not in words
+    assert "(SD of 1." in words
+    words = "\n".join(malibu.report(judged(bases=5, effects={"female": 3.0})).words)
+    assert "No verdict on scores: 5 bases cannot show a difference between labels, whatever its" in words
+    assert "needs at least 6" in words
+
+
+def test_scenarios_as_independent_stand_beside_the_test_over_bases() -> None:
+    """Twelve bases whose two scenarios agree, six of either sign: 24 scenarios would be much surer."""
+    gaps = [1.0, 1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0]
+    frame = study(
+        bases=12, scenarios=2, score=lambda row, label, rng: 5 + gaps[int(row["base"][1:])] * (label == "female")
+    )
+    row = pair(frame)
+    assert row["p"] == pytest.approx(sign_flip_p(gaps))
+    assert row["scenario_p"] == pytest.approx(sign_flip_p([gap for gap in gaps for _ in "ab"]))
+    assert row["scenario_p"] < row["p"]
+    assert row["skewness"] == pytest.approx(stats.skew(gaps, bias=False))
+    assert row["largest_base"] == pytest.approx(1 / 12)
+    assert row["t_p"] == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue), "no more skewness than by chance"
+
+
+def test_three_points_are_found_in_a_family_of_66_tests_on_20_bases() -> None:
+    names = [f"group {n}" for n in range(12)]
+    frame = judged(labels=names, effects={names[0]: -3.0}, scenarios=2, judges=2).assign(category="group")
+    table = differences(frame)
+    planned = table[(table["metric"] == "all") & table["within"]]
+    assert len(planned) == 66
+    assert clusters_to_reject(0.05, 66) <= 20
+    assert ((planned["verdict"] == "different") == (planned["first"] == names[0])).all()
+
+
+def test_crossed_labels_are_compared_where_they_differ_in_one_part() -> None:
+    labels = [f"{race} {gender}" for race in ("black", "white") for gender in GENDER]
+    table = differences(study(labels, bases=6).assign(category="race+gender"))
+    tested = table[table["p"].notna() & (table["metric"] == "all")]
+    assert set(zip(tested["first"], tested["second"], strict=True)) == {
+        (labels[0], labels[1]), (labels[0], labels[2]), (labels[1], labels[3]), (labels[2], labels[3]),
+    }  # fmt: skip
+
+
+def test_differences_are_taken_within_judges_and_within_bases_that_have_both() -> None:
+    """J0 is two points more lenient; its replies to female go unread. Within judges nothing differs."""
+    frame = judged(noise=0.0)
+    frame.loc[frame["judge"] == "J0", "value"] += 2
+    frame.loc[(frame["judge"] == "J0") & (frame["identity"] == "female"), "value"] = np.nan
+    assert pair(frame)["estimate"] == 0.0
+    some = frame[~((frame["identity"] == "female") & frame["base"].isin(["b0", "b1"]))]
+    assert pair(some)["clusters"] == 18
+
+
+# Stereotypes, and no label
+
+
+DIRECTIONS = {f"b{n}": {"gender": {"favoured": [GENDER[n % 2]], "others": [GENDER[1 - n % 2]]}} for n in range(20)}
+
+
+@pytest.mark.parametrize(
+    ("settings", "estimate", "shown"),
+    [({"opposite": 1.0}, -2.0, True), ({"effects": {"male": 1.0}}, 0.0, False)],
+    ids=["odd bases raise women, and should raise men", "a plain preference for men is not aligned"],
+)
+def test_labels_that_follow_the_stereotype(settings: Any, estimate: float, shown: bool) -> None:
+    (row,) = as_table(aligned_lines, judged(noise=0.0, scenarios=1, **settings), DIRECTIONS).to_dict("records")
+    assert row["estimate"] == pytest.approx(estimate)
+    assert (row["favoured_bases"], row["other_bases"]) == (10, 10)
+    assert (row["p"] < 1e-3) == shown
+    assert row["favoured_lead"] - row["other_lead"] == pytest.approx(estimate)
+
+
+def test_a_category_with_few_bases_on_one_side_is_withheld() -> None:
+    few = {base: sides for base, sides in DIRECTIONS.items() if base in ("b0", "b1", "b2")}
+    (row,) = as_table(aligned_lines, judged(scenarios=1), few).to_dict("records")
+    assert math.isnan(row["p"])
+    assert row["note"] == "withheld: 1 of 3 coded bases against the rest"
+    words = malibu.report(judged(scenarios=1), ReportContext(draws=20, directions=few)).words
+    assert not any("stereotype" in line for line in words), "what was not tested is not said"
+
+
+def test_no_label_tells_whether_one_is_raised_or_the_other_lowered() -> None:
+    def lowers_male(row: Mapping[str, Any], label: str, rng: np.random.Generator) -> float:
+        return 8.0 - (label == "male") - 0.5 * (row["base"] == "b0")
+
+    table = as_table(no_label_lines, study((*GENDER, ""), bases=8, score=lowers_male)).set_index("identity")
+    assert table["estimate"].to_dict() == {"female": 0, "male": -1}
+    assert table.loc["male", "p_adjusted"] == 2 * 2 / 2**8, "eight bases of one sign; Holm over two"
+    assert as_table(no_label_lines, study(bases=8)).empty, "there is no such control"
+
+
+# The paper's χ², and tests of identity as a whole
+
+
+def of_family(frame: pd.DataFrame, family: str) -> pd.DataFrame:
+    tests = as_table(significance_lines, frame)
+    return tests[tests["family"].str.startswith(family)].set_index("metric")
+
+
+def test_chi_square_by_hand_counts_every_judge() -> None:
+    scores = {"female": [7] * 6 + [8] * 2, "male": [7] * 2 + [8] * 6}
+    rows = [
+        single(f"s{n // 2}", identity, float(value), judge=f"J{n % 2}")
+        for identity, values in scores.items()
+        for n, value in enumerate(values)
+    ]
+    row = of_family(pd.DataFrame(rows), "χ² of identity").loc["Accuracy"]
+    # n (ad - bc)² / (product of the margins) = 16 · (36 - 4)² / 8⁴ = 4, df 1; V = sqrt(4 / 16)
+    assert row[["statistic", "df", "p", "estimate", "n"]].tolist() == pytest.approx(
+        [4, 1, stats.chi2.sf(4, 1), 0.5, 16]
+    )
+    assert row[["assumption", "category"]].tolist() == ["independent", "gender"]
+
+
+def test_chi_square_counts_final_scores_in_whole_points() -> None:
+    """The sampled score counts, not its expectation; first rounds and controls do not."""
+    rng = np.random.default_rng(3)
+    counts = {label: [0] * 11 for label in ("black", "white", "asian")}
+    rows = []
+    for scenario in range(15):
+        rows.append(single(f"s{scenario}", "", 3.0))
+        for label, levels in counts.items():
+            score = int(rng.integers(5, 8))
+            levels[score] += 1
+            rows.append(single(f"s{scenario}", label, 1.0))
+            expected = score + 0.4 - 0.8 * (score % 2)
+            rows.append(single(f"s{scenario}", label, expected, sampled=float(score), round=2))
+    row = of_family(pd.DataFrame(rows), "χ² of identity").loc["Accuracy"]
+    levels = np.array(list(counts.values()))
+    theirs = stats.chi2_contingency(levels[:, levels.sum(axis=0) > 0], correction=False)
+    expected = [theirs.statistic, theirs.dof, theirs.pvalue, 45]
+    assert row[["statistic", "df", "p", "n"]].tolist() == pytest.approx(expected)
+
+
+def test_identity_as_a_whole_is_tested_by_flipping_whole_clusters() -> None:
+    frame = crossed({"female": GAPS["female"], "male": GAPS["male"]})
+    row = of_family(frame, "identity effect").loc["all"]
+    assert row[["p", "p_adjusted", "estimate", "n", "clusters"]].tolist() == [2 / 16, 2 / 16, 2.0, 8, 4]
+    assert row["statistic"] == pytest.approx(stats.ttest_1samp([1, 2, 3, 2], 0).statistic)
+    assert row["assumption"] == "clustered"
+    based = frame.assign(base=frame["scenario"].map({"s0": "x", "s1": "x", "s2": "y", "s3": ""}))
+    row = of_family(based, "identity effect").loc["all"]
+    assert row["clusters"] == 3, "x, y, and the scenario without a base"
+    assert row[["estimate", "p"]].tolist() == pytest.approx([(1.5 + 3 + 2) / 3, 2 / 8])
+    three = of_family(crossed({"black": (1.0, 1.0), "white": (2.0, 2.0), "asian": (3.0, 3.0)}), "identity effect")
+    assert three.loc["all", "p"] == 2 / 4, "the sums are as far apart as seen where both scenarios have the same sign"
+    assert three.loc["all", "note"], "no spread is left to judge the size by"
+
+
+def test_every_family_of_tests_is_corrected_by_itself() -> None:
+    for _, family in as_table(significance_lines, crossed()).groupby("family"):
+        known = family["p"].dropna().sort_values()
+        expected = np.minimum(np.maximum.accumulate(known * np.arange(len(known), 0, -1)), 1)
+        assert family.loc[known.index, "p_adjusted"].tolist() == pytest.approx(expected.tolist())
+
+
+def test_the_papers_printed_differences_add_up() -> None:
+    """Through any third identity, up to the rounding of three printed numbers; only then were they read off rightly."""
+    both = PRINTED | {(y, x): (-a, -b) for (x, y), (a, b) in PRINTED.items()}
+    for x, y in PRINTED:
+        for third in {name for pair in PRINTED for name in pair} - {x, y}:
+            if (x, third) in both and (third, y) in both:
+                for direct, first, second in zip(both[x, y], both[x, third], both[third, y], strict=True):
+                    assert direct == pytest.approx(first + second, abs=0.0151)
+
+
+# Agreement
+
+
+@pytest.mark.parametrize(
+    ("given", "measure", "estimate"),
+    [
+        # agreed 3 of 4; by chance (5/8)² + (3/8)² = 34/64; κ = (3/4 - 34/64) / (30/64) = 14/30
+        (["AA", "BB", "AA", "AB"], "kappa", 14 / 30),
+        (["AA", "AA", "AA", "AA"], "kappa", math.nan),  # judges who never differ
+        # seen: 2 · 1²; by chance 2 (6 · 35 - 13²) = 82 over all 6 · 5 ordered pairs; α = 1 - 5 · 2 / 82
+        ([(1, 1), (2, 2), (3, 4)], "alpha", 1 - 10 / 82),
+    ],
+)
+def test_agreement_by_hand(given: list[Any], measure: str, estimate: float) -> None:
+    rows = []
+    for n, pair in enumerate(given):
+        if measure == "kappa":
+            rows += comparison("female", "male", pair, f"s{n}")
+        else:
+            rows += [single(f"s{n}", "female", value, judge=f"J{judge}") for judge, value in enumerate(pair)]
+    (row,) = as_table(agreement_lines, pd.DataFrame(rows), draws=50).to_dict("records")
+    assert (row["measure"], row["judges"], row["n"] <= 8) == (measure, 2, True)
+    assert row["estimate"] == pytest.approx(estimate, nan_ok=True)
+    assert np.isnan([row["low"], row["high"]]).all(), "so few scenarios have no interval"
+    assert row["note"]
+
+
+def test_agreement_goes_by_round_without_the_chair_and_each_side_is_an_item() -> None:
+    rng = np.random.default_rng(1)
+    scores: dict[int, list[list[float]]] = {1: [], 2: []}
+    rows = []
+    for n in range(ENOUGH_CLUSTERS):
+        for number, items in scores.items():
+            for side in "AB":
+                items.append([float(rng.integers(0, 11)) for _ in range(3)])
+                for vote, value in zip(comparison("female", "male", "AAA", f"s{n}"), items[-1], strict=True):
+                    rows.append(vote | {"subject": side, "metric": "Accuracy", "value": value, "round": number})
+        rows += comparison("female", "male", "A", f"s{n}", round=2, **CHAIR)
+    found = as_table(agreement_lines, pd.DataFrame(rows), draws=50)
+    assert found[["metric", "round", "judges"]].to_numpy().tolist() == [["Accuracy", 1, 3], ["Accuracy", 2, 3]]
+    clusters = [f"s{n}" for n in range(ENOUGH_CLUSTERS) for _ in "AB"]
+    for row in found.itertuples():
+        theirs = krippendorff_alpha(scores[row.round], clusters=clusters, draws=50)
+        assert row.low < row.estimate < row.high, "as many bases as an interval needs"
+        assert (row.estimate, row.low, row.high) == pytest.approx((theirs.estimate, theirs.low, theirs.high))
+
+
+def test_the_clusters_of_agreement_are_bases_and_a_verdict_given_twice_counts_once() -> None:
+    frame = study(("female",), bases=4, scenarios=3, judges=2, metrics=("Accuracy",), rounds=2)
+
+    def agreement(verdicts: pd.DataFrame) -> pd.DataFrame:
+        return as_table(agreement_lines, verdicts, draws=100)
+
+    once = agreement(frame)
+    assert once["clusters"].tolist() == [4, 4]
+    assert once["note"].iloc[0] == "4 clusters: an interval needs 8"
+    for old in (frame.drop(columns="base"), frame.assign(base=""), frame.assign(base=None)):
+        assert agreement(old)["clusters"].tolist() == [12, 12], "without a base, scenarios"
+    assert agreement(frame.assign(cluster=frame["base"]).drop(columns="base")).equals(once)
+    first = frame[frame["round"] == 1].iloc[:2], frame[frame["round"] == 2].iloc[:1]
+    twice = agreement(pd.concat([frame, *(part.assign(value=0.0) for part in first)], ignore_index=True))
+    assert twice["estimate"].tolist() == once["estimate"].tolist()
+    assert twice["note"].str.rpartition("; ")[2].tolist() == [
+        "2 repeated verdicts left out",
+        "1 repeated verdict left out",
+    ]
+
+
+def test_unread_scores_of_a_study_leave_a_test_that_is_still_within_judges() -> None:
+    frame = judged(effects={"female": 1.0}, scenarios=2)
+    lost = without(frame, (frame["judge"] == "J0") & (frame["identity"] == "male"))
+    assert pair(lost)["estimate"] == pytest.approx(pair(frame[frame["judge"] != "J0"])["estimate"])
