@@ -39,10 +39,11 @@ LOG_ODDS = "log-odds"
 """Key of `expected`, after the metric: log P(first choice) − log P(second choice)."""
 SAMPLE_TOKENS = 8
 """Maximum length of a sampled score-only reply, not counting room to think."""
+_BLANKS = " \t\r\nĠ▁"
 LEAST_PROBABILITY = 1e-9
 """A choice that is not among the alternatives that a server lists has at most this probability in log-odds."""
-_AROUND = " \t\n\r\"'`*_([{<“”‘’.,:;)]}>"
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_EMPHASIS = str.maketrans("", "", "\"'`*_“”‘’")
+_LABEL = re.compile(r"(?:(?:final|overall)\s+)?(?:score|rating|answer)\s*[:=]\s*", re.IGNORECASE)
 
 
 class SilentBallot(BaseModel):
@@ -132,14 +133,17 @@ async def _read_silently(
     client.gave_logprobs = client.gave_logprobs or bool(reply.logprobs)
     if not reply.logprobs or not reply.logprobs[0].top_logprobs:
         return StructuredReply(None, "unparsed", f"{raw!r}, unread: no usable log-probabilities", reply.usage)
-    probabilities = read_answers(reply.logprobs[0], ballot.answers)
+    first = reply.logprobs[0].token
+    probabilities = read_answers(reply.logprobs[0], ballot)
     on_scale = sum(probabilities.values())
     if on_scale < LEAST_ON_SCALE:
         answers = f"{ballot.answers[0]} to {ballot.answers[-1]}" if not ballot.choices else ", ".join(ballot.choices)
         # The token and not the text, in which "<think>" is no answer, and in quotes, so that a space can be seen.
-        why = f"{reply.logprobs[0].token!r}, unread: {on_scale:.1%} of the probability is on {answers}"
+        why = f"{first!r}, unread: {on_scale:.1%} of the probability is on {answers}"
         share = {f"{ballot.metric} {ON_SCALE}": on_scale}
         return StructuredReply(None, "unparsed", why, reply.usage, expected=share)
+    if first.strip(_BLANKS) != raw.strip(_BLANKS):  # more than one token of it ("10"), or those of another text
+        return StructuredReply(None, "unparsed", f"{raw!r}, unread: its first token is {first!r}", reply.usage)
     return StructuredReply(
         _reading(ballot, {answer: weight / on_scale for answer, weight in probabilities.items()}),
         "ok",
@@ -149,21 +153,33 @@ async def _read_silently(
     )
 
 
-def read_answers(token: ChatCompletionTokenLogprob, answers: Sequence[str]) -> dict[str, float]:
+def read_answers(token: ChatCompletionTokenLogprob, ballot: SilentBallot) -> dict[str, float]:
     """The probability of each answer at a token, whatever spaces, quotes or asterisks are around it."""
-    probabilities = dict.fromkeys(answers, 0.0)
+    probabilities = dict.fromkeys(ballot.answers, 0.0)
     for top in token.top_logprobs or []:
-        text = _plain(bytes(top.bytes or []).decode("utf-8", "replace"))
-        if text in probabilities:
-            probabilities[text] += math.exp(top.logprob)
+        answer = read_answer(bytes(top.bytes or []).decode("utf-8", "replace"), ballot)
+        if answer is not None:
+            probabilities[answer] += math.exp(top.logprob)
     return probabilities
 
 
-def _plain(text: str) -> str:
-    """The text without what is around it; full-width letters and every script's digits are the same answers as ours."""
+def read_answer(text: str, ballot: SilentBallot) -> str | None:
+    """The answer that a text is: alone, or in one of the few forms that mean the same ("Score: 7", "7/9", "(7).").
+
+    Full-width letters and every script's digits are the same answers as ours. Signs that would change the number, as in
+    "<7", "-7", ".7" and "7½", are left where they are.
+    """
     if not text.isascii():
         text = "".join(str(unicodedata.decimal(sign, sign)) for sign in unicodedata.normalize("NFKC", text))
-    return text.strip(_AROUND)
+    text = text.translate(_EMPHASIS).strip()
+    text = text[label.end() :] if (label := _LABEL.match(text)) else text.removeprefix(f"{ballot.metric}:").lstrip()
+    text = text.removesuffix(".")
+    if not ballot.choices:
+        text = re.sub(rf"\s*(?:/|out of)\s*{ballot.high}\Z", "", text)
+    if text.startswith("<") and text.endswith(">"):
+        text = text[1:-1]
+    text = text.removeprefix("(").removeprefix("[").removesuffix(")").removesuffix("]").strip()
+    return text if text in ballot.answers else None
 
 
 def _reading(ballot: SilentBallot, shares: Mapping[str, float]) -> BallotReading:
@@ -204,16 +220,16 @@ async def _sample(
         sum(reply.usage.prompt_tokens for reply in replies), sum(reply.usage.completion_tokens for reply in replies)
     )
     texts = [answer_in(reply, typed=True).raw for reply in replies]
-    refused = [reply.refused or looks_like_refusal(text) for reply, text in zip(replies, texts, strict=True)]
     readable = [
         answer
-        for text, no in zip(texts, refused, strict=True)
-        if not no and (answer := _as_answer(text, ballot.answers)) is not None
+        for reply, text in zip(replies, texts, strict=True)
+        if not reply.refused and (answer := read_answer(text, ballot)) is not None
     ]
     raw = ", ".join(text.strip() for text in texts)
     read = {f"{ballot.metric} {READ}": len(readable) / len(replies)}
     if len(readable) < LEAST_ON_SCALE * len(replies):
-        return StructuredReply(None, "refused" if any(refused) else "unparsed", raw, usage, expected=read)
+        refused = any(reply.refused for reply in replies) or any(map(looks_like_refusal, texts))
+        return StructuredReply(None, "refused" if refused else "unparsed", raw, usage, expected=read)
     votes = Counter(readable)
     shares = {answer: votes[answer] / len(readable) for answer in ballot.answers}
     expected = {f"{ballot.metric}={answer}": share for answer, share in shares.items() if share} | read
@@ -241,12 +257,3 @@ async def _replies(
     return replies + await gather_or_cancel(
         client.create(prompt, extra_create_args=extra, cancellation_token=token) for _ in missing
     )
-
-
-def _as_answer(text: str, answers: Sequence[str]) -> str | None:
-    """The one answer that a score-only reply gives: the text itself, or the only number in it."""
-    plain = _plain(text)
-    if plain in answers:
-        return plain
-    numbers = set(_NUMBER.findall(plain))
-    return next(iter(numbers)) if len(numbers) == 1 and numbers <= set(answers) else None

@@ -164,14 +164,21 @@ def _usable(token: ChatCompletionTokenLogprob) -> ChatCompletionTokenLogprob:
     tops = token.top_logprobs or []
     numbers = [token.logprob, *(top.logprob for top in tops)]
     # A NaN fails the comparison. Of the rest, one that is left out could be the model's answer: so none is left in.
-    if not all(type(number) in (float, int) and number < 1 for number in numbers) or (
-        max(math.exp(numbers[0]), math.fsum(map(math.exp, numbers[1:]))) > MOST_PROBABILITY
+    if (
+        not all(type(number) in (float, int) and number < 1 for number in numbers)
+        or max(math.exp(numbers[0]), math.fsum(map(math.exp, numbers[1:]))) > MOST_PROBABILITY
+        or not all(map(_are_bytes, (top.bytes for top in tops)))
     ):
         return token.model_copy(update={"logprob": LEAST_LOGPROB, "top_logprobs": []})
     if min(numbers) >= LEAST_LOGPROB:
         return token
     lifted = [replace(top, logprob=max(top.logprob, LEAST_LOGPROB)) for top in tops]
     return token.model_copy(update={"logprob": max(token.logprob, LEAST_LOGPROB), "top_logprobs": lifted})
+
+
+def _are_bytes(given: Any) -> bool:
+    """Whether a token's bytes are bytes, or not given."""
+    return given is None or (isinstance(given, list) and all(type(byte) is int and 0 <= byte < 256 for byte in given))
 
 
 def _token_count(count: Any) -> int:

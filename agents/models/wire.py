@@ -275,8 +275,4 @@ def _number(value: Any) -> float:
 
 def _bytes_of(top: dict[str, Any]) -> list[int]:
     """The bytes of a token, which may be a part of a character; its text's where the server does not give them."""
-    given = top.get("bytes")
-    with suppress(TypeError, ValueError):
-        if isinstance(given, list) and given:
-            return list(bytes(given))
-    return list(top["token"].encode("utf-8", "replace"))
+    return top.get("bytes") or list(top["token"].encode("utf-8", "replace"))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError, Debate, Models, Persona, SilentBallot, model
-from parley.agents.ballots import cast, read_answers
+from parley.agents.ballots import cast, read_answer, read_answers
 from parley.agents.models.sim_judge import spread
 
 JUDGE = Persona("Judge", "You are a fair judge.")
@@ -46,9 +46,17 @@ def token(**probabilities):
     return ChatCompletionTokenLogprob(token="7", logprob=0.0, top_logprobs=tops)
 
 
+async def silent(server):
+    client = model(f"vllm/m?base_url={server.url}&retries=0")
+    try:
+        return await cast(ballot(), client, [UserMessage(content="How good?", source="user")], {})
+    finally:
+        await client.close()
+
+
 def test_answers_are_counted_whatever_is_around_them():
     tops = {"7": 0.3, " 7": 0.2, '"7': 0.1, "**8": 0.1, "70": 0.1, "seven": 0.1, "0": 0.05}
-    found = read_answers(token(**tops), tuple("123456789"))
+    found = read_answers(token(**tops), ballot())
     assert found["7"] == pytest.approx(0.6)
     assert found["8"] == pytest.approx(0.1)
     assert sum(found.values()) == pytest.approx(0.7)  # neither 70, a word, nor a number off the scale
@@ -56,9 +64,102 @@ def test_answers_are_counted_whatever_is_around_them():
 
 @pytest.mark.parametrize("seven", ["７", "٧", "७", "７．"])
 def test_the_digits_of_every_script_are_the_same_answers(seven):
-    found = read_answers(token(**{seven: 0.9, "8": 0.08}), tuple("123456789"))
+    found = read_answers(token(**{seven: 0.9, "8": 0.08}), ballot())
     assert (found["7"], found["8"]) == pytest.approx((0.9, 0.08))
-    assert read_answers(token(Ａ=0.9, B=0.1), ("A", "B"))["A"] == pytest.approx(0.9)
+    assert read_answers(token(Ａ=0.9, B=0.1), ballot(choices=("A", "B")))["A"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "7",
+        " 7.\n",
+        "**7**",
+        "Score: 7",
+        "**Score:** 7",
+        "Final score: 7/9",
+        "Overall: 7",
+        "7/9",
+        "7 out of 9",
+        "(7)",
+        "<7>",
+        "７",
+        "٧",
+        "７／９",
+        '"7"',
+    ],
+)
+def test_a_number_alone_is_a_ballot(text):
+    assert read_answer(text, ballot()) == "7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "at least 5",
+        "less than 7",
+        "not 7",
+        "−7",
+        "-7",
+        "7½",
+        "Step 1: read the",
+        "A 9 would mean perfect, so",
+        "On a scale of 1 to",
+        "<7",
+        ">7",
+        "≥7",
+        "~7",
+        ".7",
+        "7.5",
+        "7/10",
+        "7 or 8",
+        "7?",
+        "7…",
+        "70",
+        "7²",
+        "seven",
+        "",
+        "I cannot give it a 7",
+        "7 (no)",
+        "Score: not 7",
+        "7%",
+        "7, but",
+    ],
+)
+def test_a_number_with_anything_else_is_none(text):
+    assert read_answer(text, ballot()) is None
+
+
+@pytest.mark.parametrize(("text", "first"), [("10", "1"), ("I cannot", "7"), ("", "7"), ("3", "7")])
+async def test_a_ballot_whose_text_is_not_its_token_is_unread(server, text, first):
+    tops = [{"token": first, "logprob": -0.01, "bytes": list(first.encode())}]
+    server.says(text, logprobs=[{**tops[0], "top_logprobs": tops}])
+    found = await silent(server)
+    assert (found.value, found.status) == (None, "unparsed")
+    assert found.raw == f"{text!r}, unread: its first token is {first!r}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"logprob": 0.0},
+        {"logprob": "-0.1"},
+        {"logprob": 1e308},
+        {"logprob": None},
+        {"logprob": 10**400},
+        {"logprob": math.nan},
+        {"bytes": [300]},
+        {"bytes": [-1]},
+        {"bytes": ["7"]},
+    ],
+    ids=str,
+)
+async def test_what_cannot_be_probabilities_is_unread_and_says_so(server, change):
+    tops = [{"token": n, "logprob": math.log(0.1), "bytes": list(n.encode()), **change} for n in "123456789"]
+    server.says("7", logprobs=[{"token": "7", "logprob": -1.0, "top_logprobs": tops}])
+    found = await silent(server)
+    assert (found.value, found.status) == (None, "unparsed")
+    assert found.raw == "'7', unread: no usable log-probabilities"
 
 
 @pytest.mark.parametrize("first", [" ", "\n", "<|begin_of_text|>", "<think>", "I"])
@@ -66,9 +167,7 @@ async def test_a_ballot_that_begins_with_something_else_is_unread_and_says_so(se
     shares = {first: 0.97, "3": 0.01, "4": 0.01}
     tops = [{"token": t, "logprob": math.log(p), "bytes": list(t.encode())} for t, p in shares.items()]
     server.says(first, logprobs=[{**tops[0], "top_logprobs": tops}])
-    client = model(f"vllm/m?base_url={server.url}&retries=0")
-    found = await cast(ballot(), client, [UserMessage(content="How good?", source="user")], {})
-    await client.close()
+    found = await silent(server)
     assert (found.value, found.status) == (None, "unparsed")
     assert found.raw == f"{first!r}, unread: 2.0% of the probability is on 1 to 9"
     assert found.expected == {"Overall on scale": pytest.approx(0.02)}
