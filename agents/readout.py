@@ -35,12 +35,11 @@ NEGLIGIBLE = 0.002
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|-?\d+(?:\.\d+)?|[{}\[\],:]|true|false|null')
 
 
-def values(text: str, begin: int = 0) -> Iterator[tuple[str, int, str]]:
-    """Every number and string of the first JSON object at or after `begin`: its path, its position, its literal."""
+def values(text: str) -> Iterator[tuple[str, int, str]]:
+    """Every number and string of the first JSON object: its path, its position, its literal."""
     stack: list[str] = []
     key = ""
-    begin = max(text.find("{", begin), 0)
-    tokens = list(_TOKEN.finditer(text, begin))
+    tokens = list(_TOKEN.finditer(text, max(text.find("{"), 0)))
     for index, token in enumerate(tokens):
         literal = token.group()
         if literal == "{":
@@ -104,8 +103,11 @@ def weights_at(token: ChatCompletionTokenLogprob, lead: str) -> TokenProbabiliti
     return TokenProbabilities(weights, one_may_be_ten=ten == 0.0 and bare_one / total > NEGLIGIBLE)
 
 
-def _zero_probability(token: ChatCompletionTokenLogprob) -> float:
-    """The probability that the token begins with "0"."""
+def _zero_probability(tokens: Sequence[ChatCompletionTokenLogprob]) -> float | None:
+    """The probability that the first token begins with "0"; None if it is not known."""
+    token = next(iter(tokens), None)
+    if token is None or not token.top_logprobs:
+        return None
     zero = sum(weight for text, weight in _alternatives(token) if text.startswith("0"))
     return min(1.0, zero)
 
@@ -120,7 +122,7 @@ def _starts(raw: str, logprobs: Sequence[ChatCompletionTokenLogprob]) -> list[in
 
 
 def expected_choices(
-    raw: str, begin: int, logprobs: Sequence[ChatCompletionTokenLogprob], choices: Mapping[str, Sequence[str]]
+    raw: str, logprobs: Sequence[ChatCompletionTokenLogprob], choices: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
     """ "path=choice" → probability, for the object's fields that have a few allowed texts.
 
@@ -129,7 +131,7 @@ def expected_choices(
     """
     starts = _starts(raw, logprobs)
     probabilities: dict[str, float] = {}
-    for path, quote, _ in values(raw, begin) if starts else ():
+    for path, quote, _ in values(raw) if starts else ():
         if path not in choices:
             continue
         start = quote + 1
@@ -151,31 +153,29 @@ async def expected_numbers(
     client: ChatCompletionClient,
     messages: Sequence[LLMMessage],
     raw: str,
-    begin: int,
     logprobs: Sequence[ChatCompletionTokenLogprob],
     options: Mapping[str, Any],
 ) -> dict[str, float]:
-    """Path → expectation, for the numbers of the object at `begin` whose distribution is known.
+    """Path → expectation, for the numbers of the object whose distribution is known.
 
     They are read at each number's place in the sampled reply, so that all scores cost the one call they come from.
     """
     starts = _starts(raw, logprobs)
     expectations: dict[str, float] = {}
-    for path, start, literal in values(raw, begin) if starts else ():
+    for path, start, literal in values(raw) if starts else ():
         if literal.startswith('"'):
             continue
         index = max(i for i, position in enumerate(starts) if position <= start)
         lead = raw[starts[index] : start]
         probabilities = weights_at(logprobs[index], lead)
-        ten_after_one = 0.0
+        ten_after_one: float | None = 0.0
         if probabilities.one_may_be_ten:
-            if logprobs[index].token == lead + "1" and index + 1 < len(logprobs):
-                ten_after_one = _zero_probability(logprobs[index + 1])
+            ten_after_one = None
+            if logprobs[index].token == lead + "1":
+                ten_after_one = _zero_probability(logprobs[index + 1 :])
             elif getattr(client, "continues", False):
                 ten_after_one = await _ask_for_zero(client, messages, raw[:start] + "1", options)
-            else:
-                continue
-        value = probabilities.expectation(ten_after_one)
+        value = None if ten_after_one is None else probabilities.expectation(ten_after_one)
         if value is not None:
             expectations[path] = value
     return expectations
@@ -183,9 +183,9 @@ async def expected_numbers(
 
 async def _ask_for_zero(
     client: ChatCompletionClient, messages: Sequence[LLMMessage], prefix: str, options: Mapping[str, Any]
-) -> float:
+) -> float | None:
     """The probability that "0" follows `prefix`, from a model that can continue a given text."""
     prompt = [*messages, AssistantMessage(content=prefix, source="self")]
     extra = {**options, "max_tokens": 1, "think_tokens": 0, "logprobs": True, "temperature": 0.0}
     reply = await client.create(prompt, extra_create_args=extra)
-    return _zero_probability(reply.logprobs[0]) if reply.logprobs else 0.0
+    return _zero_probability(reply.logprobs or [])

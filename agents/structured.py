@@ -5,9 +5,10 @@
     reply.value      # an Opinion, or None
     reply.raw        # the model's text
 
-Decoding is constrained to the schema where the provider supports it. Otherwise the text is parsed tolerantly, and a
-reply that cannot be parsed is requested once more. An unparsed reply never becomes a number. A `TextReply` is a type
-for a plain text format instead of JSON.
+Decoding is constrained to the schema where the provider supports it. The reply is the object and nothing else: what
+else a reply may say cannot be listed, and would change what the object means ("{…} no, 6"; "the format is {…}"). Any
+other reply, also a refusal, is requested once more, and then unread. A `TextReply` is a type for a plain text format
+instead of JSON.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from autogen_core.models import (
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from parley.agents.models.base import Client
-from parley.agents.models.objects import Found, objects_in
+from parley.agents.models.objects import JsonObject, decoded
 from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
 from parley.agents.models.streaming import OnText
-from parley.agents.models.thoughts import join_thoughts, split_thought
+from parley.agents.models.thoughts import is_preface, join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR, strict_schema
 from parley.agents.readout import SCALE_MAX, expected_choices, expected_numbers
 from parley.agents.transcripts import ParseStatus
@@ -54,13 +55,10 @@ _LONE_SURROGATE = re.compile(
 """Half a surrogate pair, as a character or escaped: it cannot be encoded as UTF-8. It is replaced and the reply kept:
 refusing it would lose a score because of a tokenizer's error. Its replacement has the same length, so that positions in
 the text stay valid."""
-_END = re.compile(r"\s*+(?:```\s*+)?\Z")
-"""What may follow the last of several objects, so that it is the model's last word: nothing, or a closing fence."""
+_FENCE = re.compile(r"```\w*\Z")
 _STARTS_WITH_JSON = re.compile(r"\s*(?:```\w*\s*)?\{")
-DIFFERENT = "it has several JSON objects that differ"
-INSIDE = "its JSON object stands inside one that cannot be read"
-
-
+NO_OBJECT = "it holds no JSON object"
+NOT_ALONE = "it says more than the JSON object"
 NOT_A_NUMBER = "a number is needed, in plain digits"
 
 
@@ -170,53 +168,48 @@ def refused_by_vendor(reply: CreateResult) -> bool:
 
 
 def looks_like_refusal(text: str) -> bool:
-    """Whether a text begins like a refusal."""
+    """Whether a text begins like a common English refusal. It names what is unread anyway, and decides no score."""
     return bool(_REFUSAL.match(text))
 
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
-    """The JSON object in the text that fits the type, or None and why there is none.
-
-    Several objects that fit must be the same, or the last must end the text.
-    """
+    """The value that the text is, or None and why it is none: a JSON object alone, or in a fence or after a preface."""
     if not text.isascii() or "\\u" in text:
         text = _LONE_SURROGATE.sub(lambda match: "\\ufffd" if len(match.group()) > 1 else "\ufffd", text)
     if issubclass(reply_type, TextReply):
         return reply_type.read(text)
-    value, problem, _ = _find_object(text, reply_type)
-    if value is None and problem != DIFFERENT:
+    try:
+        return reply_type.model_validate(_match_keys(_object_alone(text), reply_type)), ""
+    except ValidationError as error:
+        first = error.errors()[0]
+        return None, f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
+    except _Unclear as error:
+        return None, str(error)
+
+
+def _object_alone(text: str) -> JsonObject:
+    """The object that the text consists of."""
+    start = text.find("{")
+    if start < 0:
+        raise _Unclear(NO_OBJECT)
+    if not is_preface(_FENCE.sub("", text[:start].rstrip())):
+        raise _Unclear(NOT_ALONE)
+    try:
+        value, end = decoded(text, start)
+    except (ValueError, RecursionError):
         # Trailing commas are accepted, but only if the text cannot be parsed with them.
-        value, _, _ = _find_object(re.sub(r",(\s*[}\]])", r"\1", text), reply_type)
-    return value, "" if value is not None else problem
-
-
-def _find_object(text: str, reply_type: type[T]) -> tuple[T | None, str, int]:
-    """The value and where its object begins; or None, the last problem and -1."""
-    problem = "it holds no JSON object"  # the model is sent this, so its words are part of the prompt
-    fitting: list[tuple[T, Found]] = []
-    for found in objects_in(text):
+        text = re.sub(r",(\s*[}\]])", r"\1", text)
         try:
-            value = reply_type.model_validate(_match_keys(found.value, reply_type))
-        except ValidationError as error:
-            first = error.errors()[0]
-            problem = f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
-        except _Unclear as error:
-            problem = str(error)
-        else:
-            if found.inside:
-                problem = INSIDE
-            else:
-                fitting.append((value, found))
-    if not fitting:
-        return None, problem, -1
-    value, found = fitting[-1]
-    if any(other != value for other, _ in fitting) and not _END.match(text, found.end):
-        return None, DIFFERENT, -1
-    return value, "", found.start
+            value, end = decoded(text, start)
+        except (ValueError, RecursionError):
+            raise _Unclear(NO_OBJECT) from None
+    if text[end:].strip() not in ("", "```"):
+        raise _Unclear(NOT_ALONE)
+    return value
 
 
 class _Unclear(Exception):
-    """An object with two keys for one field, or a text for a number."""
+    """A reply without an object of its own, an object with two keys for one field, or a text for a number."""
 
 
 def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
@@ -322,9 +315,9 @@ async def structured_reply(
         refused = refused_by_vendor(reply)
         value, problem = (None, "it was refused") if refused else parse(answer.raw, reply_type)
         answer = replace(answer, value=value, usage=usage)
-        refused = refused or (bool(problem) and looks_like_refusal(answer.raw))
-        # A refusal is an answer: asking again would press the model to change it. A reply that was cut before it said
-        # anything would be cut again.
+        # What a vendor marks as a refusal is one. Other refusals are not the form that was asked for, and are treated
+        # like all that is not: they cannot be told apart in every language, and pressing only some models would move
+        # their scores. A reply that was cut before it said anything would be cut again.
         if first is not None or not problem or refused or (answer.cut and not answer.raw.strip()):
             break
         first = answer
@@ -333,16 +326,16 @@ async def structured_reply(
         prompt = [*messages, failed, UserMessage(content=complaint, source=NARRATOR)]
     if problem:
         kept = first or answer
+        refused = refused or looks_like_refusal(kept.raw)
         return replace(kept, status="refused" if refused else "cut" if kept.cut else "unparsed")
     expected: dict[str, float] = {}
-    start = _find_object(answer.raw, reply_type)[2] if readout == "expected" and reply.logprobs else -1
-    if start >= 0:
-        means = await expected_numbers(client, prompt, answer.raw, start, reply.logprobs or [], extra)
+    if readout == "expected" and reply.logprobs and not plain_text:
+        means = await expected_numbers(client, prompt, answer.raw, reply.logprobs, extra)
         schema = strict_schema(reply_type.model_json_schema())
         on_scale = {path.lower(): path for path in _paths_to(SCALE_MAX, schema)}
         expected = {on_scale[path.lower()]: mean for path, mean in means.items() if path.lower() in on_scale}
         if choices := dict(_choices(schema)):
-            expected |= expected_choices(answer.raw, start, reply.logprobs or [], choices)
+            expected |= expected_choices(answer.raw, reply.logprobs, choices)
     return replace(answer, status="repaired" if first else "ok", expected=expected)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from autogen_core.models import ChatCompletionTokenLogprob
 
 from parley.agents.models.marks import FORMS, FRAME_END, FRAME_START, STRIPPED_GEMMA, Form
-from parley.agents.models.objects import Found, objects_in
+from parley.agents.models.objects import objects_in
 
 THOUGHT_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text", "thought"}
@@ -60,8 +60,48 @@ class _Mark(NamedTuple):
 
 _NOT_SEEN = "\ufeff\u200b\u200c\u200d\u2060"
 _INVISIBLE = "[\\s\ufeff\u200b\u200c\u200d\u2060]*"
-_BEFORE = re.compile(rf"{_INVISIBLE}(?:[^<\n]{{0,40}}[.!:,]{_INVISIBLE}|(?:assistant\s*)?to=self)?")
+_TO_SELF = re.compile(r"(?:assistant\s*)?to=self")
+_BEFORE = re.compile(rf"{_INVISIBLE}(?:[^<\n]{{0,40}}[.!:,]{_INVISIBLE}|{_TO_SELF.pattern})?")
 """What may come before the mark that opens a reply: white space, or a few words such as "Sure."."""
+MAX_PREFACE = 100
+_BETWEEN_WORDS = re.compile(f"[\\s,.:!*{_NOT_SEEN}]+")
+_PREFACE = frozenset(
+    [
+        "",
+        "sure",
+        "certainly",
+        "ok",
+        "okay",
+        "of",
+        "course",
+        "here",
+        "here's",
+        "here’s",
+        "is",
+        "are",
+        "my",
+        "the",
+        "requested",
+        "following",
+        "final",
+        "json",
+        "object",
+        "evaluation",
+        "assessment",
+        "verdict",
+        "judgement",
+        "judgment",
+        "report",
+        "score",
+        "scores",
+        "rating",
+        "ratings",
+        "answer",
+        "reply",
+        "response",
+    ]
+)
+"""The only words that may stand before an object: none of them can change what it means."""
 _SIGNS = "<[◁"
 _BY_SIGN = re.compile(
     "|".join(
@@ -115,10 +155,12 @@ def _split_once(text: str, typed: bool, cut: bool) -> Split | None:
     """One step; None if nothing in the text is a thought."""
     marks = list(_marks(text))
     if not marks:
-        return _without_end(text, cut) if STRIPPED_GEMMA.match(text) else None
+        return Split(text, "", closed=False) if STRIPPED_GEMMA.match(text) else None
     objects = objects_in(text)
-    starts = [found.start for found in objects]
+    starts = [start for start, _ in objects]
     marks = [mark for mark in marks if not _within(mark.start, starts, objects)]
+    opened_by = {mark.form.name for mark in marks if not mark.closes}
+    marks = [mark for mark in marks if text[mark.start] in _SIGNS or not mark.form.plain or mark.form.name in opened_by]
     first = marks[0] if marks and _BEFORE.fullmatch(text, 0, marks[0].start) else None
     if first is not None and (first.closes or not first.form.plain):
         marks = [mark for mark in marks if mark.form is first.form]  # only the form that opened a thought closes it
@@ -134,7 +176,15 @@ def _split_once(text: str, typed: bool, cut: bool) -> Split | None:
     pieces = [text[borders[n] : borders[n + 1]] for n in range(0, len(borders), 2)]
     if opened:
         return Split(join_thoughts(pieces), "", closed=False)
-    return Split(join_thoughts(pieces[:-1]), _unframed(pieces[-1]))
+    answer = _unframed(pieces[-1])
+    if not thinking[0].closes and not (is_preface(pieces[0]) or _TO_SELF.fullmatch(pieces[0])):
+        return Split(join_thoughts(pieces[1:-1]), f"{pieces[0].strip()}\n{answer}")  # said before the thought
+    return Split(join_thoughts(pieces[:-1]), answer)
+
+
+def is_preface(text: str) -> bool:
+    """Whether a text says nothing: it is empty, or it only announces what follows ("Here is my evaluation:")."""
+    return len(text) <= MAX_PREFACE and _PREFACE.issuperset(_BETWEEN_WORDS.split(text.lower()))
 
 
 def _unframed(answer: str) -> str:
@@ -187,10 +237,10 @@ def _as_mark(match: re.Match[str]) -> _Mark:
     return _Mark(match.start(), match.end(), FORMS[int(kind[1:])], kind[0] == "c")
 
 
-def _within(place: int, starts: Sequence[int], objects: Sequence[Found]) -> bool:
+def _within(place: int, starts: Sequence[int], objects: Sequence[tuple[int, int]]) -> bool:
     """Whether a place is inside one of the objects; a mark there is in a string."""
     before = bisect_right(starts, place) - 1
-    return before >= 0 and place < objects[before].end
+    return before >= 0 and place < objects[before][1]
 
 
 def _that_count(text: str, marks: Sequence[_Mark]) -> list[_Mark]:
@@ -214,15 +264,6 @@ def _without_empty_end(text: str, marks: list[_Mark]) -> tuple[str, list[_Mark]]
             break
         text, marks = text[: opening.start], marks[:-2]
     return text, marks
-
-
-def _without_end(text: str, cut: bool) -> Split:
-    """A thought whose end cannot be seen: only an object that ends the text can be the answer."""
-    found = objects_in(text)
-    rest = text[found[-1].end :].strip("`\n\r\t ") if found else text
-    if rest or cut or found[-1].inside:
-        return Split(text, "", closed=False)
-    return Split(text[: found[-1].start].strip(), text[found[-1].start : found[-1].end])
 
 
 def opened_by_template(prompt: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from parley.agents import Assessment, parse, scale, structured_reply
-from parley.agents.structured import looks_like_refusal
+from parley.agents.structured import NOT_ALONE, looks_like_refusal
 
 ASK = [UserMessage(content="Score it.", source="user")]
 
@@ -40,16 +40,27 @@ def score_in(text: str) -> float | None:
     [
         '{"score": 7, "why": "clear"}',
         '```json\n{"score": 7, "why": "clear"}\n```',
-        'Here is my view:\n{"score": 7, "why": "clear"}\nI hope it helps.',
+        'Sure! Here is my **evaluation**:\n{"score": 7, "why": "clear"}',
+        'Here is the JSON object:\n```json\n{"score": 7, "why": "clear"}\n```\n',
         '{"score": 7, "why": "clear",}',
         '{"Score": 7, "WHY": "clear"}',
         '{" score ": "7/10", "why": "clear"}',
         '{"score": "7 out of 10", "why": "clear"}',
         '{"score": "7", "why": "clear"}',
     ],
-    ids=["plain", "fenced", "with text around", "trailing comma", "other case", "7/10", "7 out of 10", "as text"],
+    ids=[
+        "plain",
+        "fenced",
+        "after a preface",
+        "fenced after a preface",
+        "trailing comma",
+        "other case",
+        "7/10",
+        "7 out of 10",
+        "as text",
+    ],
 )
-def test_a_reply_is_parsed_whatever_surrounds_it(text: str) -> None:
+def test_the_object_alone_is_a_reply_however_it_is_spelled(text: str) -> None:
     assert parse(text, Opinion) == (Opinion(score=7, why="clear"), "")
 
 
@@ -87,25 +98,35 @@ def test_a_fraction_of_another_scale_is_not_a_score(written: str, reply_type: ty
 
 
 @pytest.mark.parametrize(
-    ("text", "score"),
+    "text",
     [
-        ('On {this} scale: {"score": 40} or rather {"score": 4}', 4),
-        ('{"thought": "hm"} {"score": 6} {"score": 2}', 2),
-        ('First {"score": 6}, then\n```json\n{"score": 2}\n```\n', 2),
-        ('{"score": 6} and again {"score": 6}, as I said', 6),
-        ('{"score": 6} or {"score": 2}, who knows', None),
-        ('[{"score": 6}, {"score": 2}]', None),
-        ('{"reason": "say {"score": 1} no", "score": 9}', None),
-        ('{"reason": "say } or {"score": 1} no", "score": 9}', None),
-        ('{"reason": "say {"score": 1', None),
-        ('{"reason": "say {"score": 1} no", "score": 9} So: {"score": 9}', 9),
-        ('{"score": N} means {"score": 4}', 4),
-        ('{"score": 2, "Score": 9}', None),
-        ('{"score": 2, "score": 2}', None),
-        ('{"score": 2, "Other": 1, "other": 2}', 2),
+        '{"score": 8} no, 6',
+        '{"score": 8}\nI hope it helps.',
+        '{"score": 6} {"score": 6}',
+        '[{"score": 6}, {"score": 2}]',
+        '{"reason": "two"} {"reason": "say {"score": 1} no", "score": 9}',
+        'First {"score": 6}, then\n```json\n{"score": 2}\n```\n',
+        'On {this} scale: {"score": 4}',
+        'The format is {"score": 5}',
+        'I must decline. A placeholder: {"score": 0}',
+        'Lo siento, no puedo. {"score": 0}',
+        '<scratchpad>{"score": 3}</scratchpad> Eight.',
+        '```thinking\n{"score": 3}\n```\nEight.',
+        '> {"score": 3}\n\nEight.',
+        'Here is my response: {"score": 3} Eight.',
+        'I refuse. Here is my response: {"score": 0}',
+        'I\'m sorry for the delay. {"score": 3}',
     ],
 )
-def test_objects_that_fit_agree_or_the_last_ends_the_reply(text: str, score: float | None) -> None:
+def test_an_object_beside_anything_else_is_no_verdict(text: str) -> None:
+    assert parse(text, Opinion) == (None, NOT_ALONE)
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [('{"score": 2, "Score": 9}', None), ('{"score": 2, "score": 2}', None), ('{"score": 2, "A": 1, "a": 2}', 2)],
+)
+def test_a_field_that_is_given_twice_is_unclear(text: str, score: float | None) -> None:
     assert score_in(text) == score
 
 
@@ -134,14 +155,13 @@ def test_a_valid_object_is_not_changed() -> None:
     assert value == Opinion(score=7, why="lists [a, b,] as given")
 
 
-without_braces = st.text().filter(lambda text: not set("{}") & set(text))
-no_comma_before_a_bracket = st.text().filter(lambda text: not re.search(r",\s*[}\]]", text))
-
-
-@given(before=without_braces, after=without_braces, score=st.integers(0, 10), why=no_comma_before_a_bracket)
-def test_a_valid_object_survives_any_text_around_it(before: str, after: str, score: int, why: str) -> None:
+@given(before=st.text(), after=st.text(), score=st.integers(0, 10), why=st.text())
+def test_no_text_around_a_valid_object_changes_its_score(before: str, after: str, score: int, why: str) -> None:
     opinion = json.dumps({"score": score, "why": why})
-    assert parse(before + opinion + after, Opinion) == (Opinion(score=score, why=why), "")
+    assert parse(opinion, Opinion) == (Opinion(score=score, why=why), "")
+    assert score_in(before + opinion + after) in (score, None)
+    if re.search(r"\w", after):
+        assert score_in(before + opinion + after) is None
 
 
 @pytest.mark.parametrize(
@@ -186,11 +206,15 @@ async def test_a_reply_that_stays_unreadable_is_given_up_after_two_requests(serv
     assert len(server.asked) == 2
 
 
-async def test_no_repair_is_requested_after_a_refusal(server: Any) -> None:
-    server.says("I'm sorry, but I can't do that.")
+@pytest.mark.parametrize(
+    ("refusal", "status"),
+    [("I'm sorry, but I can't do that.", "refused"), ("Je dois refuser.", "unparsed"), ("I must decline.", "unparsed")],
+)
+async def test_a_refusal_is_not_the_asked_form_in_any_language(server: Any, refusal: str, status: str) -> None:
+    server.says(refusal, refusal, '{"score": 0}')
     reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status) == (None, "refused")
-    assert len(server.asked) == 1
+    assert (reply.value, reply.status, reply.raw) == (None, status, refusal)
+    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])
@@ -203,7 +227,8 @@ async def test_what_the_vendor_refused_has_no_score(server: Any, finish: str) ->
     assert len(server.asked) == 1
 
 
-async def test_a_reply_after_an_apology_still_counts(server: Any) -> None:
-    server.says('I\'m sorry for the delay. {"score": 3}')
+async def test_an_object_with_a_correction_is_asked_for_alone(server: Any) -> None:
+    server.says('{"score": 8} No, 6.', '{"score": 6}')
     reply = await structured_reply(server.client(), ASK, Opinion)
-    assert (reply.value, reply.status) == (Opinion(score=3), "ok")
+    assert (reply.value, reply.status) == (Opinion(score=6), "repaired")
+    assert NOT_ALONE in server.asked[1]["messages"][-1]["content"]

@@ -47,11 +47,15 @@ def test_a_thought_that_is_never_closed_is_cut(form: str) -> None:
 
 
 def test_thoughts_whose_end_cannot_be_seen() -> None:
-    """Gemma behind a server that removes special tokens: only an object at the very end can be the answer."""
-    assert score_in('thought\nPerhaps {"score": 1}.{"score": 9}') == (9, False)
-    assert score_in('thought\nPerhaps {"score": 1}.') == (None, True)
-    cut = Reply(finish_reason="length", content='thought\n{"score": 1}', usage=RequestUsage(1, 1), cached=False)
-    assert cut.content == ""
+    """Gemma behind a server that removes special tokens: nothing tells an answer from the thought."""
+    for text in ('Perhaps {"score": 1}.{"score": 9}', 'Perhaps {"score": 1}.', '{"score": 1}'):
+        assert score_in(f"thought\n{text}") == (None, True)
+
+
+def test_what_is_said_before_a_thought_stands_beside_the_answer() -> None:
+    assert score_in('I must decline. <think>Hm.</think>{"score": 0}') == (None, False)
+    assert score_in('Sure. <think>Hm.</think>{"score": 9}') == (9, False)
+    assert score_in('I must decline. Here is my response: {"score": 0}') == (None, False)
 
 
 @pytest.mark.parametrize("form", [form.name for form in FORMS if not form.plain and form.name != "muse"])
@@ -64,7 +68,10 @@ def test_a_stream_shows_no_thought_that_opens_it(form: str, size: int) -> None:
 
 
 def test_a_thought_is_never_read_and_answers_are() -> None:
-    """1,000 verdicts: never the decoy, and at most 1% of the right ones unread."""
+    """1,000 verdicts: never the decoy, and at most 3% of the right ones unread.
+
+    Most of these are thoughts that the template has opened and that quote a mark: what stands before it may be said.
+    """
     rng = random.Random(0)
     marks = [mark for form in FORMS for mark in form.example]
     unread = 0
@@ -76,14 +83,14 @@ def test_a_thought_is_never_read_and_answers_are() -> None:
                   json.dumps({"why": quoted, "score": decoy}), "Then.", "\n\n"]  # fmt: skip
         thought = "Well, " + " ".join(rng.choices(pieces, k=rng.randrange(1, 6)))
         good = json.dumps({"score": score, "why": rng.choice(["", "it says } or {", rng.choice(marks), 'a "quote"'])})
-        answer = rng.choice([good, f"```json\n{good}\n```", f"My verdict: {good}", f"{good}\nI hope it helps."])
+        answer = rng.choice([good, f"```json\n{good}\n```", f"My verdict: {good}", f"\n{good}\n"])
         text = rng.choice(list(FORMS_OF_THOUGHT.values()))(thought, answer)
         read, _ = score_in(text)
         assert read in (score, None), text
         unread += read is None
         unclosed = rng.choice([form for form in FORMS if form.name in UNCLOSED and quoted not in form.example])
         assert score_in(unclosed.example[0] + thought) == (None, True), thought
-    assert unread <= 10, unread
+    assert unread <= 30, unread
 
 
 def test_every_mark_stands_in_one_file() -> None:

@@ -17,7 +17,7 @@ from parley.agents.fencing import fence
 from parley.agents.readout import values
 from parley.agents.search import quote
 from parley.agents.search.engine import SearchResult
-from parley.agents.structured import _find_object, looks_like_refusal, parse
+from parley.agents.structured import looks_like_refusal, parse
 from parley.base.text import encodable
 from parley.judging.bbq.method import Choice, Reasoned, Task
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
@@ -75,7 +75,7 @@ def parse_as(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> C
             raise Rejected(problem)
         assert value is not None, "neither a value nor a problem"
         if not issubclass(reply_type, TextReply):
-            list(values(text, _find_object(text, reply_type)[2]))
+            list(values(text))
 
     return parse_reply
 
@@ -156,7 +156,7 @@ def text_to_score(text: str) -> None:
         raise Rejected("it contains no word")
 
 
-WRAPPERS = ("{}", "Sure:\n```json\n{}\n```\nAnything else?", "Voilà : {} — c’est tout.", "{} {}", "<b>{}</b>")
+WRAPPERS = ("{}", "Sure:\n```json\n{}\n```", "{}\nAnything else?", "Voilà : {} — c’est tout.", "{} {}", "<b>{}</b>")
 """The prose and code fences that models put around an object."""
 
 
@@ -198,7 +198,7 @@ TARGETS = (
     _target(
         "judge, one candidate",
         parse_as(Ballot(1, _RUBRIC, 600).reply_type(with_remark=True)),
-        [_ONE_CANDIDATE, f"Hm. {_ONE_CANDIDATE} Done."],
+        [_ONE_CANDIDATE, f"Sure. Here is my verdict:\n```json\n{_ONE_CANDIDATE}\n```"],
     ),
     _target(
         "judge, two candidates",

@@ -34,14 +34,17 @@ SETTINGS = settings(max_examples=60, deadline=None)
 
 @SETTINGS
 @given(SCORES, SCORE_FORMATS, PROSE, PROSE, st.booleans())
-def test_scores_are_found_in_any_prose(
+def test_scores_are_read_from_the_object_alone(
     scores: dict[str, int], score_format: str, before: str, after: str, fenced: bool
 ) -> None:
     body = "{" + ", ".join(f'"{name}": {score_format.format(score)}' for name, score in scores.items()) + "}"
-    value, problem = parse(f"{before}```json\n{body}\n```{after}" if fenced else before + body + after, REPLY)
+    body = f"```json\n{body}\n```" if fenced else body
+    value, problem = parse(body, REPLY)
     assert problem == ""
     assert value is not None
     assert value.model_dump() == scores
+    value, _ = parse(before + body + after, REPLY)
+    assert value is None or (value.model_dump() == scores and not after.strip("` \n"))
 
 
 @SETTINGS

@@ -20,7 +20,11 @@ def _between(before: str, after: str) -> Write:
 
 FORMS_OF_THOUGHT: dict[str, Write] = {
     **{form.name: _between(*form.example) for form in FORMS},
-    **{f"{form.name}, opened by the template": _between("", form.example[1]) for form in FORMS},
+    **{
+        f"{form.name}, opened by the template": _between("", form.example[1])
+        for form in FORMS
+        if form.name != "granite"
+    },
     "thinking": _between("<thinking>", "</thinking>"),
     "reasoning": _between("<reasoning>", "</reasoning>"),
     "thought": _between("<thought>", "</thought>"),
