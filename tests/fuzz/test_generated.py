@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.fuzz import files, imports, replies
+from tests.fuzz import files, imports, replies, verdicts
 from tests.fuzz.checking import HANG_SECONDS, MAX_SECONDS, Rejected, Target, TooSlow, check_target
 from tests.fuzz.targets import all_targets
 
@@ -42,6 +42,14 @@ def test_campaign(targets: dict[str, Target], name: str, record_property: Callab
     """Other inputs every time."""
     counts = check_target(targets[name], CAMPAIGN // 4 if name in COMMANDS else CAMPAIGN, MAX_SECONDS, same=False)
     record_property("generated inputs", (name, counts["accepted"], counts["rejected"]))
+
+
+@pytest.mark.parametrize("count", [1500, pytest.param(30_000, marks=pytest.mark.nightly)])
+async def test_no_number_is_stored_that_is_not_the_verdict(count: int) -> None:
+    counts, faults = await verdicts.tried(count, seed=count)
+    assert faults == []
+    for reader in ("object", "ballot", "probabilities"):
+        assert counts[reader, "asked", "read"] > count / 100, "verdicts in the asked form are read"
 
 
 def test_no_parser_is_left_out(targets: dict[str, Target]) -> None:
