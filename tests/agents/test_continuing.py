@@ -259,7 +259,7 @@ async def test_a_typed_reply_is_a_structured_message_as_an_assistants() -> None:
 
 
 async def test_the_others_read_a_typed_reply_as_it_was_written() -> None:
-    written = 'Well {so}: {"score" :  7} it is.'
+    written = 'Here is my verdict: {"score" :  7, "so": "{it} is"}'
     debate = Debate([ADA, BEN], model=replay(written, "{}", "{}"), rounds=1, reply_type=lambda c: _type_for(c))
     ada, ben = (await debate.converse(TASK)).spoken()
     assert (ada.text, ada.verdict) == (written, Opinion(score=7))

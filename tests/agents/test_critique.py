@@ -163,7 +163,7 @@ async def test_a_given_draft_is_scored_first_and_shown_to_the_generator() -> Non
 
 
 async def test_an_autogen_agent_as_evaluator(server: Any) -> None:
-    server.says('My view: {"score": 12, "reason": "fair"}', "No idea.")
+    server.says('My evaluation: {"score": 12, "reason": "fair"}', "No idea.")
     critic = AssistantAgent("Critic", server.client())
     loop = Critique(WRITER, {"bias": critic}, criteria={"bias": "< 10"}, max_iterations=1, model=SIM)
     transcript = await loop.converse(TASK)
