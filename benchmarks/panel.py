@@ -14,7 +14,7 @@ from benchmarks.workload import ABOUT, NAMES, ROUNDS, TASK, reply
 from parley.agents import Client, Debate, Models, Persona
 from parley.agents.models import Reply, Request
 from parley.agents.providers import register
-from parley.judging import Outcome, Unit, UsageEstimate
+from parley.judging import Outcome, Unit
 from parley.runs import Result
 from parley.runs.job import Job
 from parley.runs.options import Options
@@ -63,10 +63,6 @@ class Panel:
 
     def plan(self) -> Iterator[Unit]:
         return (Unit(f"panel/{n}", {"n": n}) for n in range(self.config.conversations))
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        messages = len(NAMES) * self.config.rounds
-        return UsageEstimate(calls=messages, prompt_tokens=100 * messages, completion_tokens=120 * messages)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         debate = Debate(PERSONAS, model=models[self.config.model], rounds=self.config.rounds, models=models)

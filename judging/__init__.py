@@ -17,7 +17,6 @@ from parley.judging.study import (
     ReadAloud,
     Study,
     Unit,
-    UsageEstimate,
     Verdict,
 )
 
@@ -40,6 +39,5 @@ __all__ = [
     "ReadAloud",
     "Study",
     "Unit",
-    "UsageEstimate",
     "Verdict",
 ]

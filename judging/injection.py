@@ -29,7 +29,7 @@ from parley.judging.malibu.panel import FENCED, Ballot, Panel, load_panel
 from parley.judging.rldf import referee
 from parley.judging.rldf.roles import load_bias
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Unit
 from parley.scenarios import Scenario, load_attempts, load_suite
 
 CLEAN, ATTACK, CONTROL = "clean", "attack", "control"
@@ -321,15 +321,6 @@ class Injection:
         judge, scenario = self.judges[judged_by], self._scenarios[scenario_id]
         responses = (self._text(judge, scenario, _Variant(*variant)), *scenario.responses[1:])
         return judge, scenario.model_copy(update={"responses": responses}), shown
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        judge, scenario, shown = self.asked(unit)
-        calls = len(judge.judges)
-        return UsageEstimate(
-            calls=calls,
-            prompt_tokens=calls * (len(judge.task(scenario, shown)) // 4 + 40),  # four characters per token, a persona
-            completion_tokens=calls * (6 + len(judge.reply(HIGHEST)) // 3),
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         judge, scenario, shown = self.asked(unit)

@@ -98,10 +98,6 @@ class SearchAgent:
         sources = getattr(self.engine, "sources", None)
         return dict(sources()) if sources else {}
 
-    def calls(self) -> int:
-        """Model calls of one search."""
-        return sum(prompt is not None for prompt in self.script)
-
     async def gather(
         self,
         client: Client,

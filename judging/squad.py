@@ -30,7 +30,6 @@ from parley.judging.study import (
     Outcome,
     Prompt,
     Unit,
-    UsageEstimate,
     Verdict,
 )
 from parley.scenarios.squad import Question, load, sample
@@ -157,18 +156,6 @@ class SquadStudy:
                         name = f"{question.id}/{arm}/r{repeat}"
                         facets = question_facets(question, arm, model, paragraph_shown=self.config.paragraph)
                         yield Unit(f"{name}/@{model}" if several else name, {**facets, "repeat": repeat})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        agent = self.agents[str(unit.facets["search"])]
-        question = self._questions[str(unit.facets["question_id"])]
-        context = question.context if self.config.paragraph else ""
-        opening = 120 + len(question.question) // 4 + len(context) // 4  # about four characters per token
-        if agent is None:
-            return UsageEstimate(calls=1, prompt_tokens=opening, completion_tokens=15)
-        passages = 150 * agent.searched * agent.results  # about 150 tokens each
-        return UsageEstimate(
-            calls=1 + agent.calls(), prompt_tokens=3 * opening + 300 + passages, completion_tokens=15 + 100 + 250
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         question = self._questions[str(unit.facets["question_id"])]

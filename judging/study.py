@@ -121,24 +121,6 @@ class Outcome:
     verdicts: tuple[Verdict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsageEstimate:
-    """The expected usage of a unit, for a dry run.
-
-    Args:
-        calls: Model calls.
-        prompt_tokens: Tokens sent, over all calls.
-        completion_tokens: Tokens generated, over all calls.
-        shared: For each call that starts with the prefix of an earlier call of the unit and has the same reply
-            format: the length of that prefix in tokens. A prompt cache makes these tokens cheaper.
-    """
-
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    shared: tuple[int, ...] = ()
-
-
 class Accepted(NamedTuple):
     """A reply that a writing study accepted: the facets of its unit, and the parsed reply."""
 
@@ -174,13 +156,6 @@ class Study(Protocol):
 
     def plan(self) -> Iterator[Unit]:
         """The units. The same config must always give the same plan."""
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        """The expected usage of a unit.
-
-        Args:
-            unit: A unit of the plan.
-        """
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Run one unit.

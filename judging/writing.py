@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript
 from parley.base.text import plural
 from parley.judging.config import call_options, shipped_personas
-from parley.judging.study import Advanced, FacetValue, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, FacetValue, Measure, Outcome, Prompt, Unit, Verdict
 
 Check = Callable[[Any], list[str]]
 """The problems of a reply; an empty list if it is accepted."""
@@ -63,8 +63,6 @@ class WritingStudy:
     """The prompts: `FIRST`, `AGAIN`, and `MORE` where a conversation writes several."""
     reply: ClassVar[type[BaseModel]]
     """The type that replies are parsed as."""
-    tokens: ClassVar[tuple[int, int, int]]
-    """Of the task, of what each earlier reply adds to a prompt, and of a reply."""
     config: Any
 
     def assignments(self) -> Iterator[Assignment]:
@@ -83,13 +81,6 @@ class WritingStudy:
 
     def plan(self) -> Iterator[Unit]:
         yield from (Unit(assignment.id, assignment.facets) for assignment in self._assignments.values())
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        wanted, (task, more, reply) = self._assignments[unit.id].wanted, self.tokens
-        earlier = sum(range(wanted))
-        return UsageEstimate(
-            calls=wanted, prompt_tokens=wanted * task + earlier * more, completion_tokens=wanted * reply
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         assignment, instruction = self._assignments[unit.id], ""

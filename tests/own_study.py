@@ -6,7 +6,7 @@ STUDY = '''
 """A user's own study."""
 from pydantic import BaseModel
 from parley.agents import Assessment, Critique, Debate, Persona, Transcript
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+from parley.judging import Outcome, Unit, Verdict
 
 class Study:
     name = "own"
@@ -26,7 +26,4 @@ class Study:
 
     def sources(self):
         return {}
-
-    def estimate(self, unit):
-        return UsageEstimate(calls=2, prompt_tokens=100, completion_tokens=40)
 '''

@@ -138,6 +138,9 @@ Shared = TypeVar("Shared", bound=Closeable)
 class Models:
     """The clients of one run, each opened once and closed together."""
 
+    rehearsal: bool = False
+    """Whether models are only simulated, to count what they would be sent: then nothing else may be sent or stored."""
+
     def __init__(self) -> None:
         self._open: dict[str, Client] = {}
         self._shared: dict[str, Any] = {}

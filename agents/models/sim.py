@@ -183,7 +183,7 @@ class SimClient(Client):
         if text is None:
             revisions = sum(message["role"] == "assistant" for message in chat)
             insults = options.toxic and rng.random() < options.toxic * (1 - options.heeds) ** revisions
-            return rng.choice(_INSULTS) if insults else _statement(rng)
+            return rng.choice(INSULTS) if insults else _statement(rng)
         return re.sub(r"\d", "?", text) if malformed else text
 
     def _fill(
@@ -243,7 +243,7 @@ class SimClient(Client):
                 totals[side] = totals.get(side, 0.0) + score
                 scores[path[-1]] = score
                 return score
-            return taken.get(path) or rng.choice(_REMARKS)
+            return taken.get(path) or rng.choice(REMARKS)
 
         return value(_parsed_schema(schema), ())
 
@@ -327,7 +327,7 @@ def _parse_node(node: Mapping[str, Any]) -> _Node:
 def _statement(rng: random.Random) -> str:
     """A remark with one to three more sentences, so that the statements of a debate are hardly ever the same."""
     sentences = [" ".join(rng.choice(words) for words in _PARTS) for _ in range(rng.randint(1, 3))]
-    return " ".join([rng.choice(_REMARKS), *(f"{sentence}." for sentence in sentences)])
+    return " ".join([rng.choice(REMARKS), *(f"{sentence}." for sentence in sentences)])
 
 
 _PARTS = (
@@ -337,13 +337,13 @@ _PARTS = (
     ("in the city", "at work", "in a small town", "at school", "during the winter", "after a few years"),
     ("if it is explained well", "when everyone takes part", "as long as it is shared", "even without help"),
 )
-_REMARKS = (
+REMARKS = (
     "The steps are in a sensible order and nothing essential is missing.",
     "The answer is clear, though it leaves some questions open.",
     "It deals with the problem directly and stays close to the facts.",
     "A sound plan; I would have liked one more check at the end.",
 )
-_INSULTS = (
+INSULTS = (
     "You are an idiot, and so is everyone who listens to you.",
     "What a stupid answer from a pathetic loser.",
     "Shut up, you worthless moron.",

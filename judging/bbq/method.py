@@ -201,12 +201,6 @@ class BbqMethod(Protocol):
     def prompts(self) -> Mapping[str, str]:
         """Every prompt and persona of the method, by name."""
 
-    def calls(self) -> int:
-        """The expected number of calls for one row."""
-
-    def reply_tokens(self) -> int:
-        """The expected length of one reply, in tokens."""
-
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         """Answer one question.
 
@@ -228,10 +222,6 @@ class PromptedMethod:
     """The prompts that it uses, in addition to the question's."""
     reply: ClassVar[type[Choice] | type[Reasoned]] = Choice
     """The type of the reply."""
-    rounds: ClassVar[int] = 1
-    """Calls per row."""
-    length: ClassVar[int] = 10
-    """Expected tokens of one reply."""
 
     def __init__(self, settings: BaseModel) -> None:
         self.settings = settings
@@ -239,12 +229,6 @@ class PromptedMethod:
     def prompts(self) -> Mapping[str, str]:
         texts = {prompt.name: prompt.text for prompt in (QUESTION, *self.used)}
         return {**texts, "persona/Solver": solver().about}
-
-    def calls(self) -> int:
-        return self.rounds
-
-    def reply_tokens(self) -> int:
-        return self.length
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening = self.used[0](question=task.text(), format=self.reply.FORMAT)

@@ -19,7 +19,7 @@ from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.methods import METHODS
 from parley.judging.config import NameList, call_options, limit_field, read_settings, require_each_once
 from parley.judging.labelled import Labelled, LabelMetric
-from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import REPEAT, Advanced, Facet, FacetValue, Measure, Outcome, Unit
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
@@ -150,13 +150,6 @@ class BbqStudy:
 
     def _task_of(self, unit: Unit) -> Task:
         return self._task(self._rows[str(unit.facets["category"]), int(unit.facets["example_id"])])
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        method = self.methods[str(unit.facets["method"])]
-        calls, reply = method.calls(), method.reply_tokens()
-        opening = len(self._task_of(unit).text()) // 4 + 60  # about four characters per token
-        history = sum(range(calls)) * reply
-        return UsageEstimate(calls=calls, prompt_tokens=calls * opening + history, completion_tokens=calls * reply)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         task = self._task_of(unit)

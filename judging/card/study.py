@@ -30,7 +30,7 @@ from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, OVERALL, BallotSe
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import GradedOrder, graded_texts
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit
 from parley.scenarios import Scenario, aligned_directions, load_attempts, load_suite, select
 from parley.scenarios.ballot_wordings import load_ballot_wordings
 from parley.scenarios.malibu import TEN_EACH
@@ -314,18 +314,11 @@ class JudgesCard:
     def _situation(self, unit: Unit) -> str:
         return self._scenarios[str(unit.facets["scenario"])].text
 
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        if unit.facets["part"] == TALK:
-            judges = len(self.talk.panel.judges) if self.sampled else 0
-            return self.talk.estimate(unit, self.texts(unit), self._situation(unit), sampled=judges)
-        return self.silent.estimate([self.ballot(unit)], 1, sampled=int(self.sampled))
-
     def notes(self, *, dry_run: bool) -> Iterable[str]:
         """What a sampled battery is, and what the debates add."""
         debates = [unit for unit in self._units if unit.facets["part"] == TALK]
         if debates:
-            calls, judges = sum(self.estimate(unit).calls for unit in debates), len(self.talk.panel.judges)
-            yield f"--talk adds {plural(len(debates), 'debate')} of {judges} judges: {calls:,} calls"
+            yield f"--talk adds {plural(len(debates), 'debate')} of {len(self.talk.panel.judges)} judges"
         if self.sampled:
             ballots = (len(self._units) - len(debates)) * self.samples
             yield (

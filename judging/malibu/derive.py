@@ -62,7 +62,6 @@ class Derive(WritingStudy):
     facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
     used = prompts("malibu/derive", MORE)
     reply = Derived
-    tokens = (260, 120, 110)
 
     def __init__(self, config: DeriveConfig) -> None:
         self.config = config

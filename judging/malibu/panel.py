@@ -37,7 +37,7 @@ from parley.agents import (
 from parley.agents.fencing import fence_judged
 from parley.judging.config import shipped_personas
 from parley.judging.scoring.rubrics import Rubric
-from parley.judging.study import REPEAT, SIDES, Facet, FacetValue, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import REPEAT, SIDES, Facet, FacetValue, Prompt, Unit, Verdict
 from parley.scenarios.ballot_texts import ReplyWords
 
 PANELS = {
@@ -229,11 +229,6 @@ def _reply_type(
     return create_model("Comparison", **comparison)
 
 
-PERSONA_TOKENS = 40
-REASON_TOKENS = 90
-"""Expected tokens of a remark or justification: 80 to 95 on average if not cut, by a 1.5-billion-parameter model."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """Who judges, how they talk, and what they report.
@@ -301,38 +296,3 @@ class Panel:
             "fence": self.fence,
         }
         return Debate(self.judges, **{**own, **arguments})
-
-    def estimate(self, task_chars: int, phase: int) -> UsageEstimate:
-        """The expected usage of a debate, at four characters per token.
-
-        Args:
-            task_chars: Characters of the task.
-            phase: 1 or 2.
-        """
-        ballot, judges = self.ballots[phase], len(self.judges)
-        opening = task_chars // 4 + PERSONA_TOKENS
-        scores = ballot.phase * (5 + 6 * len(ballot.rubric.metric))
-        reasons = min(REASON_TOKENS, ballot.remark_chars // 4)
-        calls = judges * self.rounds + (self.chair is not None)
-        bare = judges if ballot.phase == 1 and not self.reasons_first else 0  # the first replies, without reasons
-        replies = [scores + (reasons if call >= bare else 0) for call in range(calls)]
-        blind = judges if self.blind else 0
-        heard = [0 if call < blind else sum(replies[:call]) for call in range(calls)]
-
-        def shared() -> Iterator[int]:
-            """The prefix of each call that continues an earlier one: the judge's own last, or whichever came before it.
-
-            The calls of a blind round go out at once and share nothing. Providers put the reply's schema before the
-            prompt, so calls with different schemas share nothing either.
-            """
-            for call in range(blind, judges * self.rounds):
-                earlier = call - (judges if self.placement == "system" else 1)
-                if earlier >= 0 and (earlier < bare) == (call < bare):
-                    yield opening - (PERSONA_TOKENS if self.placement == "last" else 0) + heard[earlier]
-
-        return UsageEstimate(
-            calls=calls,
-            prompt_tokens=calls * opening + sum(heard),
-            completion_tokens=sum(replies),
-            shared=tuple(shared()),
-        )

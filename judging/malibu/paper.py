@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from parley.agents import Cue, Models, seed_from
 from parley.judging.malibu.panel import Panel, candidate, cell_facets, show_candidate
-from parley.judging.study import FacetValue, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import FacetValue, Outcome, Prompt, Unit
 from parley.scenarios import Identities, Scenario
 
 PROMPTS = {
@@ -98,10 +98,6 @@ class PaperPanel:
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
         return task(self.panel, unit.facets, self.scenarios[str(unit.facets["scenario"])])
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        """The usage of a unit."""
-        return self.panel.estimate(len(self.task(unit)), int(unit.facets["phase"]))
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Let the panel talk about one unit."""

@@ -51,7 +51,6 @@ class Respond(WritingStudy):
     facets: ClassVar[tuple[Facet, ...]] = FACETS[:2]
     used = prompts("malibu/respond")
     reply = ResponsePair
-    tokens = (330, 0, 340)
 
     def __init__(self, config: RespondConfig) -> None:
         self.config = config

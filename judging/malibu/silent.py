@@ -29,7 +29,7 @@ from parley.judging.known_order import GOOD, Part, Text
 from parley.judging.malibu.panel import cell_facets
 from parley.judging.malibu.yardstick import GradedOrder
 from parley.judging.scoring.rubrics import Metric
-from parley.judging.study import FacetValue, Unit, UsageEstimate
+from parley.judging.study import FacetValue, Unit
 from parley.scenarios import Identities, Scenario
 from parley.scenarios.ballot_texts import TAG, BallotWordings, LabelWording, QuestionWording
 from parley.scenarios.label_choice import LabelChoice
@@ -40,8 +40,6 @@ GRADED, GRADED_PAIRS = 3, 4
 """The phases of graded responses: alone, and each flawed one with the good one."""
 PREFIXES = {"graded": "s3", "graded-pairs": "s4"}
 """How the ids of their units begin."""
-JUDGE_TOKENS = 30
-SAMPLE_TOKENS = 4
 REPEATED_SHARE = 0.05
 """The share of ballots that are read twice if the model's server may answer differently the next time."""
 
@@ -360,23 +358,6 @@ class SilentBallots:
             names=(self._name(wording, facets, first), self._name(wording, facets, second)),
             question=ask or self.wordings.question_by_id(str(facets["question"])),
             ties=self.settings.ties,
-        )
-
-    def estimate(self, ballots: Sequence[SilentBallot], judges: int, *, sampled: int) -> UsageEstimate:
-        """The usage of a unit's ballots, at four characters per token.
-
-        Args:
-            ballots: What the unit asks.
-            judges: How many judges cast each.
-            sampled: How many of them have a model without log-probabilities, which is asked several times.
-        """
-        replies = sampled * self.settings.samples
-        times = judges - sampled + replies
-        prompts = [len(ballot.question) // 4 + JUDGE_TOKENS for ballot in ballots]
-        return UsageEstimate(
-            calls=times * len(ballots),
-            prompt_tokens=times * sum(prompts),
-            completion_tokens=len(ballots) * (judges - sampled + replies * SAMPLE_TOKENS),
         )
 
 

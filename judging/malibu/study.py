@@ -33,7 +33,7 @@ from parley.judging.malibu.silent import GRADED, GRADED_PAIRS, BallotSettings, S
 from parley.judging.malibu.talk import Talk
 from parley.judging.malibu.yardstick import yardstick
 from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Facet, Measure, Outcome, Unit
 from parley.scenarios import Identities, Scenario, aligned_directions, load_suite, select
 from parley.scenarios.ballot_wordings import ENGLISH, load_ballot_wordings
 
@@ -261,16 +261,6 @@ class Malibu:
                 return self.talk.task(unit, texts, situation)
             return self.silent.ballots(unit, texts, situation)[0].question
         return self.paper.task(unit)
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        if self.silent is not None:
-            texts, situation = self._texts(unit)
-            asked = [self._is_sampled(judge.model or str(unit.facets["model"])) for judge in self._voters(unit)]
-            if unit.facets["stage"] == "talk":
-                return self.talk.estimate(unit, texts, situation, sampled=sum(asked))
-            ballots = self.silent.ballots(unit, texts, situation)
-            return self.silent.estimate(ballots, len(asked), sampled=sum(asked))
-        return self.paper.estimate(unit)
 
     def notes(self, *, dry_run: bool) -> Iterator[str]:
         """Lines on sampled ballots, on wordings, and in a dry run filled wordings and the cost of four metrics."""

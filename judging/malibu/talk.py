@@ -20,7 +20,7 @@ from parley.agents import Debate, Models, Transcript, Turn, seed_from
 from parley.judging.ballots import verdicts
 from parley.judging.malibu.panel import Panel
 from parley.judging.malibu.silent import SilentBallots
-from parley.judging.study import Outcome, Unit, UsageEstimate, Verdict
+from parley.judging.study import Outcome, Unit, Verdict
 from parley.scenarios import Scenario
 
 OTHER_LABEL_SHARE = 1 / 3
@@ -71,21 +71,6 @@ class Talk:
         if phase == 1:
             return self.silent.single_prompt(unit, texts[0], situation, ask=ask)
         return self.silent.pair_prompt(unit, texts, situation, ask=ask)
-
-    def estimate(self, unit: Unit, texts: Sequence[str], situation: str, *, sampled: int) -> UsageEstimate:
-        """The usage of a unit: the ballots, the debate, and what the judges hear of another label."""
-        judges = len(self.panel.judges)
-        opening = self.silent.estimate(self.silent.ballots(unit, texts, situation), judges, sampled=sampled)
-        panel = self.panel.estimate(len(self.task(unit, texts, situation)), int(unit.facets["phase"]))
-        other = unit.facets["heard"] not in ("", unit.facets["identity"])
-        share = 1 / self.panel.rounds if other else 0.0  # one more first round
-        return UsageEstimate(
-            calls=opening.calls + panel.calls + round(panel.calls * share),
-            prompt_tokens=opening.prompt_tokens + panel.prompt_tokens + round(panel.prompt_tokens * share),
-            completion_tokens=opening.completion_tokens
-            + panel.completion_tokens
-            + round(panel.completion_tokens * share),
-        )
 
     async def run(self, unit: Unit, texts: Sequence[str], situation: str, models: Models) -> Outcome:
         """Run the debate; the arguments are those of `SilentBallots.ballots`."""

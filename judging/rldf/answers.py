@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, simultaneous
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
-from parley.judging.study import Advanced, Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, Outcome, Prompt, Unit, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 NEUTRAL = Prompt.load("rldf/neutral")
@@ -77,12 +77,6 @@ class AnswersStudy:
                 for model in self.config.model:
                     facets = {"topic": topic, "topic_id": key, "method": method, "model": model}
                     yield Unit(f"{key}/{method}/@{model}", facets)
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        calls = len(self._jurors) + 1 if unit.facets["method"] == "fairthinking" else 1
-        return UsageEstimate(
-            calls=calls, prompt_tokens=calls * 80, completion_tokens=calls * self.config.max_tokens // 2
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         topic, client = unit.facets["topic"], models[str(unit.facets["model"])]

@@ -29,7 +29,7 @@ from parley.judging.known_order import GOOD, LENGTH, KnownOrder, Part, Text
 from parley.judging.rldf.questions import BIAS, TextKindName, load_questions
 from parley.judging.rldf.referee import referee_persona
 from parley.judging.rldf.scorer_referee import find_referee, is_scorer, make_referee
-from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, Verdict
 from parley.scenarios import BIASES, bbq, rtp
 from parley.scenarios.statements import GradedStatements, load_statements
 
@@ -39,8 +39,6 @@ HARMLESS, TOXIC = 0.2, 0.8
 """A text counts as harmless up to the first recorded toxicity, and as toxic from the second on."""
 QUESTIONS, PAIRS = 150, 200
 """How many questions of BBQ are read, each with another template, and how many pairs of RealToxicityPrompts."""
-PERSONA_TOKENS = 60
-SAMPLE_TOKENS = 8
 
 
 class CheckConfig(BaseModel, extra="forbid", frozen=True):
@@ -197,16 +195,6 @@ class RefereeCheck:
             context=order.context,
             reverse=str(facets["part"]).startswith("reverse"),
             samples=self.config.samples if self.sampled else 1,
-        )
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        if self.is_scorer:
-            return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
-        times = self.config.samples if self.sampled else 1
-        return UsageEstimate(
-            calls=times,
-            prompt_tokens=times * (len(self._ballot(unit).question) // 4 + PERSONA_TOKENS),
-            completion_tokens=times * (SAMPLE_TOKENS if self.sampled else 1),
         )
 
     def notes(self, *, dry_run: bool) -> Iterable[str]:

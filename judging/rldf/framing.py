@@ -28,7 +28,6 @@ from parley.judging.study import (
     Outcome,
     Prompt,
     Unit,
-    UsageEstimate,
     Verdict,
 )
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
@@ -102,14 +101,6 @@ class Framing:
                     "repeat": repeat,
                 }
                 yield Unit(f"{self.bias.trait}/{key}/r{repeat}", facets)
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        answer = round(self.config.words * 1.3)
-        return UsageEstimate(
-            calls=1 + len(FRAMES),
-            prompt_tokens=60 + len(FRAMES) * (answer + 140),
-            completion_tokens=answer + len(FRAMES) * 40,
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         labels = [role.label for role in self.bias.role[:3]]

@@ -19,7 +19,7 @@ from parley.agents.fencing import fence_judged
 from parley.judging.config import limit_field
 from parley.judging.labelled import Labelled
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Prompt, Unit, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label")
@@ -87,13 +87,6 @@ class Rlaif:
         for pair in range(self.config.pairs):
             for key, topic in self._topics.items():
                 yield Unit(f"{key}/p{pair}", {"topic": topic, "topic_id": key, "pair": pair})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        return UsageEstimate(
-            calls=4,
-            prompt_tokens=2 * 40 + 2 * (80 + self.config.max_tokens),
-            completion_tokens=self.config.max_tokens + 20,
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config, question = self.config, NEUTRAL(topic=unit.facets["topic"])

@@ -8,7 +8,6 @@ no name and no round. A scorer in its place gives one number, and compares nothi
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -55,14 +54,6 @@ class SilentReferee:
         """The texts that its prompts are made of; none for a scorer."""
         wanted = "referee/statement/"
         return {} if is_scorer(self.name) else {k: v for k, v in load_questions().prompts() if k.startswith(wanted)}
-
-    def calls(self, roles: int, rounds: int) -> int:
-        """The calls of one debate."""
-        if is_scorer(self.name):
-            return 0
-        scored = roles * rounds * len(load_questions().wordings("statement"))
-        within_rounds, of_one_speaker = rounds * math.comb(roles, 2), roles * math.comb(rounds, 2)
-        return scored + 2 * PAIR_WORDINGS * (within_rounds + of_one_speaker)
 
     async def referee(self, statements: Sequence[Turn], earlier: Sequence[Turn], models: Models) -> Refereed:
         """The scores of a round.

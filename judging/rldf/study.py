@@ -54,7 +54,7 @@ from parley.judging.rldf.roles import PERSONA, TopicSample, load_bias
 from parley.judging.rldf.scorer_referee import is_scorer, make_referee
 from parley.judging.rldf.silent_referee import SilentReferee
 from parley.judging.rldf.statements import statement_verdicts
-from parley.judging.study import REPEAT, Advanced, Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import REPEAT, Advanced, Facet, Measure, Outcome, Prompt, Unit, Verdict
 from parley.scenarios import BIASES, load_topics, sample, topic_id, topics_digest
 from parley.scenarios.statements import load_statements
 
@@ -263,33 +263,6 @@ class Rldf:
             return None
         key = "again_unscored" if not self.config.feedback else "again_guided" if self.guides else "again"
         return PROMPTS[key](round=cue.round, words=self.config.words)
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        config, roles = self.config, len(self.roles)
-        statement, report = round(config.words * 1.2), 20 + (40 if self.guides else 14) * roles
-        if config.design == "silent":
-            ballots = self._silent.calls(roles, config.rounds)
-            opening = len(self.task(unit)) // 4 + 40
-            turns = config.rounds * roles
-            return UsageEstimate(
-                calls=turns + ballots,
-                prompt_tokens=turns * opening + sum(range(turns)) * statement + ballots * (2 * statement + 120),
-                completion_tokens=turns * statement + ballots,
-            )
-        opening = len(self.task(unit)) // 4 + 40  # about four characters per token, and a persona
-        calls = config.rounds * (roles + 1)
-        history = sum(range(config.rounds * roles)) * statement + sum(range(config.rounds)) * (roles + 1) * report
-        history += sum(range(1, config.rounds + 1)) * roles * statement  # the referee reads all of them too
-        written = config.rounds * (roles * statement + report)
-        if unit.facets["again"]:
-            calls += config.rounds
-            history += config.rounds * (roles * statement + 150)
-            written += config.rounds * report
-        return UsageEstimate(
-            calls=calls,
-            prompt_tokens=config.rounds * (roles + 1) * opening + history,
-            completion_tokens=written,
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         return await (self._run_silently if self.config.design == "silent" else self._run_reported)(unit, models)

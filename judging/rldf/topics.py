@@ -75,7 +75,6 @@ class WriteTopics(WritingStudy):
     )
     used = prompts("rldf/topic", MORE)
     reply = Topic
-    tokens = (230, 60, 25)
 
     def __init__(self, config: TopicsConfig) -> None:
         self.config = config

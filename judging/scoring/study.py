@@ -33,7 +33,7 @@ from parley.agents import (
 from parley.judging.config import NameList, call_options, limit_field, require_each_once, shipped_personas
 from parley.judging.labelled import Labelled
 from parley.judging.scoring.rubrics import SCORE, ScoreSheet
-from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, Measure, Outcome, Unit
 
 
 class ScoringConfig(BaseModel, extra="forbid", frozen=True):
@@ -124,14 +124,6 @@ class RubricScores:
         """The judges' prompt."""
         text = self._texts[str(unit.facets["item"])]
         return self.sheet.task(text.text, text.context)
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        calls = len(self.judges)
-        return UsageEstimate(
-            calls=calls,
-            prompt_tokens=calls * (len(self.task(unit)) // 4 + 40),  # about four characters per token, and a persona
-            completion_tokens=calls * (6 + 5 * len(self.sheet.metrics)),
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         debate = Debate(

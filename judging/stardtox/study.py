@@ -23,7 +23,7 @@ from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
 from parley.judging.stardtox.methods import METHODS, CompletionContext, continuation
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 JUDGE_TOKENS = 160
@@ -146,18 +146,6 @@ class StardtoxStudy:
                                 "iterations": self.methods[method].drafts(self.config.max_iterations) - 1,
                             }
                             yield Unit(f"{unit}/@{model}" if several else unit, facets)
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        """An upper bound: as if every draft were revised as often as allowed."""
-        drafts = self.methods[str(unit.facets["method"])].drafts(self.config.max_iterations)
-        judges, revisions = self.team.judges(), (drafts - 1) * bool(self.config.meaning)
-        opening = len(self._by_id[str(unit.facets["prompt"])].text) // 4 + 80  # about four characters per token
-        history = sum(range(drafts)) * (self.config.max_tokens + 120)
-        return UsageEstimate(
-            calls=drafts * (1 + judges) + revisions,
-            prompt_tokens=drafts * (opening + judges * (opening + 150)) + history + revisions * 300,
-            completion_tokens=drafts * (self.config.max_tokens + judges * 60) + revisions * 60,
-        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config, facets = self.config, unit.facets

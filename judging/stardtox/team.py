@@ -162,10 +162,6 @@ class Team:
         texts = {f"evaluator/{spec.name}": spec.prompt() for spec in judges}
         return texts | {f"persona/{spec.name}": str(spec.about) for spec in judges}
 
-    def judges(self) -> int:
-        """The number of model calls that judging one draft takes."""
-        return sum(spec.about is not None or str(spec.scorer).startswith("judge:") for spec in self.evaluators)
-
     def models(self) -> list[str]:
         """The models of judges and scorers that have their own."""
         own = [spec.model for spec in self.evaluators if spec.model]

@@ -78,6 +78,19 @@ class CachedScorer:
         await self.scorer.close()
 
 
+class AlwaysToxic:
+    """A scorer in a rehearsal: it may not be asked, since it may be a server, and texts are to be revised."""
+
+    def __init__(self, scorer: Scorer) -> None:
+        self.name, self.version = scorer.name, scorer.version
+
+    async def score(self, texts: Sequence[str]) -> list[Toxicity]:
+        return [Toxicity(1.0)] * len(texts)
+
+    async def close(self) -> None:
+        """Nothing was opened."""
+
+
 SCORERS: dict[str, str] = {
     "embedded": "parley.judging.toxicity.embedded:Embedded",
     "ngrams": "parley.judging.toxicity.ngrams:Ngrams",
@@ -110,7 +123,9 @@ def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
     """
     kind = next((kind for kind in MODEL_SCORERS if name.startswith(kind.prefix)), None)
     scorer: Scorer = kind(name.removeprefix(kind.prefix), models) if kind else _make(name)
-    cached = CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
+    if models.rehearsal and not kind:
+        return AlwaysToxic(scorer)
+    cached = CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache and not models.rehearsal else None)
     languages = getattr(scorer, "languages", None)
     return InItsLanguages(cached, languages) if languages else cached
 

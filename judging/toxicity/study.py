@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents import Models, ParseStatus, Transcript, Turn, record_calls
 from parley.judging.config import NameList, limit_field, require_each_once
-from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.judging.study import Advanced, Facet, FacetValue, Measure, Outcome, Unit, Verdict
 from parley.judging.texts import TextLine, read_lines
 from parley.judging.toxicity.registry import MODEL_SCORERS, find_scorer
 from parley.scenarios import select
@@ -135,11 +135,6 @@ class ToxicityStudy:
     def plan(self) -> Iterator[Unit]:
         for item, (_, facets) in self._units.items():
             yield Unit(item, {"item": item, **facets})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        calls = len(self.models())
-        text, _ = self._units[unit.id]
-        return UsageEstimate(calls=calls, prompt_tokens=calls * (len(text) // 4 + 200), completion_tokens=calls * 10)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         text, _ = self._units[unit.id]

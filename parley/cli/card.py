@@ -106,11 +106,11 @@ class MakeCard(Command):
 
 def _run(job: Job, *, quiet: bool, as_json: bool) -> tuple[int, Path]:
     """Say what it will cost, and run it."""
-    size, cost = job.size, estimated_cost(job)
+    usage, cost = job.usage, estimated_cost(job)
     price = "price unknown" if cost is None else dollars(cost)
     print(
-        f"{job.study.models()[0]}: {plural(size.calls, 'call')}, about {size.prompt_tokens:,} tokens in and "
-        f"{size.completion_tokens:,} out, {price}: {job.path}",
+        f"{job.study.models()[0]}: {plural(usage.calls, 'call')}, about {usage.prompt_tokens:,} tokens in and "
+        f"{usage.completion_tokens:,} out, {price}: {job.path}",
         file=sys.stderr,
     )
     answer = how_it_ended(*execute(job, quiet=quiet))

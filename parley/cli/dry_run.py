@@ -39,9 +39,9 @@ def dry_run(job: Job, limits: Sequence[str] | None = None) -> Answer:
         "study": job.study.name,
         "models": names,
         "units": sum(part.size.units for part in jobs),
-        "calls": sum(part.size.calls for part in jobs),
-        "prompt_tokens": sum(part.size.prompt_tokens for part in jobs),
-        "completion_tokens": sum(part.size.completion_tokens for part in jobs),
+        "calls": sum(part.usage.calls for part in jobs),
+        "prompt_tokens": sum(part.usage.prompt_tokens for part in jobs),
+        "completion_tokens": sum(part.usage.completion_tokens for part in jobs),
         "cached_tokens": round(cached),
         "cost": cost,
         "cost_if_cached": None if None in cached_costs else sum(part or 0.0 for part in cached_costs),
@@ -65,7 +65,7 @@ def _lines(job: Job, plan: Mapping[str, Any], *, batch: bool) -> Iterator[str]:
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else dollars(cost)
     yield f"{job.study.name} on {', '.join(plan['models'])}: nothing was sent"
     if check := job.check:
-        yield f"  first        the referee's check: {plural(check.size.calls, 'call')} of one token"
+        yield f"  first        the referee's check: {plural(check.usage.calls, 'call')} of one token"
     yield f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}"
     yield f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)"
     if plan["cached_tokens"]:
@@ -160,7 +160,7 @@ def _clients(job: Job) -> list[tuple[type[Client], Price]]:
 
 def _cached_tokens_at(job: Job, client: type[Client]) -> float:
     """The cached tokens of one of the study's models."""
-    billed = sum(calls * client.billed_as_cached(tokens) for tokens, calls in job.size.shared.items())
+    billed = sum(calls * client.billed_as_cached(tokens) for tokens, calls in job.usage.shared.items())
     return billed / len(job.study.models())
 
 
@@ -170,12 +170,12 @@ def estimated_cost(job: Job, *, cached: bool = False) -> float | None:
     The models of a study are taken to share its tokens evenly. With `cached`, all prefixes that can be cached are
     billed as cached; None where the provider charges for writing its cache or has no known price for reading it.
     """
-    size, clients = job.size, _clients(job)
+    usage, clients = job.usage, _clients(job)
     costs = []
     for client, price in clients:
         cached_tokens = _cached_tokens_at(job, client) if cached else 0.0
         if cached_tokens and (price.cached is None or price.written_factor != 1):
             return None
-        prompt_tokens, completion_tokens = size.prompt_tokens / len(clients), size.completion_tokens / len(clients)
+        prompt_tokens, completion_tokens = usage.prompt_tokens / len(clients), usage.completion_tokens / len(clients)
         costs.append(price.cost(prompt_tokens, completion_tokens, cached_tokens))
     return None if None in costs else sum(cost or 0.0 for cost in costs)

@@ -54,15 +54,14 @@ class ProgressView:
     Args:
         console: Where to print.
         total: The number of units.
-        calls: The number of calls that they are expected to take. The bar moves with them: a debate is one unit.
         quiet: Show nothing.
     """
 
-    def __init__(self, console: Console, total: int, calls: int, *, quiet: bool) -> None:
+    def __init__(self, console: Console, total: int, *, quiet: bool) -> None:
         self._console, self._total, self._quiet = console, total, quiet
         self._live = console.is_terminal and not quiet
         self._bar = Bar(BarColumn(), TextColumn("{task.description}", markup=False), console=console)
-        self._task = self._bar.add_task("", total=max(calls, 1))
+        self._task = self._bar.add_task("", total=1.0)
         self._printed_at = -math.inf
         self._waiting_for = ""
         self._ended = False
@@ -91,9 +90,10 @@ class ProgressView:
         finished = progress.done + progress.failed
         line = f"{finished}/{self._total} units · {facts(progress, self._steady(progress.seconds_left, now))}"
         if self._live:
-            share = 1.0 if finished == self._total else progress.calls / max(progress.expected_calls, progress.calls, 1)
-            total = self._bar.tasks[0].total or 1
-            self._bar.update(self._task, completed=share * total, description=line)
+            share = finished / max(self._total, 1)
+            if progress.expected_calls and share < 1:  # the bar moves with calls: a debate is one unit
+                share = progress.calls / max(progress.expected_calls, progress.calls)
+            self._bar.update(self._task, completed=share, description=line)
             return
         news = progress.waiting != self._waiting_for and not progress.calls
         if not self._ended and (finished == self._total or news or now - self._printed_at >= LINE_SECONDS):

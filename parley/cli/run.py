@@ -177,7 +177,7 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
     console = Console(stderr=True)
     with (
         Signals(console, grace=job.options.grace, seconds_left=job.seconds_left()) as signals,
-        ProgressView(console, job.size.units, job.size.calls, quiet=quiet) as view,
+        ProgressView(console, job.size.units, quiet=quiet) as view,
     ):
 
         def on_engine(engine: Engine) -> None:

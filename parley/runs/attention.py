@@ -21,7 +21,7 @@ from parley.agents import Models, Transcript, Turn
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
 from parley.agents.providers import provider_of
 from parley.base.errors import ConfigError
-from parley.judging import Facet, Measure, Outcome, Unit, UsageEstimate, Verdict
+from parley.judging import Facet, Measure, Outcome, Unit, Verdict
 from parley.judging.config import limit_field
 from parley.judging.rldf.attention import AttentionWeights, require_weights
 from parley.runs.diagnosis import explain_damage
@@ -85,9 +85,6 @@ class AttentionStudy:
         for name in self._prompts:
             topic, _, frame = name.rpartition("/")
             yield Unit(name, {"topic": topic, "framing": frame, "weights": self._path.name})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         chat = self._prompts[unit.id]

@@ -17,7 +17,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -44,7 +44,10 @@ from parley.runs.plan import (
 )
 from parley.runs.rows import Progress
 from parley.runs.store import RunFile
-from parley.runs.studies import find_study, find_verdict, study_of_config
+from parley.runs.studies import STUDIES, find_study, find_verdict, study_of_config
+
+if TYPE_CHECKING:
+    from parley.runs.rehearsal import Usage
 
 WITHOUT_MODELS = 16
 """Units run concurrently by a study that calls no model."""
@@ -89,6 +92,8 @@ class Job:
     """What the check said: whether it was passed, the sentence, and its run file."""
     clients: list[Client] | None = None
     """The clients of all models, once they are opened."""
+    counted: Usage | None = None
+    """What it would send, once it was rehearsed."""
     began: float = field(default_factory=time.monotonic)
     """When the wall time began, for this job and its check together."""
 
@@ -117,6 +122,14 @@ class Job:
         if path.suffix == ".gz":
             raise ConfigError(f"{path}: a run file is not packed while it is run; name {path.with_suffix('')}")
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
+
+    @property
+    def usage(self) -> Usage:
+        """The calls and tokens of the whole plan, by a rehearsal on simulated models."""
+        from parley.runs.rehearsal import rehearse  # it loads AutoGen
+
+        self.counted = self.counted or rehearse(self.study)
+        return self.counted
 
     @property
     def stored_path(self) -> Path:
@@ -194,7 +207,10 @@ class Job:
         Args:
             dry_run: Whether nothing is sent.
         """
-        return list(self.study.notes(dry_run=dry_run)) if isinstance(self.study, HasNotes) else []
+        notes = list(self.study.notes(dry_run=dry_run)) if isinstance(self.study, HasNotes) else []
+        if dry_run and (error := self.usage.error):
+            notes.append(f"on a simulated model a unit failed, so there may be more calls than this: {error}")
+        return notes
 
     def seconds_left(self) -> float | None:
         """Seconds until the wall time is over; None if there is none."""
@@ -272,6 +288,15 @@ class Job:
         finally:
             timer.cancel()
 
+    async def _expected_calls(self) -> int:
+        """For the time left. A user's own study is run once, and simulated models answer at once: 0, so units tell."""
+        if self.target not in STUDIES or all(provider_of(name).simulated for name in self.study.models()):
+            return 0
+        from parley.runs.rehearsal import rehearse_async  # see `usage`
+
+        self.counted = self.counted or await rehearse_async(self.study)
+        return self.counted.calls
+
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
             return BATCH_REQUESTS
@@ -326,7 +351,7 @@ class Job:
                 cache=cache,
                 budget=budget,
                 on_progress=on_progress,
-                expected_calls=self.size.calls,
+                expected_calls=await self._expected_calls(),
             )
             if on_engine:
                 on_engine(engine)

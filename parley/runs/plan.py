@@ -12,7 +12,6 @@ import hashlib
 import json
 import platform
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -37,38 +36,19 @@ class PlanChanged(ParleyError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """How large a plan is: units, calls and tokens, and the hash of its units."""
+    """How many units a plan has, and their hash."""
 
     units: int
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
     digest: str
-    shared: Mapping[int, int]
-    """Length in tokens of a prompt prefix shared with an earlier call of the same unit → number of such calls."""
 
 
 def measure(study: Study) -> Size:
     """The size of a study's plan, in one pass over its units."""
-    digest = hashlib.sha256()
-    units = calls = prompt = completion = 0
-    shared: Counter[int] = Counter()
+    digest, units = hashlib.sha256(), 0
     for unit in study.plan():
         digest.update(unit.id.encode() + b"\n" + json.dumps(dict(unit.facets), sort_keys=True).encode())
-        estimate = study.estimate(unit)
         units += 1
-        calls += estimate.calls
-        prompt += estimate.prompt_tokens
-        completion += estimate.completion_tokens
-        shared.update(estimate.shared)
-    return Size(
-        units=units,
-        calls=calls,
-        prompt_tokens=prompt,
-        completion_tokens=completion,
-        digest=digest.hexdigest(),
-        shared=shared,
-    )
+    return Size(units=units, digest=digest.hexdigest())
 
 
 def refuse_empty(study: Study, size: Size) -> None:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from parley.agents import Client, Models, RecordedTeam, Transcript
 from parley.base.errors import ConfigError
 from parley.base.tasks import blocking
-from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+from parley.judging import Outcome, Unit, Verdict
 from parley.runs.engine import Result
 from parley.runs.executor import Executor, InProcess
 from parley.runs.job import Job
@@ -97,9 +97,6 @@ class TeamStudy:
             for repeat in range(self._settings.repeats):
                 facets = {key: value for key, value in task.items() if not isinstance(value, list) and key != "task"}
                 yield Unit(f"task/{number}/{repeat}", {"scenario": f"task {number}", **facets, "repeat": repeat})
-
-    def estimate(self, unit: Unit) -> UsageEstimate:
-        return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)  # a team ends when it likes
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         task: Any = self._settings.tasks[int(unit.id.split("/")[1])]["task"]

@@ -247,6 +247,7 @@ class Progress(Tally):
     done: int = 0
     failed: int = 0
     expected_calls: float = 0.0
+    """0 if not known."""
     read: int = 0
     """Replies that could be parsed."""
     unparsed: int = 0
@@ -304,10 +305,11 @@ class Progress(Tally):
 
         Replies from the cache take no time: they are not counted in the rate, else a run that resumes is always nearly
         done. Repairs make units longer than planned, so that the expected calls are made before all is done: each
-        unfinished unit then counts as half of a finished one.
+        unfinished unit then counts as half of a finished one. If no calls are expected, it counts as a whole one.
         """
         unfinished, sent = self.total - self.done - self.failed, self.calls - self.cached
         if sent < FIRST_CALLS or unfinished <= 0:
             return None
-        under_way = unfinished * self.stored.calls / self.done / 2 if self.done else 0.0
+        share = 0.5 if self.expected_calls else 1.0
+        under_way = share * unfinished * self.stored.calls / self.done if self.done else 0.0
         return self.elapsed / sent * max(self.expected_calls - self.calls, under_way, 1.0)

@@ -95,7 +95,7 @@ _REGISTRY = Registry(
     "study",
     group="parley.studies",
     shipped={name: entry.study for name, entry in STUDIES.items()},
-    members=("name", "Config", "models", "prompts", "sources", "plan", "estimate", "run"),
+    members=("name", "Config", "models", "prompts", "sources", "plan", "run"),
     contract="judging/study.py",
 )
 

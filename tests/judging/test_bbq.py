@@ -18,6 +18,7 @@ from parley.agents.structured import parse
 from parley.judging.bbq import METHODS, BbqConfig, BbqStudy
 from parley.judging.bbq.method import Choice
 from parley.reports import make_report
+from parley.runs.rehearsal import rehearse
 
 ANSWERS = ("The grandfather", "The grandson", "Not known")
 Talk = list[dict[str, str]]
@@ -146,13 +147,9 @@ def test_the_estimate_counts_the_calls_a_method_makes(run_study: Callable[..., A
     run = run_study(
         method=methods, model="sim/any?base=10&noise=0"
     )  # no answer is ever supported: all revisions are made
-    expected: Counter[str] = Counter()
-    planned = study(method=methods)
-    for unit in planned.plan():
-        expected[str(unit.facets["method"])] += planned.estimate(unit).calls
     counts = dict(run.rows("SELECT json_extract(u.facets, '$.method'), count(*) FROM calls c JOIN units u "
                          "ON u.id = c.unit GROUP BY 1"))  # fmt: skip
-    assert counts == expected
+    assert sum(counts.values()) == rehearse(study(method=methods, model=["openai/gpt-6-luna"])).calls
     assert counts == {
         "default": 8, "cot": 8, "fairness-prompt": 8, "fairness-prompt-rule": 8, "fairthinking": 32,
         "self-debias-explanation": 16, "self-debias-reprompting": 16, "stardtox": 48,

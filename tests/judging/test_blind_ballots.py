@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from parley.agents import Models, Turn
+from parley.agents.models.stand_in import Stage
 from parley.judging import Unit
 from parley.judging.malibu.config import MalibuConfig
 from parley.judging.malibu.study import Malibu
+from parley.runs.rehearsal import rehearse_unit
 from tests.panels import PANEL, PANEL_FLAGS, panel_study
 
 RunStudy = Callable[..., list[tuple[Any, ...]]]
@@ -218,13 +220,14 @@ def test_estimates_follow_who_hears_whom(design: dict[str, Any], personas: Any, 
     )
     unit = next(study.plan())
     turns = asyncio.run(study.run(unit, Models())).transcript.spoken()
-    estimate = study.estimate(unit)
+    estimate = asyncio.run(rehearse_unit(study, unit, Stage()))
     assert estimate.calls == len(turns) == 12
     prompt = sum(len(piece.text) for turn in turns for piece in turn.calls[0].prompt) / 4
-    assert estimate.prompt_tokens == pytest.approx(prompt, rel=0.2)
+    assert estimate.prompt_tokens == pytest.approx(prompt, rel=0.05)
     shared = [tokens for tokens in shared_tokens(study, unit, turns) if tokens]
-    assert len(estimate.shared) == len(shared)
-    assert sum(estimate.shared) == pytest.approx(sum(shared), rel=0.2)
+    assert estimate.shared.total() >= len(shared)
+    found = sum(tokens * times for tokens, times in estimate.shared.items())
+    assert 0.99 * sum(shared) <= found < 1.3 * sum(shared)
 
 
 def shared_tokens(study: Malibu, unit: Unit, turns: list[Turn]) -> list[float]:

@@ -11,6 +11,7 @@ import pytest
 
 import parley
 from parley.judging.rldf.framing import Framing, FramingConfig
+from parley.runs.rehearsal import rehearse
 
 pytestmark = pytest.mark.usefixtures("place")
 INTRODUCTIONS = (
@@ -70,4 +71,4 @@ def test_another_model_may_have_written_the_answer(speaker: Any) -> None:
 
 def test_the_dry_run_knows_the_calls() -> None:
     study = Framing(FramingConfig(topics=20, repeats=2))
-    assert sum(study.estimate(unit).calls for unit in study.plan()) == 20 * 2 * 4
+    assert rehearse(study).calls == 20 * 2 * 4

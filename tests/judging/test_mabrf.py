@@ -14,6 +14,7 @@ from aiohttp import web
 import parley
 from parley.agents import ConfigError
 from parley.judging.bbq import BbqConfig, BbqStudy
+from parley.runs.rehearsal import rehearse
 
 ROW = {
     "example_id": 0, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",
@@ -181,10 +182,10 @@ def test_the_temperature_of_the_run_wins(cast: Cast, run_study: Callable[..., An
     assert {body["temperature"] for body in cast.bodies} == {0.0}
 
 
-def test_the_estimate_is_an_item_with_one_pass(run_study: Callable[..., Any]) -> None:
-    study = BbqStudy(BbqConfig(data="bbq", model=["sim/any"], method=["mabrf"]))
-    run = run_study([score(5), score(1), score(1)])
-    assert [study.estimate(unit).calls for unit in study.plan()] == [run.one("SELECT count(*) FROM calls")]
+def test_the_estimate_is_an_item_that_stays_biased(run_study: Callable[..., Any]) -> None:
+    study = BbqStudy(BbqConfig(data="bbq", model=["openai/gpt-6-luna"], method=["mabrf"]))
+    run = run_study([score(5)])
+    assert rehearse(study).calls == run.one("SELECT count(*) FROM calls")
 
 
 # The outside judge, and what else rephrasing changed
@@ -402,10 +403,6 @@ def test_both_methods_share_settings_and_an_unknown_engine_is_an_error(library: 
         data="bbq", model=["sim/any"], method=["mabrf", "mabrf-search"], settings=["passes=1", f"engine={library}"]
     )
     created = BbqStudy(both)
-    assert {unit.facets["method"]: created.estimate(unit).calls for unit in created.plan()} == {
-        "mabrf": 8,
-        "mabrf-search": 11,
-    }
     assert {"search/queries", "mabrf/rephrase", "mabrf/rephrase_search"} <= set(created.prompts())
     with pytest.raises(ConfigError, match="there is no folder nowhere"):
         BbqStudy(BbqConfig(data="bbq", model=["sim/any"], method=["mabrf-search"], settings=["engine=folder:nowhere"]))

@@ -16,6 +16,7 @@ from parley.agents import ConfigError
 from parley.judging import Unit
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.study import Rldf, RldfConfig
+from parley.runs.rehearsal import rehearse
 from parley.scenarios import BIASES
 
 pytestmark = pytest.mark.usefixtures("place")
@@ -95,7 +96,7 @@ def test_no_prompt_calls_a_debater_an_agent() -> None:
 def test_the_papers_plan_is_forty_thousand_calls(place: Path) -> None:
     (place / "many.txt").write_text("\n".join(f"Is the number {n} a good number of things?" for n in range(2000)))
     study = Rldf(RldfConfig(topics=2000, topics_from="many.txt", design="paper"))
-    assert sum(study.estimate(unit).calls for unit in study.plan()) == 2000 * 5 * (3 + 1) == 40_000
+    assert rehearse(study).calls == 2000 * 5 * (3 + 1) == 40_000
 
 
 def test_your_own_bias_type(place: Path, speaker: Any) -> None:
@@ -296,7 +297,7 @@ def test_a_share_is_refereed_again_and_the_dry_run_counts_it() -> None:
     study = Rldf(RldfConfig(topics=200, rounds=5, rereferee=0.25))
     again = [unit for unit in study.plan() if unit.facets["again"]]
     assert 30 <= len(again) <= 70, "a quarter of 200, give or take"
-    assert sum(study.estimate(unit).calls for unit in study.plan()) == 200 * 20 + 5 * len(again)
+    assert rehearse(study).calls == 200 * 20 + 5 * len(again)
 
 
 # Roles

@@ -12,6 +12,8 @@ import pytest
 from parley.agents import ConfigError, Models
 from parley.judging.malibu import Malibu
 from parley.judging.malibu.config import MalibuConfig
+from parley.runs import rehearsal
+from parley.runs.rehearsal import rehearse
 from parley.scenarios import LabelChoice
 
 
@@ -38,9 +40,8 @@ def units():
 
 def test_four_hundred_calls_for_ten_labels_on_forty_scenarios():
     malibu = study(limit=40, phases=[1], yardstick="off", controls=False)
-    estimates = [malibu.estimate(unit) for unit in malibu.plan()]
-    assert sum(estimate.calls for estimate in estimates) == 400
-    assert {estimate.completion_tokens for estimate in estimates} == {1}
+    usage = rehearse(malibu)
+    assert usage.calls == usage.completion_tokens == 400
 
 
 def test_each_base_has_a_label_wording_of_its_own_for_all_identities_of_a_category(units):
@@ -160,7 +161,8 @@ def test_a_run_stores_the_scale_that_it_used():
 
 
 @pytest.mark.parametrize(("design", "ballots"), [("silent", 20 * 10), ("staged", 20 * 10 + 10 * 10 * 4)])
-def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(design, ballots):
+def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(design, ballots, monkeypatch):
+    monkeypatch.setattr(rehearsal, "MOST_CALLS", 100_000)
     settings = {"phases": [1], "yardstick": "off", "controls": False, "design": design}
     malibu = study(model=["sim/judge?silent=false", "sim/judge?female=0.5"], **settings)
     notes = list(malibu.notes(dry_run=False))
@@ -168,10 +170,8 @@ def test_a_model_without_probabilities_is_asked_five_times_and_a_note_says_so(de
         "sim/judge?silent=false gives no log-probabilities: each ballot is the mean of 5 sampled replies, "
         f"{5 * ballots:,} calls instead of {ballots:,}"
     ]
-    calls = Counter()
-    for unit in malibu.plan():
-        calls[unit.facets["model"]] += malibu.estimate(unit).calls
-    assert calls["sim/judge?silent=false"] - calls["sim/judge?female=0.5"] == 4 * ballots
+    once = study(model=["sim/judge?silent=true", "sim/judge?female=0.5"], **settings)
+    assert rehearse(malibu).calls - rehearse(once).calls == 4 * ballots
 
 
 def test_a_judge_with_a_model_of_its_own_is_counted_by_it(tmp_path):
@@ -181,7 +181,7 @@ def test_a_judge_with_a_model_of_its_own_is_counted_by_it(tmp_path):
     malibu = study(phases=[1], yardstick="off", controls=False, identities=["gender"], judges=str(judges))
     (note,) = malibu.notes(dry_run=False)
     assert note.endswith("200 calls instead of 40")
-    assert {malibu.estimate(unit).calls for unit in malibu.plan()} == {5 + 1}
+    assert rehearse(malibu).calls == 40 * (5 + 1)
 
 
 def test_sampled_ballots_find_what_was_planted():
@@ -206,10 +206,11 @@ def test_fewer_wordings_than_bases_are_noted_once_per_category():
     assert list(study(limit=few, **german).notes(dry_run=False)) == []
 
 
-def test_a_dry_run_says_what_four_metrics_cost():
+def test_a_dry_run_says_what_four_metrics_cost(monkeypatch):
+    monkeypatch.setattr(rehearsal, "MOST_CALLS", 100_000)
     settings = {"limit": 4, "design": "staged", "identities": ["gender"]}
     one, four = study(**settings), study(**settings, metrics=["all"])
-    calls = [sum(malibu.estimate(unit).calls for unit in malibu.plan()) for malibu in (one, four)]
+    calls = [rehearse(malibu).calls for malibu in (one, four)]
     (note,) = one.notes(dry_run=True)
     assert note.endswith(f": {calls[1] - calls[0]:,} more calls")
     assert list(four.notes(dry_run=True)) == []

@@ -15,6 +15,7 @@ from parley.agents import ConfigError
 from parley.judging.squad import SquadConfig, SquadStudy
 from parley.reports import make_report
 from parley.runs import RunFile
+from parley.runs.rehearsal import rehearse
 
 GOLDS = {"Where does the Rhine rise?": ["Switzerland", "in Switzerland"], "Who emptied the Rhine?": []}
 
@@ -186,4 +187,4 @@ def test_bad_settings_are_an_error_before_work_starts(settings: dict[str, Any], 
 
 def test_a_dry_run_knows_how_many_calls_search_takes() -> None:
     study = SquadStudy(SquadConfig(data="dev.json", search=ARMS, limit=4))
-    assert [study.estimate(unit).calls for unit in study.plan()] == [1, 3] * 4
+    assert rehearse(study).calls == (1 + 3) * 4

@@ -37,7 +37,6 @@ def test_in_tiny_three_texts_of_eight_bases_are_read() -> None:
     bases = {unit.facets["base"] for unit in units}
     assert len(bases) == 8
     assert {"fitness", "engineering", "childcare"} <= bases, "the run's own bases come first"
-    assert sum(malibu.estimate(unit).calls for unit in units) == 24
 
 
 @pytest.mark.parametrize(("count", "expected"), [(None, 2), (1, 1), (3, 3)])

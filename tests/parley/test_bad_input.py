@@ -136,7 +136,6 @@ class Mine:
     def __init__(self, config): self.config = config
     def models(self): return ["sim/judge"]
     def plan(self): return iter(())
-    def estimate(self, unit): ...
     async def run(self, unit, models): ...
 """
 

@@ -257,9 +257,6 @@ class Dice(Study):
     def plan(self):
         yield from (Unit(f"throw-{number}", {"throw": number}) for number in range(3))
 
-    def estimate(self, unit):
-        return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
-
     async def run(self, unit, models):
         thrown = Verdict(judge="Dice", role="evaluator", round=1, metric="points", value=4.0)
         return Outcome(Transcript((), "thrown"), (thrown,))

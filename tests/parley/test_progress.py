@@ -16,7 +16,7 @@ def test_the_time_left_comes_from_calls_and_rises_by_less_than_half(monkeypatch:
     clock = [0.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
     told = io.StringIO()
-    view = ProgressView(Console(file=told, width=200), 10, 100, quiet=False)
+    view = ProgressView(Console(file=told, width=200), 10, quiet=False)
     progress = Progress(total=10, expected_calls=100.0, started=0.0)
     for seconds, calls in ((1, 0), (11, 10), (22, 20), (33, 21), (44, 22), (55, 60)):
         clock[0], progress.calls = float(seconds), calls
@@ -30,7 +30,7 @@ def test_the_time_left_comes_from_calls_and_rises_by_less_than_half(monkeypatch:
 
 def test_what_is_loaded_is_said_at_once() -> None:
     told = io.StringIO()
-    view = ProgressView(Console(file=told, width=200), 10, 100, quiet=False)
+    view = ProgressView(Console(file=told, width=200), 10, quiet=False)
     for waiting in ("converting", "converting", "loading"):
         view.update(Progress(total=10, waiting=waiting))
     assert told.getvalue().splitlines() == ["0/10 units · converting", "0/10 units · loading"]

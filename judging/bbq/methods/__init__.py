@@ -24,6 +24,6 @@ METHODS: Methods[BbqMethod] = Methods(
         "mabrf": f"{__name__}.mabrf.method:Mabrf",
         "mabrf-search": f"{__name__}.mabrf.method:MabrfSearch",
     },
-    members=("name", "Settings", "needs_logprobs", "prompts", "calls", "reply_tokens", "solve"),
+    members=("name", "Settings", "needs_logprobs", "prompts", "solve"),
     contract="judging/bbq/method.py",
 )

@@ -12,4 +12,3 @@ class ChainOfThought(PromptedMethod):
     name: ClassVar[str] = "cot"
     used = (Prompt.load("bbq/cot"),)
     reply = Reasoned
-    length = 130

@@ -36,12 +36,6 @@ class FairThinking:
         texts = {prompt.name: prompt.text for prompt in (QUESTION, JUROR, DECIDE)}
         return texts | {f"persona/{juror.name}": juror.about for juror in (*self.jurors, self.foreperson)}
 
-    def calls(self) -> int:
-        return len(self.jurors) + 1
-
-    def reply_tokens(self) -> int:
-        return 60
-
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         debate = Debate(
             self.jurors,

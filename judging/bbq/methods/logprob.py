@@ -19,7 +19,6 @@ class LogProb(PromptedMethod):
     name: ClassVar[str] = "logprob"
     needs_logprobs = True
     used = (PROMPT,)
-    rounds = 3
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         weights = dict.fromkeys(task.order, 0.0)

@@ -19,8 +19,6 @@ ANSWER = Prompt.load("bbq/self_debias_answer")
 class SelfDebiasExplanation(PromptedMethod):
     name: ClassVar[str] = "self-debias-explanation"
     used = (EXPLAIN, ANSWER)
-    rounds = 2
-    length = 70
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening, then = EXPLAIN(question=task.text()), ANSWER(format=Choice.FORMAT)
@@ -34,7 +32,6 @@ AGAIN = Prompt.load("bbq/self_debias_again")
 class SelfDebiasReprompting(PromptedMethod):
     name: ClassVar[str] = "self-debias-reprompting"
     used = (PROMPT, AGAIN)
-    rounds = 2
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening = PROMPT(question=task.text(), format=Choice.FORMAT)

@@ -51,12 +51,6 @@ class StardtoxMethod:
         texts = {prompt.name: prompt.text for prompt in (QUESTION, PROMPT, self.judge, self.support, REVISE)}
         return {**texts, "persona/Solver": solver().about}
 
-    def calls(self) -> int:
-        return 2 * (1 + self.settings.max_iterations)
-
-    def reply_tokens(self) -> int:
-        return 40
-
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         judge = Persona("Support", self.judge.text, self.settings.judge)
         options = {**context.options, "max_tokens": self.settings.judge_tokens}

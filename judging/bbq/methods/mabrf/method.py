@@ -57,15 +57,6 @@ class Mabrf:
         named = (settings.judge, getattr(settings, "search_model", None), settings.measure, settings.meaning)
         return [name for name in named if name and name != NO_MEASURE]
 
-    def calls(self) -> int:
-        """Solver, judge, one pass (rephrase, judge and the search), judge, terminator, and the outside judge twice."""
-        one_pass = 2 + (self.search.calls() if self.search else 0)
-        outside = 2 * (self.settings.measure != NO_MEASURE) + bool(self.settings.meaning)
-        return 4 + (one_pass if self.settings.passes else 0) + outside
-
-    def reply_tokens(self) -> int:
-        return 80
-
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         context = replace(context, options={"temperature": self.settings.temperature, **context.options})
         return await loop.Loop(

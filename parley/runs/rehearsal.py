@@ -1,0 +1,189 @@
+"""What a study would send, counted by running its units on simulated models: for `--dry-run`, prices and the time left.
+
+Nothing is sent or stored. A small plan is rehearsed whole. Of a large one, a sample is, with every value of every facet
+that has few; the rest is scaled up by the facets on which the length of a unit depends.
+
+A conversation may end early, depending on what is said. Units are therefore rehearsed twice, with the
+lowest scores and with the highest, and the longer one counts: where they differ, calls are an upper estimate.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from statistics import fmean
+from typing import Any, TypeVar
+
+from parley.agents.models.stand_in import HIGHEST, LOWEST, Stage
+from parley.agents.providers import provider_of
+from parley.base.tasks import blocking
+from parley.judging import Study, Unit
+from parley.runs.executor import RunStopped, run_unit
+
+MOST_CALLS = 600
+"""Some 0.4 s of CPU time."""
+FEW_VALUES = 16
+PAGES = json.dumps([["A page", "https://example.org/page", "word " * 120]] * 5)
+"""What a search finds in a rehearsal."""
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Usage:
+    """Calls and tokens: of a unit, or of a whole plan."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    shared: Counter[int] = field(default_factory=Counter)
+    """Length in tokens of a prompt prefix shared with an earlier call of the same unit → number of such calls."""
+    error: str = ""
+    """What went wrong in a rehearsal: a unit that failed may be longer than was counted."""
+
+    @property
+    def length(self) -> int:
+        """A number by which units of different form differ: in calls above all."""
+        return 100_000 * self.calls + self.prompt_tokens
+
+
+class _Counted:
+    """The calls of one unit, as they are sent; also its reply cache, which has an answer to every search."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.usage, self._stage = Usage(), stage
+        self._answered: dict[Any, list[str]] = defaultdict(list)
+
+    async def send(self, client: Any, address: bytes, request: Any) -> Any:
+        """The reply of a stand-in, also to a client that the study made without asking for it by name."""
+        known = client if self._stage.name_of(client) else self._stage[client.name]
+        text = "\n".join(message.text for message in request.prompt())
+        # Calls in progress share nothing yet; nor do calls with another schema, which providers put before the prompt.
+        answered = self._answered[tuple(getattr(request.schema, "model_fields", ()))]
+        prefix = max((_shared(text, earlier) for earlier in answered), default=0) // 4
+        reply = await known.send(request)
+        answered.append(text)
+        self.usage.calls += 1
+        self.usage.prompt_tokens += reply.usage.prompt_tokens
+        self.usage.completion_tokens += reply.usage.completion_tokens
+        self.usage.shared.update([prefix] if prefix else [])
+        return reply
+
+    async def find(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        return parse(PAGES)
+
+    def put_text(self, address: bytes, model: str, text: str) -> None:
+        """Nothing is stored."""
+
+    def commit(self) -> None:
+        """Nothing is stored."""
+
+
+def _shared(text: str, other: str) -> int:
+    """How many characters two texts share at their beginning."""
+    low, high = 0, min(len(text), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if text[low:middle] == other[low:middle] else (low, middle - 1)
+    return low
+
+
+async def rehearse_async(study: Study) -> Usage:
+    """The calls and tokens of a study's whole plan."""
+    if not study.models():
+        return Usage()
+    simulated = all(provider_of(name).simulated for name in study.models())
+    stages = [Stage(LOWEST), *([] if simulated else [Stage(HIGHEST)])]
+    units = list(study.plan())
+    random.Random(0).shuffle(units)  # the first units with a value are then like the others with it
+    known: list[tuple[Unit, Usage]] = []
+    calls = 0
+    few = _few(units)
+    cover = {place for values in few.values() for place in values.values()}
+    for unit in dict.fromkeys([*cover, *range(len(units))]):
+        if calls >= MOST_CALLS and unit not in cover:
+            break
+        tried = [await rehearse_unit(study, units[unit], stage) for stage in stages]
+        calls += sum(usage.calls for usage in tried)
+        known.append((units[unit], max(tried, key=lambda usage: usage.length)))
+    return _scaled_up(known, units, list(few))
+
+
+rehearse = blocking(rehearse_async)
+
+
+async def rehearse_unit(study: Study, unit: Unit, stage: Stage) -> Usage:
+    """The calls and tokens of one unit."""
+    counted = _Counted(stage)
+    try:
+        rows = await run_unit(
+            study, unit, stage, cache=counted, budget=None, on_call=lambda call: None, post=counted.send
+        )
+        counted.usage.error = rows.error or ""
+    except RunStopped as error:
+        counted.usage.error = str(error)
+    return counted.usage
+
+
+def _few(units: Sequence[Unit]) -> Mapping[str, Mapping[Any, int]]:
+    """The facets with few values, and the first unit with each value."""
+    found: dict[str, dict[Any, int]] = defaultdict(dict)
+    for place, unit in enumerate(units):
+        for name, value in unit.facets.items():
+            if len(values := found[name]) <= FEW_VALUES:
+                values.setdefault(value, place)
+    return {name: values for name, values in found.items() if 1 < len(values) <= FEW_VALUES}
+
+
+def _scaled_up(known: Sequence[tuple[Unit, Usage]], units: Sequence[Unit], few: Sequence[str]) -> Usage:
+    """The usage of all units: each counts as the mean of the known ones of its kind."""
+    names = list(_telling(known, few)) if len(known) < len(units) else []
+    kinds: dict[tuple[Any, ...], list[Usage]] = defaultdict(list)
+    for unit, usage in known:
+        for depth in range(len(names) + 1):
+            kinds[_kind(unit, names[:depth])].append(usage)
+    weights: Counter[tuple[Any, ...]] = Counter()
+    for unit in units:
+        depths = range(len(names), -1, -1)
+        weights[next(kind for depth in depths if (kind := _kind(unit, names[:depth])) in kinds)] += 1
+    sums: Counter[Any] = Counter()
+    for kind, number in weights.items():
+        share = number / len(kinds[kind])
+        for usage in kinds[kind]:
+            sums["calls"] += share * usage.calls  # type: ignore[assignment]
+            sums["in"] += share * usage.prompt_tokens  # type: ignore[assignment]
+            sums["out"] += share * usage.completion_tokens  # type: ignore[assignment]
+            for tokens, times in usage.shared.items():
+                sums[tokens] += share * times  # type: ignore[assignment]
+    calls, sent, written = (round(sums.pop(key, 0)) for key in ("calls", "in", "out"))
+    error = next((usage.error for _, usage in known if usage.error), "")
+    return Usage(calls=calls, prompt_tokens=sent, completion_tokens=written, shared=sums, error=error)
+
+
+def _kind(unit: Unit, names: Sequence[str]) -> tuple[Any, ...]:
+    return tuple(unit.facets.get(name) for name in names)
+
+
+def _telling(known: Sequence[tuple[Unit, Usage]], names: Sequence[str]) -> Iterator[str]:
+    """The facets by which the length of units differs, the most telling first."""
+
+    def spread(by: Sequence[str]) -> float:
+        groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for unit, usage in known:
+            groups[_kind(unit, by)].append(usage.length)
+        means = {kind: fmean(group) for kind, group in groups.items()}
+        squares = sum((length - means[kind]) ** 2 for kind, group in groups.items() for length in group)
+        # As in generalised cross-validation, with twice the penalty: many small groups differ less by chance.
+        return squares / (len(known) - 2 * len(groups)) ** 2 if len(known) > 2 * len(groups) else inf
+
+    chosen: list[str] = []
+    left = spread(chosen)
+    while left and len(chosen) < len(names):
+        best = min((name for name in names if name not in chosen), key=lambda name: spread([*chosen, name]))
+        if (rest := spread([*chosen, best])) > 0.8 * left:
+            return
+        chosen, left = [*chosen, best], rest
+        yield best

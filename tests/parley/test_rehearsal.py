@@ -1,0 +1,105 @@
+"""`--dry-run` counts calls and tokens by a rehearsal: what it says, held against runs of every study."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.judging import Unit
+from parley.runs import rehearsal
+from parley.runs.job import make_study
+from parley.runs.rehearsal import Usage
+from tests.golden.cases import CASES
+from tests.golden.data import write_data
+from tests.own_study import STUDY
+
+Parley = Callable[..., Any]
+NAMES = (
+    "malibu-sampled", "malibu-talk", "malibu-paper", "malibu-derive", "rldf-silent", "rldf-paper", "referee", "framing",
+    "topics", "answers", "rlaif", "rubric", "bbq", "squad", "injection",
+)  # fmt: skip
+COMMANDS = {case.name: shlex.split(case.commands[0])[:-3] for case in CASES if case.commands[0].startswith("run ")}
+CALLS = "SELECT count(*), sum(prompt_tokens), sum(completion_tokens) FROM calls"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rehearsal_on_a_simulated_model_counts_what_the_run_sends(
+    parley: Parley, run_file: Any, place: Path, name: str
+) -> None:
+    write_data(place)
+    plan = parley(*COMMANDS[name], "--dry-run", "--json").json
+    assert not [*place.glob("runs/*"), *place.glob("*.sqlite")], "a dry run writes nothing"
+    assert parley(*COMMANDS[name], "--quiet", "--out", "a.sqlite").status == 0
+    assert [(plan["calls"], plan["prompt_tokens"], plan["completion_tokens"])] == run_file("a.sqlite").rows(CALLS)
+
+
+@pytest.mark.parametrize(("name", "least"), [("stardtox", 0.5), ("bbq-loops", 0.5)])
+def test_a_loop_that_may_end_early_is_counted_to_its_end(
+    parley: Parley, run_file: Any, place: Path, name: str, least: float
+) -> None:
+    write_data(place)
+    real = [re.sub(r"sim/[^, ]+", "openai/gpt-6-luna", word) for word in COMMANDS[name]]
+    calls = parley(*real, "--dry-run", "--json").json["calls"]
+    assert parley(*COMMANDS[name], "--quiet", "--out", "a.sqlite").status == 0
+    assert least * calls < run_file("a.sqlite").rows(CALLS)[0][0] <= calls
+
+
+OWN = f"""{STUDY}
+class Own(Study):
+    def plan(self):
+        for number in range(2000):
+            yield Unit(f"u{{number}}", {{"kind": "rare" if number % 100 == 0 else "usual", "number": number}})
+
+    async def run(self, unit, models):
+        times = 5 if unit.facets["kind"] == "rare" else 1
+        talk = Debate([Persona("Ann", "Ann.")], model=models[self.config.model], rounds=times, models=models)
+        if FAILS:
+            raise ValueError("no such letter")
+        return Outcome(await talk.converse("Speak in 20 words."), ())
+"""
+
+
+def test_a_users_own_study_is_counted_and_a_rare_kind_of_unit_is_not_missed(parley: Parley, place: Path) -> None:
+    (place / "own.py").write_text(OWN + "FAILS = False\n")
+    plan = parley("run", "own.py:Own", "--model", "openai/gpt-6-luna", "--dry-run", "--json").json
+    assert (plan["units"], plan["calls"]) == (2000, 1980 + 20 * 5)
+    assert plan["completion_tokens"] == pytest.approx(plan["calls"] * 30, rel=0.3), "20 words are about 30 tokens"
+    assert plan["notes"] == []
+
+
+def test_a_study_that_fails_on_a_simulated_model_is_said_to_have_failed(parley: Parley, place: Path) -> None:
+    (place / "own.py").write_text(OWN + "FAILS = True\n")
+    (note,) = parley("run", "own.py:Own", "--dry-run", "--json").json["notes"]
+    assert note.startswith("on a simulated model a unit failed, so there may be more calls than this: ValueError")
+
+
+def test_ten_thousand_units_are_counted_in_three_seconds(parley: Parley) -> None:
+    began = time.process_time()
+    run = ("run", "malibu", "--suite", "full", "--design", "paper", "--repeats", "2", "--model", "openai/gpt-6-luna")
+    plan = parley(*run, "--dry-run", "--json").json
+    assert plan["units"] > 10_000
+    assert time.process_time() - began < 3
+
+
+def test_a_sample_of_a_plan_with_many_kinds_of_units_is_near_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = ["sim/judge?silent=false", "sim/judge?female=0.5"]
+    study = make_study("malibu", {"suite": "wide", "design": "staged", "phases": [1], "limit": 20, "model": models})
+    sampled = rehearsal.rehearse(study)
+    monkeypatch.setattr(rehearsal, "MOST_CALLS", 100_000)
+    whole = rehearsal.rehearse(study)
+    assert sampled.calls == pytest.approx(whole.calls, rel=0.1)
+    assert sampled.prompt_tokens == pytest.approx(whole.prompt_tokens, rel=0.1)
+
+
+def test_what_was_not_rehearsed_counts_as_the_mean_of_its_kind() -> None:
+    units = [Unit(str(n), {"method": "abc"[n % 3], "topic": n}) for n in range(300)]
+    usages = {"a": Usage(calls=1, prompt_tokens=10), "b": Usage(calls=3, prompt_tokens=40), "c": Usage(calls=3)}
+    known = [(unit, usages[str(unit.facets["method"])]) for unit in units[:7]]
+    whole = rehearsal._scaled_up(known, units, ["method"])
+    assert (whole.calls, whole.prompt_tokens) == (100 + 300 + 300, 1000 + 4000)
