@@ -11,16 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.analysis.stats import (
-    agreement,
-    clustered,
-    contingency,
-    paired,
-    permutation,
-    proportions,
-    tables,
-)
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
+from parley.analysis.stats.clustered import bootstrap_mean
+from parley.analysis.stats.contingency import chi_square
+from parley.analysis.stats.paired import paired_permutation
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.results import Line
+from parley.analysis.stats.tables import cell_means
 
 NAN = math.nan
 
@@ -32,148 +30,89 @@ def no_warnings() -> Iterator[None]:
         yield
 
 
-FRAMES = {
-    "empty": pd.DataFrame({"score": [], "identity": [], "scenario": []}),
-    "unparsed everywhere": pd.DataFrame({"score": [NAN] * 4, "identity": list("fmfm"), "scenario": [1, 1, 2, 2]}),
-    "all None": pd.DataFrame({"score": [None] * 4, "identity": list("fmfm"), "scenario": [1, 1, 2, 2]}),
-    "one identity": pd.DataFrame({"score": [1.0, 2.0, 4.0], "identity": list("fff"), "scenario": [1, 2, 3]}),
-    "a single cluster": pd.DataFrame({"score": [1.0, 2.0, 4.0], "identity": list("fmf"), "scenario": [1, 1, 1]}),
-    "all equal": pd.DataFrame({"score": [7.0] * 8, "identity": list("fm") * 4, "scenario": [1, 1, 2, 2, 3, 3, 4, 4]}),
-    "all equal, three identities": pd.DataFrame(
-        {"score": [7.0] * 9, "identity": list("fmx") * 3, "scenario": [1, 1, 1, 2, 2, 2, 3, 3, 3]}
-    ),
-    "no scenario in common": pd.DataFrame(
-        {"score": [1.0, 2.0, 3.0, 4.0], "identity": list("ffmm"), "scenario": [1, 2, 3, 4]}
-    ),
+def effect(*columns: Any) -> Line:
+    return effect_of_cells(cell_means(*columns))
+
+
+def kappas(ratings: Any) -> list[Line]:
+    return [fleiss_kappa(ratings), krippendorff_alpha(ratings)]
+
+
+def of_two(ratings: Any) -> list[Line]:
+    return [*kappas(ratings), weighted_kappa(*zip(*ratings, strict=True))]
+
+
+def share(scores: list[Any], clusters: list[Any]) -> Line:
+    return cluster_proportion(pd.to_numeric(pd.Series(scores, dtype=object)) / 14, clusters)
+
+
+SCORES = {  # scores, identities, scenarios
+    "empty": ([], [], []),
+    "unparsed everywhere": ([NAN] * 4, list("fmfm"), [1, 1, 2, 2]),
+    "all None": ([None] * 4, list("fmfm"), [1, 1, 2, 2]),
+    "one identity": ([1.0, 2.0, 4.0], list("fff"), [1, 2, 3]),
+    "no scenario in common": ([1.0, 2.0, 3.0, 4.0], list("ffmm"), [1, 2, 3, 4]),
 }
-# sign flips can say of one scenario, or of scores that are all equal, that they show no difference
-ANSWERED = ("a single cluster", "all equal", "all equal, three identities")
+LEVELS = {name: (scores, scenarios) for name, (scores, _, scenarios) in list(SCORES.items())[:3]}
+LEVELS |= {"a single cluster": ([1.0, 2.0, 4.0], [1, 1, 1]), "all equal": ([7.0] * 8, [1, 1, 2, 2, 3, 3, 4, 4])}
+TABLES = [
+    *([], [[]], [[0, 0], [0, 0]], [[3, 4]], [[3], [4]], [[3, 0], [4, 0]], [[NAN, 1], [2, 3]], [[-1, 1], [2, 3]]),
+    pd.DataFrame(),
+]
+UNDEFINED: list[tuple[Callable[..., Line | list[Line]], tuple[Any, ...]]] = [
+    *((effect, columns) for columns in SCORES.values()),
+    *((bootstrap_mean, columns) for columns in LEVELS.values()),
+    *((share, columns) for columns in LEVELS.values()),
+    *((chi_square, (table,)) for table in TABLES),
+    *((kappas, (ratings,)) for ratings in ([], [[1], [2]])),
+    *((of_two, (ratings,)) for ratings in ([[NAN, NAN]], [[1, NAN], [NAN, 2]], [[3, 3]] * 3, [[None, None]])),
+    *(
+        (paired_permutation, columns)
+        for columns in (([], [], []), ([NAN], [1.0], [0]), ([None] * 2, [1.0, 2.0], [0, 1]))
+    ),
+    (fleiss_kappa, ([[1, 1, 1], [2, 2, 2]] * 10,)),  # [1, 1] would be a confident number
+]
 
 
-@pytest.mark.parametrize("name", [name for name in FRAMES if name not in ANSWERED])
-def test_an_identity_effect_that_cannot_be_tested_says_why(name: str) -> None:
-    frame = FRAMES[name]
-    result = permutation.effect_of_cells(tables.cell_means(frame["score"], frame["identity"], frame["scenario"]))
-    assert math.isnan(result.p)
-    assert math.isnan(result.low)
-    assert math.isnan(result.high)
-    assert result.note
-
-
-@pytest.mark.parametrize("name", ["empty", "unparsed everywhere", "all None", "a single cluster", "all equal"])
-@pytest.mark.parametrize(
-    "estimate",
-    [
-        clustered.bootstrap_mean,
-        lambda values, clusters: proportions.cluster_proportion(pd.to_numeric(values) / 14, clusters),
-    ],
-    ids=["bootstrap", "proportion"],
-)
-def test_an_estimate_without_an_interval_says_why(name: str, estimate: Callable[..., Line]) -> None:
-    result = estimate(FRAMES[name]["score"], FRAMES[name]["scenario"])
-    assert math.isnan(result.low)
-    assert math.isnan(result.high)
-    assert result.note
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        [],
-        [[]],
-        [[0, 0], [0, 0]],
-        [[3, 4]],
-        [[3], [4]],
-        [[3, 0], [4, 0]],
-        [[NAN, 1], [2, 3]],
-        [[-1, 1], [2, 3]],
-        pd.DataFrame(),
-    ],
-)
-def test_a_table_that_cannot_be_tested(table: Any) -> None:
-    result = contingency.chi_square(table)
-    assert math.isnan(result.p)
-    assert math.isnan(result.estimate)
-    assert result.note
-
-
-@pytest.mark.parametrize(
-    "ratings", [[], [[NAN, NAN]], [[1, NAN], [NAN, 2]], [[1], [2]], [[3, 3], [3, 3], [3, 3]], [[None, None]]]
-)
-def test_agreement_that_is_not_defined(ratings: list[list[float]]) -> None:
-    coefficients: list[Line] = [
-        agreement.fleiss_kappa(ratings),
-        agreement.krippendorff_alpha(ratings),
-    ]
-    if ratings and len(ratings[0]) == 2:
-        first, second = zip(*ratings, strict=True)
-        coefficients.append(agreement.weighted_kappa(first, second))
-    for result in coefficients:
-        assert math.isnan(result.estimate)
+@pytest.mark.parametrize(("compute", "given"), UNDEFINED)
+def test_no_interval_and_a_note_that_says_why(compute: Callable[..., Any], given: tuple[Any, ...]) -> None:
+    found = compute(*given)
+    for result in found if isinstance(found, list) else [found]:
         assert math.isnan(result.low)
+        assert math.isnan(result.high)
+        assert math.isnan(result.p)
         assert result.note
+
+
+def cells(*columns: Any) -> pd.DataFrame:
+    return pd.DataFrame(dict(zip("fmx", columns, strict=False)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected", "note"),
+    [
+        ([1.0], [3.0], (-2.0, 1.0, -math.inf, math.inf), "1 cluster: p cannot be below 1; an interval needs 6"),
+        ([2, 3, 4, 5, 6], [1.0] * 5, (3.0, 1 / 16, -math.inf, math.inf), "5 clusters: p cannot be below 0.062; an"),
+        ([8.0] * 20, [8.0] * 20, (0.0, 1.0, 0.0, 0.0), "every cluster has the same difference"),
+        ([2.0] * 12, [1.0] * 12, (1.0, 2 / 2**12, 1.0, 1.0), "every cluster has the same difference"),
+    ],
+    ids=["one pair", "five clusters", "all equal", "the same difference everywhere"],
+)
+def test_what_a_paired_test_can_still_say(first: Any, second: Any, expected: tuple[float, ...], note: str) -> None:
+    for result in (paired_permutation(first, second, range(len(first))), effect_of_cells(cells(first, second))):
+        assert (result.estimate, result.p, result.low, result.high) == expected
+        assert result.note.startswith(note)
+
+
+def test_what_three_identities_can_still_say() -> None:
+    equal = effect_of_cells(cells([8.0] * 20, [8.0] * 20, [8.0] * 20))
+    assert (equal.p, equal.estimate, bool(equal.note)) == (1.0, 0.0, True)
+    explained = effect_of_cells(pd.DataFrame(np.add.outer(np.arange(8.0), [0.0, 1.0, 5.0])))
+    assert (explained.p, math.isnan(explained.estimate), bool(explained.note)) == (2 / 2**8, True, True)
 
 
 def test_a_table_without_any_trace_of_association_has_no_interval() -> None:
-    result = contingency.chi_square([[10, 20], [20, 40]])
+    result = chi_square([[10, 20], [20, 40]])
     assert (result.statistic, result.p) == pytest.approx((0, 1))
     assert math.isnan(result.high), "[0, 0] would be a confident number"
     assert "more alike than chance" in result.note
-
-
-def test_judges_who_always_agree_have_no_spread() -> None:
-    result = agreement.fleiss_kappa([[1, 1, 1], [2, 2, 2], [1, 1, 1], [2, 2, 2]] * 5)
-    assert result.estimate == 1
-    assert math.isnan(result.low), "[1, 1] would be a confident number"
-    assert result.note
-
-
-@pytest.mark.parametrize(("first", "second"), [([], []), ([NAN], [1.0]), ([None, None], [1.0, 2.0])])
-def test_pairs_that_cannot_be_tested(first: list[float], second: list[float]) -> None:
-    result = paired.paired_permutation(first, second, range(len(first)))
-    assert math.isnan(result.p)
-    assert math.isnan(result.low)
-    assert result.note
-
-
-def test_one_pair_shows_a_difference_and_nothing_more() -> None:
-    for result in (
-        paired.paired_permutation([1.0], [3.0], ["a"]),
-        permutation.effect_of_cells(pd.DataFrame({"f": [1.0], "m": [3.0]})),
-    ):
-        assert (result.estimate, result.p, result.low, result.high) == (-2.0, 1.0, -math.inf, math.inf)
-        assert result.note == "1 cluster: p cannot be below 1; an interval needs 6"
-
-
-def test_five_clusters_cannot_be_significant_and_the_note_says_so() -> None:
-    result = paired.paired_permutation([2.0, 3.0, 4.0, 5.0, 6.0], [1.0] * 5, range(5))
-    assert (result.p, result.low, result.high) == (1 / 16, -math.inf, math.inf)
-    assert result.note == "5 clusters: p cannot be below 0.062; an interval needs 6"
-
-
-def test_scores_that_are_all_equal_show_no_difference() -> None:
-    for result in (
-        paired.paired_permutation([8.0] * 20, [8.0] * 20, range(20)),
-        permutation.effect_of_cells(pd.DataFrame({"f": [8.0] * 20, "m": [8.0] * 20})),
-        permutation.effect_of_cells(pd.DataFrame({"f": [8.0] * 20, "m": [8.0] * 20, "x": [8.0] * 20})),
-    ):
-        assert (result.p, result.estimate) == (1.0, 0.0)
-        assert result.note
-
-
-def test_the_same_difference_everywhere_is_a_difference() -> None:
-    for result in (
-        paired.paired_permutation([2.0] * 12, [1.0] * 12, range(12)),
-        permutation.effect_of_cells(pd.DataFrame({"f": [2.0] * 12, "m": [1.0] * 12})),
-    ):
-        assert result.p == 2 / 2**12
-        assert (result.estimate, result.low, result.high) == (1.0, 1.0, 1.0)
-        assert "has the same difference" in result.note
-
-
-def test_identities_that_explain_everything_have_no_measured_size() -> None:
-    cells = pd.DataFrame(np.add.outer(np.arange(8.0), [0.0, 1.0, 5.0]))
-    result = permutation.effect_of_cells(cells)
-    assert result.p == 2 / 2**8
-    assert math.isnan(result.estimate)
-    assert result.note
