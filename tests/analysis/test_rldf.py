@@ -84,9 +84,6 @@ def test_change_is_taken_within_debates() -> None:
     assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
     assert table.loc[("Referee", "A"), "estimate"] == -2
     assert ("Referee_again", "all") not in table.index
-
-
-def test_one_round_has_no_change_and_no_sentence_about_one() -> None:
     one = debates({"x": [(6, 4)], "y": [(5, 5)]})
     assert rldf.changes({"run": one}) == []
     assert not any("fell" in line or "rose" in line or "hange" in line for line in debates_report(one).words[1:])
@@ -100,33 +97,33 @@ def test_an_unreadable_score_is_missing_and_not_zero() -> None:
     assert shares["A", 1, "high"] == 0
 
 
-def test_the_blind_referee_has_its_own_row() -> None:
-    again = debates({"x": [(5, 5), (5, 4)], "y": [(5, 5), (4, 5)]}, judge="Referee_again")
-    both = pd.concat([THREE, again])
-    table = change(both)
-    assert table.loc[("Referee_again", "all"), "estimate"] == -0.5
-    assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
-    sentences = debates_report(both).words
-    assert any("did not know the round, no change was shown: −0.50 points" in line for line in sentences)
+# The blind referee
 
 
-def test_rereferee_agreement_is_perfect_with_itself_and_counts_pairs() -> None:
-    again = THREE.assign(judge="Referee_again")
-    table = debates_report(pd.concat([THREE, again])).table("refereed_again").set_index("measure")
-    assert list(table.loc[["kappa", "sides"], "estimate"]) == pytest.approx([1, 1])
-    assert table.loc["shift", "estimate"] == 0
+def test_the_blind_referee_is_compared_on_its_own_debates_and_drawn() -> None:
+    blind = debates({"x": [(6, 6), (6, 6)], "y": [(6, 4), (5, 6)]}, judge="Referee_again")
+    whole = debates_report(part := pd.concat([THREE, blind]))
+    rows = change(part).xs("all", level="role")["estimate"]
+    assert rows["Referee"] == pytest.approx(-8 / 3)
+    assert rows[rldf.SAME_DEBATES] == pytest.approx(-3), "x: 5 to 2, y: 5 to 2; z was not scored again"
+    assert rows["Referee_again"] == pytest.approx(0.25)
+    assert any("did not know the round, no change was shown: +0.25 points" in line for line in whole.words)
+    assert "second referee, blind" in whole.figures[0].draw().axes[0].get_legend_handles_labels()[1]
+    assert any("may be mostly noise" in line for line in whole.words)
+
+
+def test_agreement_of_both_referees() -> None:
+    agreeing = debates_report(pd.concat([THREE, THREE.assign(judge="Referee_again")]))
+    table = agreeing.table("refereed_again").set_index("measure")
+    assert table.loc[["kappa", "sides", "shift"], "estimate"].tolist() == pytest.approx([1, 1, 0])
     assert table.loc["shift", "n"] == 12
+    assert not any("may be mostly noise" in line for line in agreeing.words)
     assert referee.refereed_again(referee.both_scores(THREE)) == []
-
-
-def test_high_and_low_agreement_by_hand() -> None:
     first = debates({"x": [(6, 1)], "y": [(6, 1)]})
     again = debates({"x": [(6, 1)], "y": [(1, 1)]}, judge="Referee_again")
-    found = {
-        line.measure: line.estimate for line in referee.refereed_again(referee.both_scores(pd.concat([first, again])))
-    }
+    found = referee.refereed_again(referee.both_scores(pd.concat([first, again])))
     # Observed: 3 of 4 agree; chance 1/2*1/4 + 1/2*3/4 = 1/2; kappa (0.75 - 0.5) / 0.5 = 0.5
-    assert found["sides"] == pytest.approx(0.5)
+    assert next(line.estimate for line in found if line.measure == "sides") == pytest.approx(0.5)
 
 
 def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -> None:
@@ -187,17 +184,42 @@ def change_of(levels: pd.DataFrame, setting: str) -> float:
     return float(levels.set_index(["measure", "setting"]).loc[("change", setting), "estimate"])
 
 
-def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
+def test_a_run_of_one_round_can_be_part_of_an_ablation_and_equal_values_are_not_pooled() -> None:
     one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
     _, levels = ablated({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
     assert ("change", "rounds 1") not in set(zip(levels["measure"], levels["setting"], strict=True))
     assert change_of(levels, "rounds 2") == pytest.approx(-3)
-
-
-def test_two_runs_with_the_same_value_are_not_pooled() -> None:
-    part = debates({"x": [(8, 6)], "y": [(7, 6)]})
-    runs = {"a": (config(roles=2), part), "b": (config(roles=3), part), "c": (config(roles=3), part)}
+    runs = {name: (config(roles=roles), one) for name, roles in (("a", 2), ("b", 3), ("c", 3))}
     assert list(ablated(runs)[0]["first"]) == ["roles 3 (b)", "roles 3 (c)"]
+
+
+def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:
+    """Debates of one round in which each role has its own mean, and every topic its own shift."""
+    return pd.DataFrame([row(f"t{n}", 1, role, mean + n % 3) for n in range(topics) for role, mean in means.items()])
+
+
+def test_roles_that_only_one_run_has_make_no_difference() -> None:
+    two, five = with_roles({"A": 5, "B": 5}), with_roles({"A": 5, "B": 5, "C": 2, "D": 2, "E": 2})
+    runs = {"two": (config(roles=2, rounds=1), two), "five": (config(roles=5, rounds=1), five)}
+    table, levels = ablated(runs)
+    assert list(table["estimate"]) == [0]
+    assert list(levels["estimate"]) == [6, 6]
+    assert by_round(five).loc[("all", 1), "estimate"] == pytest.approx(4.2), "(2 × 5 + 3 × 2) / 5, 1 for the topics"
+    assert ablation.notes(runs) == [
+        "Compared on what all runs have: 12 topics, the roles A, B.",
+        "Left out of five: roles C, D, E, which another run does not have.",
+    ]
+    apart = {"a": (config(rounds=1), two), "b": (config(rounds=2), two.assign(topic="elsewhere"))}
+    assert ablation.notes(apart) == ["The runs have no topic or no role in common, so nothing is compared."]
+    assert ablation.ablation_section(apart, "RLDF").tables == ()
+
+
+def test_different_referees_give_a_warning() -> None:
+    part = with_roles({"A": 5, "B": 5})
+    runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
+    assert "The referees are different models (a m, b t)" in ablation.notes(runs)[-1]
+    same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
+    assert not any("different models" in line for line in ablation.notes(same))
 
 
 # Sentences and figures
@@ -214,6 +236,11 @@ def test_sentences_claim_no_more_than_the_intervals() -> None:
         for line in whole.words
     )
     assert any("knows which round it scores" in line for line in whole.words)
+    assert [table.name for table in whole.tables] == ["change", "by_round", "high_bias"], (
+        "nothing that was not measured"
+    )
+    assert "run" not in whole.table("by_round")
+    assert [len(figure.draw().axes) for figure in whole.figures] == [2]
 
 
 def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
@@ -225,16 +252,6 @@ def test_the_headline_is_all_roles_and_never_a_single_one() -> None:
     assert whole.headline is not None
     assert whole.headline.answer == "Undecided: the test is not significant."
     assert any("The score of A fell" in line for line in whole.words), "beside the headline"
-
-
-def test_a_report_of_one_run_has_its_tables_sentences_and_figure() -> None:
-    whole = debates_report(THREE, ReportContext(title="RLDF $1"))
-    assert [table.name for table in whole.tables] == ["change", "by_round", "high_bias"], (
-        "nothing is shown that was not measured"
-    )
-    assert "run" not in whole.table("by_round")
-    (figure,) = whole.figures
-    assert len(figure.draw().axes) == 2
 
 
 def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
@@ -250,13 +267,6 @@ def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
     other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
     words = debates_report(pd.concat(frames), ReportContext(runs=other)).words
     assert words[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
-
-
-def test_framings_and_rubrics_have_reports_too() -> None:
-    whole = framing.report(framed({"x": (0, 1, 2), "y": (1, 1, 3)}))
-    assert [table.name for table in whole.tables] == ["readings", "differences", "frames", "any"]
-    assert [forest.name for forest in whole.forests][:2] == ["differences-biases", "frames-biases"]
-    assert len(rubrics.report(rated({"a": [1, 2], "b": [8, 9]}), ReportContext(draws=50)).table("agreement")) == 3
 
 
 # Framing
@@ -278,6 +288,8 @@ def test_framings_are_compared_on_the_same_answers() -> None:
     whole = framing.report(frame)
     means = whole.table("frames").set_index(["framing", "measure"])["estimate"]
     assert means["our Q&A", "biases"] == 0.25
+    assert [table.name for table in whole.tables] == ["readings", "differences", "frames", "any"]
+    assert [forest.name for forest in whole.forests][:2] == ["differences-biases", "frames-biases"]
     assert whole.table("any").set_index(["framing", "measure"]).loc[("our Q&A", "any_biases"), "estimate"] == 0.25
     assert whole.words[0] == "Unreadable, and left out: 1 reply."
     gaps = whole.table("differences").set_index(["first", "second"])
@@ -369,52 +381,3 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
     of_topics = scored(*thrice).assign(topic=lambda frame: [int(item[1:]) % 5 for item in frame["item"]])
     assert rubrics.severity_warning(of_topics) == "", "five topics, not fifteen"
     assert rubrics.report(apart, ReportContext(draws=50)).words[0].startswith("BS is higher where CE")
-
-
-def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:
-    """Debates of one round in which each role has its own mean, and every topic its own shift."""
-    return pd.DataFrame([row(f"t{n}", 1, role, mean + n % 3) for n in range(topics) for role, mean in means.items()])
-
-
-def test_roles_that_only_one_run_has_make_no_difference() -> None:
-    two, five = with_roles({"A": 5, "B": 5}), with_roles({"A": 5, "B": 5, "C": 2, "D": 2, "E": 2})
-    runs = {"two": (config(roles=2, rounds=1), two), "five": (config(roles=5, rounds=1), five)}
-    table, levels = ablated(runs)
-    assert list(table["estimate"]) == [0]
-    assert list(levels["estimate"]) == [6, 6]
-    assert by_round(five).loc[("all", 1), "estimate"] == pytest.approx(4.2), "(2 × 5 + 3 × 2) / 5, 1 for the topics"
-    said = ablation.notes(runs)
-    assert said == [
-        "Compared on what all runs have: 12 topics, the roles A, B.",
-        "Left out of five: roles C, D, E, which another run does not have.",
-    ]
-
-
-def test_different_referees_give_a_warning() -> None:
-    part = with_roles({"A": 5, "B": 5})
-    runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
-    assert "The referees are different models (a m, b t)" in ablation.notes(runs)[-1]
-    same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
-    assert not any("different models" in line for line in ablation.notes(same))
-
-
-def test_runs_without_a_common_topic_are_not_compared() -> None:
-    one, other = with_roles({"A": 5, "B": 5}), with_roles({"A": 5, "B": 5}).assign(topic="elsewhere")
-    runs = {"a": (config(rounds=1), one), "b": (config(rounds=2), other)}
-    assert ablation.notes(runs) == ["The runs have no topic or no role in common, so nothing is compared."]
-    assert ablation.ablation_section(runs, "RLDF").tables == ()
-
-
-def test_the_blind_referee_is_compared_on_its_own_debates_and_drawn() -> None:
-    blind = debates({"x": [(6, 6), (6, 6)], "y": [(6, 4), (5, 6)]}, judge="Referee_again")
-    part = pd.concat([THREE, blind])
-    rows = change(part).xs("all", level="role")["estimate"]
-    assert rows["Referee"] == pytest.approx(-8 / 3)
-    assert rows[rldf.SAME_DEBATES] == pytest.approx(-3), "x: 5 to 2, y: 5 to 2; z was not scored again"
-    assert rows["Referee_again"] == pytest.approx(0.25)
-    drawing = debates_report(part).figures[0].draw()
-    labels = drawing.axes[0].get_legend_handles_labels()[1]
-    assert "second referee, blind" in labels
-    assert any("may be mostly noise" in line for line in debates_report(part).words)
-    agreeing = pd.concat([THREE, THREE.assign(judge="Referee_again")])
-    assert not any("may be mostly noise" in line for line in debates_report(agreeing).words)
