@@ -53,7 +53,6 @@ def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
 LONGEST = (
     "test_house.py",
     "test_commands.py",
-    "test_true_sentences.py",
     "test_golden.py",
     "test_runs_page.py",
     "test_run_page.py",

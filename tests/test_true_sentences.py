@@ -1,15 +1,22 @@
-"""Reports' sentences in a small, seeded sample of the simulated studies; tests/TRUE_SENTENCES.md has a large one."""
+"""How often reports' sentences are false, in simulated studies; tests/TRUE_SENTENCES.md has a larger sample.
+
+What the rates are of is tested by hand elsewhere: the AUC's interval and units of a flaw in test_malibu_yardstick,
+headlines in test_headline, test_bbq_leaderboard and test_rldf, the loop's gap in test_optimism, the audit's interval in
+test_preferences, sizes in test_power_command, skewed bases in test_malibu_scores, following and echo in
+test_malibu_talking.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.true_sentences import Cell, all_cells, measure
-
-STUDIES = 12
+STUDIES = 100
 
 
-@pytest.mark.parametrize("cell", all_cells(), ids=lambda cell: f"{cell.sentence}: {cell.setting}")
-def test_a_sentence_is_false_no_more_often_than_it_may_be(cell: Cell) -> None:
-    found = measure(cell, STUDIES, seed=39)
-    assert not found.above(cell.limit), f"{found.failures} of {found.spoken} are false, at most {cell.limit:.0%} may be"
+@pytest.mark.nightly
+def test_no_sentence_is_false_more_often_than_it_may_be() -> None:
+    from tests.true_sentences import all_cells, measure
+
+    found = [(cell, measure(cell, STUDIES, seed=39)) for cell in all_cells()]
+    assert len(found) > 30
+    assert [f"{cell.sentence}, {cell.setting}: {rate}" for cell, rate in found if rate.above(cell.limit)] == []
