@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.clusters import with_clusters
+from parley.analysis.reporting.clusters import with_clusters
 from parley.analysis.reporting.verdicts import MissingColumns, require
 from parley.analysis.stats.tables import row_codes
 from parley.base.text import plural

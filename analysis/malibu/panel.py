@@ -42,8 +42,8 @@ from parley.analysis.malibu.ballots import (
     split,
     values_in_order,
 )
-from parley.analysis.malibu.clusters import cluster_noun
 from parley.analysis.malibu.score_table import ALL, ScoreTable
+from parley.analysis.reporting.clusters import cluster_noun
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.tables import Ints
 from parley.base.text import plural

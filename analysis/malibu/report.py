@@ -11,7 +11,6 @@ from parley.analysis.malibu.aligned import aligned_lines, aligned_section
 from parley.analysis.malibu.ballots import check_scores
 from parley.analysis.malibu.bases import by_base_section
 from parley.analysis.malibu.blockers import blockers, with_blockers, without_unread
-from parley.analysis.malibu.clusters import generalises_to
 from parley.analysis.malibu.conclusions import MARGIN, Blockers, reversible
 from parley.analysis.malibu.contagion import contagion_section
 from parley.analysis.malibu.diagnostics import further_sections
@@ -42,6 +41,7 @@ from parley.analysis.malibu.significance import beside, significance_lines, sign
 from parley.analysis.malibu.talking import talking_section
 from parley.analysis.malibu.unread import NO_VERDICT, unread, unread_judges
 from parley.analysis.malibu.yardstick import Lines, can_judge, worth, yardstick_lines, yardstick_section
+from parley.analysis.reporting.clusters import generalises_to
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext
 from parley.analysis.stats.results import DIFFERENT, SMALL, Line
 

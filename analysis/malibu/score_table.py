@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from parley.analysis.malibu.clusters import CROSSED
+from parley.analysis.reporting.clusters import CROSSED
 from parley.analysis.stats.crossed import crossed_equivalence_p, crossed_mean
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.results import ALPHA, Line

@@ -1,17 +1,23 @@
 """Comparison of two runs, or of two models of one run, on the same units.
 
-Units are paired by their place in the plan (scenario, identity, cell, repeat), whichever model ran them. Values are
-compared by metric, as means of the metric's last round, with a sign-flip test over clusters (bases, BBQ's templates,
-scenarios: see clusters.py). So are preferences. For yes-or-no metrics and preferences McNemar's exact test is added: it
-takes every unit as independent, and finds false differences where models differ by scenario. For studies with
-identities, whose metrics share a scale, all metrics together and the gaps between identities are compared as well. A
-value that comes with a text is the code of a choice (an answer's position), not an amount: a study with such values
-converts them first (`comparable` in its report's module).
+Units are paired by their place in the plan (scenario, identity, cell, repeat) and by their words (the wordings of label
+and question, which another seed draws anew), whichever model ran them. Values are compared by metric, as means of the
+metric's last round, with the test of the study's report: sign flips over clusters (bases, BBQ's templates, scenarios),
+which are sets of bases and label wordings where bases share a wording (see clusters.py). So are preferences. For
+yes-or-no metrics and preferences McNemar's exact test is added: it takes every unit as independent, and finds false
+differences where models differ by scenario. For studies with identities, whose metrics share a scale, all metrics
+together and the gaps between identities are compared as well. A value that comes with a text is the code of a choice
+(an answer's position), not an amount: a study with such values converts them first (`comparable` in its report's
+module).
+
+A unit that one of the two has not finished may be missing because of what it would have said. Then its difference may
+be any that the scale allows, and only a difference that remains with the least and with the largest of them is shown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -19,17 +25,21 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 
+from parley.analysis.reporting.clusters import BASE, CROSSED, cluster_noun, with_clusters
 from parley.analysis.reporting.forest import Forest, Scale, number_format
 from parley.analysis.reporting.questions import Question, by_cluster, corrected, out_of_reach, section
 from parley.analysis.reporting.report import NO_CONTEXT, Report, ReportContext, Section, Table, assemble
 from parley.analysis.reporting.verdicts import cluster_of, final_verdicts, require
+from parley.analysis.stats.crossed import crossed_mean
 from parley.analysis.stats.paired import mcnemar_p, paired_permutation
 from parley.analysis.stats.results import Line
-from parley.analysis.stats.tables import Column, cell_means
 from parley.base.text import p_text, plural
 
-FACETS = ("category", "identity", "phase", "cluster")
+FACETS = ("category", "identity", "phase", "base", "scenario", "cluster", "cluster_noun")
 KEYS = ["item", "metric", "subject"]
+WORDS = ("wording", "question")
+"""Facets of what was asked that need not be part of a unit's name: units in other words are other units."""
+LEAST, MOST = "least", "most"
 ASKED: tuple[tuple[str, str, str, Scale], ...] = (
     ("gaps", "Do the two treat identities differently?", "difference of the gaps", "points"),
     ("preferences", "Do the two prefer differently?", "difference in share", "share"),
@@ -49,6 +59,8 @@ def compare(
     context: ReportContext = NO_CONTEXT,
     *,
     measures: Collection[str] = (),
+    lost: Collection[str] = (),
+    scales: Mapping[str, tuple[float, float]] | None = None,
 ) -> Report:
     """Second minus first, the baseline, on the units that both have, with Holm correction within each question.
 
@@ -59,17 +71,22 @@ def compare(
         context: What else the report is given.
         measures: The metrics that stand for a unit; they come first, and decide which units differ most. By default
             all metrics do.
+        lost: Units that one of the two planned and did not finish, without the model's name.
+        scales: Lowest and highest value by metric; "" for metrics that are not named.
 
     Raises:
         NothingShared: No unit has readable verdicts on both sides.
     """
-    kind = str(cluster_of(first).name)
-    both = _main_first(_paired(first, second), measures)
+    both, reworded = _paired(first, second, lost)
+    both = _bounded(_main_first(both, measures), scales or {})
     asking = (_gaps, _preferences, _values) if len(both) else ()
-    found = [corrected([replace(line, cluster=kind) for line in lines(both)], family=()) for lines in asking]
-    if not any(found):
-        raise NothingShared("they have no unit in common with readable verdicts on both sides")
-    shared, against = plural(both["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
+    found = [corrected(list(lines(both)), family=()) for lines in asking]
+    if not any(found) or not both["known"].any():
+        hint = ": they were asked in other words, so give both the same --seed" if reworded else ""
+        raise NothingShared(f"they have no unit in common with readable verdicts on both sides{hint}")
+    known = both[both["known"]]
+    shared, against = plural(known["item"].nunique(), "shared unit"), f"{names[1]} minus {names[0]}"
+    kinds = [" or ".join(dict.fromkeys(f"{line.cluster}s" for line in lines)) for lines in found]
     asked = [
         Question(
             name=name,
@@ -78,20 +95,39 @@ def compare(
             cluster=kind,
             arms="side",
             scale=scale,
-            note=f"{against}, on {shared}. Clusters are {kind}s; p_mcnemar takes every unit as independent.",
+            note=f"{against}, on {shared}. Clusters are {kind}; p_mcnemar takes every unit as independent.",
             printed=True,
         )
-        for name, ask, axis, scale in ASKED
+        for (name, ask, axis, scale), kind in zip(ASKED, kinds, strict=True)
     ]
+    flipped = [[line for line in lines if line.df is None] for lines in found]
+    noun = next((line.cluster for lines in flipped for line in lines), "")
     sections = [
-        Section(words=[f"Compared on {shared}; differences are {against}.", *out_of_reach(kind, *found)]),
-        *map(partial(section, say=partial(_say, names, kind)), asked, found),
-        Section(tables=[Table("largest", "The units that differ most", _largest(_main(both, measures)))]),
+        Section(
+            words=[
+                f"Compared on {shared}; differences are {against}.",
+                *_left_out(both, reworded),
+                *out_of_reach(noun, *filter(None, flipped)),
+            ]
+        ),
+        *map(partial(section, say=partial(_say, names)), asked, found),
+        Section(tables=[Table("largest", "The units that differ most", _largest(_main(known, measures)))]),
     ]
     return assemble(sections, context, f"{names[1]} compared with {names[0]}")
 
 
-def _say(names: tuple[str, str], kind: str, line: Line, forest: Forest) -> str:
+def _left_out(both: pd.DataFrame, reworded: int) -> Iterator[str]:
+    """What a reader must know about units that only one of the two has."""
+    if missing := both.loc[~both["known"], "item"].nunique():
+        yield (
+            f"{plural(missing, 'unit is', 'units are')} missing on one side: a difference counts as shown only if it "
+            "would be one whatever these had scored."
+        )
+    if reworded:
+        yield f"Left out: {plural(reworded, 'unit')} that the two were asked in other words; --seed draws them."
+
+
+def _say(names: tuple[str, str], line: Line, forest: Forest) -> str:
     """Such as "Accuracy: 7.00 for one, 5.50 for two, a difference of −1.50 (…; p = 0.004), over 12 scenarios."."""
     written = number_format(forest)
     sides = ", ".join(
@@ -101,15 +137,43 @@ def _say(names: tuple[str, str], kind: str, line: Line, forest: Forest) -> str:
     ends = f"{written(line.low)} to {written(line.high)}" if line.bounded else "no interval"
     return (
         f"{line.label}: {sides}, a difference of {written(line.estimate)} ({ends}; p {p_text(line.p_adjusted)}), over "
-        f"{plural(line.clusters or 0, kind)}."
+        f"{plural(line.clusters or 0, line.cluster)}."
     )
 
 
-def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """One row per item, metric and subject that both have: the mean of the last round, or the most frequent choice."""
+def _paired(first: pd.DataFrame, second: pd.DataFrame, lost: Collection[str]) -> tuple[pd.DataFrame, int]:
+    """One row per item, metric and subject: the mean of the last round, or the most frequent choice, on both sides.
+
+    Rows that one side lacks are there if it should have had them (`lost`). The number is of units in other words.
+    """
     left, right = _last_values(first), _last_values(second)
-    right = right.drop(columns=[name for name in FACETS if name in right])
-    return left.merge(right, on=KEYS, suffixes=("_first", "_second"))
+    words = [name for name in WORDS if name in left and name in right]
+    both = left.merge(right, on=[*KEYS, *words], how="outer", suffixes=("", "_right"), indicator="side", sort=False)
+    for name in left.columns.intersection(right.columns).difference([*KEYS, *words, "value", "choice"]):
+        both[name] = both[name].where(both[name].notna(), both.pop(f"{name}_right"))
+    both = both.rename(columns={"value": "value_first", "value_right": "value_second"})
+    both = both.rename(columns={"choice": "choice_first", "choice_right": "choice_second"})
+    shared = both["side"] == "both"
+    in_both = set(left["item"]) & set(right["item"])
+    reworded = len(in_both - set(both.loc[shared, "item"]))
+    kept = shared | (both["item"].isin(set(lost) - in_both))
+    return both[kept].assign(known=shared[kept]).drop(columns="side").reset_index(drop=True), reworded
+
+
+def _bounded(both: pd.DataFrame, scales: Mapping[str, tuple[float, float]]) -> pd.DataFrame:
+    """With each row's difference, and the least and largest that it can be where one side lacks the unit."""
+    first, second = both["value_first"], both["value_second"]
+    ends = {metric: scales.get(metric, scales.get("", (-math.inf, math.inf))) for metric in both["metric"].unique()}
+    for metric in ends:
+        values = both.loc[both["metric"] == metric, ["value_first", "value_second"]].to_numpy(dtype=float)
+        if set(values[np.isfinite(values)]) <= {0.0, 1.0}:
+            ends[metric] = (0.0, 1.0)
+    low, high = (both["metric"].map({metric: end[side] for metric, end in ends.items()}) for side in (0, 1))
+    bounds = {
+        side: (second.fillna(to_second) - first.fillna(to_first)).where(~both["known"], second - first)
+        for side, to_first, to_second in ((LEAST, high, low), (MOST, low, high))
+    }
+    return both.assign(difference=second - first, **bounds)
 
 
 def _is_main(both: pd.DataFrame, measures: Collection[str]) -> pd.Series:
@@ -136,12 +200,12 @@ def _last_values(verdicts: pd.DataFrame) -> pd.DataFrame:
     )
     frame["choice"] = last["text"].astype(object) if "text" in last else None
     frame.loc[frame["choice"].notna() & (last["role"].astype(str) != "evaluator"), "value"] = np.nan
-    last = last.assign(cluster=cluster_of(last) if "scenario" in last or "base" in last else item)
-    for name in FACETS:
-        if name in last:
-            frame[name] = last[name].astype(str)
-    facets = {name: "first" for name in FACETS if name in frame}
-    reduced = frame.groupby(KEYS, sort=False).agg({"value": "mean"} | facets)
+    clusters = cluster_of(last.assign(unit=item))
+    last = last.assign(cluster=clusters, cluster_noun=str(clusters.name))
+    facets = [name for name in (*FACETS, *WORDS) if name in last]
+    for name in facets:
+        frame[name] = last[name].astype(str)
+    reduced = frame.groupby(KEYS, sort=False).agg({"value": "mean"} | dict.fromkeys(facets, "first"))
     return reduced.join(_majorities(frame[frame["choice"].notna()])).reset_index()
 
 
@@ -158,8 +222,25 @@ def _phase_name(phase: str) -> str:
     return "yardstick" if phase == "3" else f"phase {phase}"
 
 
+def _clustered(rows: pd.DataFrame, *, by_category: bool = False) -> pd.DataFrame:
+    """The rows with their clusters: the report's, where units have label wordings.
+
+    Args:
+        rows: Rows that are compared together.
+        by_category: Whether they are of one category. Otherwise a base joins its wordings of all categories.
+    """
+    if "wording" not in rows:
+        return rows.assign(clustering=BASE)
+    wording = rows["wording"] if by_category else rows["category"] + "/" + rows["wording"]
+    wording = wording.where(rows["wording"] != "", "of " + rows["base"])  # what has no label is connected to its base
+    category = rows["category"] if by_category else ""
+    found = with_clusters(rows.drop(columns="cluster").assign(model="", category=category, wording=wording))
+    return found.assign(cluster_noun=cluster_noun(found))
+
+
 def _values(both: pd.DataFrame) -> Iterator[Line]:
-    known = both[both["value_first"].notna() & both["value_second"].notna()]
+    read = both["difference"].notna()
+    known = both[(read | ~both["known"]) & both["metric"].isin(both.loc[read, "metric"].unique())]
     phases = list(pd.unique(known["phase"])) if "phase" in known else []
     for phase in phases if len(phases) > 1 else [None]:
         in_phase = known if phase is None else known[known["phase"] == phase]
@@ -167,44 +248,62 @@ def _values(both: pd.DataFrame) -> Iterator[Line]:
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
             name = metric if phase is None else f"{_phase_name(phase)}: {metric}"
-            yield _line(name, part["value_first"], part["value_second"], part["cluster"])
+            yield _line(name, _clustered(part))
 
 
 def _preferences(both: pd.DataFrame) -> Iterator[Line]:
-    chosen = both[(both["metric"] == "preferred") & both["choice_first"].notna() & both["choice_second"].notna()]
-    decided = chosen[chosen["choice_first"].isin(["A", "B"]) & chosen["choice_second"].isin(["A", "B"])]
-    if len(chosen):
-        first, second = ((decided[f"choice_{side}"] == "A").astype(float) for side in ("first", "second"))
-        line = _line("prefers the one shown first", first, second, decided["cluster"])
-        same = (chosen["choice_first"] == chosen["choice_second"]).mean()
-        agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
-        yield replace(line, note="; ".join(filter(None, (line.note, agreed))))
+    of_pairs = both[both["metric"] == "preferred"]
+    chosen = of_pairs[of_pairs["choice_first"].notna() & of_pairs["choice_second"].notna()]
+    if chosen.empty:
+        return
+    sides = [of_pairs[f"choice_{side}"] for side in ("first", "second")]
+    decided = of_pairs[sides[0].isin(["A", "B"]) & sides[1].isin(["A", "B"]) | ~of_pairs["known"]]
+    first, second = (
+        (decided[name] == "A").astype(float).where(decided[name].notna()) for name in ("choice_first", "choice_second")
+    )
+    scored = _bounded(decided.assign(value_first=first, value_second=second), {"": (0.0, 1.0)})
+    line = _line("prefers the one shown first", _clustered(scored))
+    same = (chosen["choice_first"] == chosen["choice_second"]).mean()
+    agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
+    yield replace(line, note="; ".join(filter(None, (line.note, agreed))))
 
 
 def _gaps(both: pd.DataFrame) -> Iterator[Line]:
-    """Whether the gap between two identities differs between the two runs."""
+    """Whether the gap between two identities differs between the two runs, on the same text in the same words."""
     if "identity" not in both:
         return
     require(both, texts=("category", "cluster"))
-    single = both[(both["subject"] == "") & (both["identity"] != "")]
-    single = single[single["value_first"].notna() & single["value_second"].notna()]
-    for category, part in single[single["metric"] != "preferred"].groupby("category", sort=False):
-        tables = [cell_means(part[f"value_{side}"], part["identity"], part["cluster"]) for side in ("first", "second")]
-        for x, y in combinations(tables[0].columns, 2):
-            gaps = [(table[x] - table[y]).reindex(tables[0].index) for table in tables]
-            yield _line(f"{category}: {x} − {y}", gaps[0], gaps[1], tables[0].index, of_units=False)
+    single = both[(both["subject"] == "") & (both["identity"] != "") & (both["metric"] != "preferred")]
+    single = single[single["difference"].notna() | ~single["known"]]
+    for category, rows in single.groupby("category", sort=False):
+        part = _clustered(rows, by_category=True)
+        named = ["cluster", "cluster_noun", "clustering", "situation", "wording", "question", "scenario", "metric"]
+        cell = [name for name in named if name in part]
+        columns = ["value_first", "value_second", LEAST, MOST]
+        cells = part.groupby([*cell, "identity"], sort=False)[columns].mean().unstack("identity")
+        for x, y in combinations(pd.unique(part["identity"]), 2):
+            gap = {name: cells[name, x] - cells[name, y] for name in columns[:2]}
+            gap |= {LEAST: cells[LEAST, x] - cells[MOST, y], MOST: cells[MOST, x] - cells[LEAST, y]}
+            compared = pd.DataFrame(gap).dropna(subset=[LEAST, MOST]).reset_index()
+            difference = compared["value_second"] - compared["value_first"]
+            known = compared[LEAST] == compared[MOST]
+            if len(compared):
+                yield _line(f"{category}: {x} − {y}", compared.assign(difference=difference, known=known), units=False)
 
 
-def _line(what: str, first: pd.Series, second: pd.Series, clusters: Column, *, of_units: bool = True) -> Line:
+def _line(what: str, rows: pd.DataFrame, *, units: bool = True) -> Line:
     """One comparison, with both means over clusters, and McNemar's p where all values of units are 0 or 1."""
-    line = paired_permutation(second, first, clusters)
-    also = {
-        side: float(values.groupby(np.asarray(clusters)).mean().mean())
-        for side, values in (("first", first), ("second", second))
-    }
-    if of_units and set(first) | set(second) <= {0.0, 1.0}:
-        also["p_mcnemar"] = mcnemar_p(first, second)
-    values = by_cluster(second - first, pd.Series(np.asarray(clusters), first.index), line.estimate)
+    known = rows[rows["known"]]
+    line = _tested(known["difference"], known)
+    also = {side: float(known[f"value_{side}"].groupby(known["cluster"]).mean().mean()) for side in ("first", "second")}
+    if units and {*known["value_first"], *known["value_second"]} <= {0.0, 1.0}:
+        also["p_mcnemar"] = mcnemar_p(known["value_first"], known["value_second"])
+    values = by_cluster(known["difference"], known["cluster"], line.estimate)
+    if missing := len(rows) - len(known):
+        least, most = (_tested(rows[side], rows) for side in (LEAST, MOST))
+        agree = least.estimate * most.estimate > 0
+        note = f"{missing} of {len(rows)} are missing on one side: interval and p-value hold whatever they are"
+        line = replace(line, low=least.low, high=most.high, p=max(least.p, most.p) if agree else 1.0, note=note)
     return replace(
         line,
         measure="difference",
@@ -213,7 +312,17 @@ def _line(what: str, first: pd.Series, second: pd.Series, clusters: Column, *, o
         also=also,
         values=values,
         reference=0.0,
+        cluster=next(iter(rows["cluster_noun"]), "cluster"),
     )
+
+
+def _tested(differences: pd.Series, rows: pd.DataFrame) -> Line:
+    """The mean over clusters with its test: sign flips, or t where bases and wordings are crossed."""
+    if not np.isfinite(differences).all():
+        return Line(low=-math.inf, high=math.inf, p=1.0, estimate=0.0)
+    if (rows["clustering"] == CROSSED).any():
+        return replace(crossed_mean(differences, rows["situation"], rows["wording"]), n=len(rows))
+    return paired_permutation(differences, np.zeros(len(rows)), rows["cluster"])
 
 
 def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:

@@ -2,8 +2,8 @@
 
 A difference of two identities is effect + base + wording + base × wording + scenario, in points and without rounding:
 an expected score has decimals. Bases have label wordings of their own, share some, or are crossed with all of them;
-that determines what the report takes as independent (`parley.analysis.malibu.clusters`). A test over bases that ignores
-wordings is added for comparison.
+that determines what the report takes as independent (`parley.analysis.reporting.clusters`). A test over bases that
+ignores wordings is added for comparison.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import pandas as pd
 
 from benchmarks.calibration.judges import Cell
 from benchmarks.calibration.printed import ALIKE, BY_BASE, Outcome, attainable_level, cell_key
-from parley.analysis.malibu.clusters import CROSSED, with_clusters
 from parley.analysis.malibu.conclusions import MARGIN, SPREAD
 from parley.analysis.malibu.score_table import ScenarioGaps
+from parley.analysis.reporting.clusters import CROSSED, with_clusters
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.results import ALPHA
 from parley.analysis.stats.signflips import sign_flip_p

@@ -273,6 +273,55 @@ def test_a_frame_without_identities_or_scenarios_is_compared_by_unit() -> None:
     assert row["clusters"] == 4
 
 
+# Wordings, and units that one run lacks
+
+
+def worded(seed: int, wordings: int) -> pd.DataFrame:
+    """24 bases that share label wordings, each of which adds its own to a label; nothing else differs."""
+    rng = np.random.default_rng(seed)
+    frame = run(tuple(6 + rng.normal(0, 1, wordings)[np.arange(24) % wordings]), (6.0,) * 24)
+    return frame.assign(base=frame["scenario"], wording=[f"w{n % wordings}" for n in range(24)] * 2, question="q")
+
+
+def test_bases_that_share_a_label_wording_are_not_independent() -> None:
+    row = table(compare(worded(0, 8), worded(1, 8), NAMES)).loc["gender: female − male"]
+    assert row["clusters"] == 8, "the wordings"
+    first = worded(0, 4)
+    crossed = pd.concat([first, first.assign(wording="w9", unit=first["unit"] + "/w9", value=first["value"] + 0.1)])
+    report = compare(crossed, crossed.assign(value=crossed["value"] + np.arange(96) % 7), NAMES)
+    assert report.forests[0].lines[0].method == "t over two crossed samples"
+
+
+def test_units_in_other_words_are_other_units() -> None:
+    first, second = worded(0, 24), worded(0, 24)
+    second.loc[second["scenario"] != "s0", "wording"] = "another"
+    report = compare(first, second, NAMES)
+    assert report.words[:2] == (
+        "Compared on 2 shared units; differences are two minus one.",
+        "Left out: 46 units that the two were asked in other words; --seed draws them.",
+    )
+    with pytest.raises(NothingShared, match="give both the same --seed"):
+        compare(first, second.assign(wording="another"), NAMES)
+
+
+def test_a_difference_that_missing_units_could_undo_is_not_shown() -> None:
+    first = run(tuple(6.0 + n % 3 for n in range(12)), ())
+    second = first.assign(value=first["value"] - 0.5)
+    scale = {"scales": {"": (1.0, 9.0)}}
+    assert "−0.50" in compare(first, second, NAMES, **scale).words[1]
+    some = {"lost": set(second["unit"][:2]), **scale}
+    report = compare(first, second[2:], NAMES, **some)
+    assert report.words[1].startswith("2 units are missing on one side: a difference counts as shown only if")
+    assert len(report.words) == 2, "the two may have scored 9: then the mean is higher"
+    row = table(report).loc["Accuracy"]
+    assert row["note"] == "2 of 12 are missing on one side: interval and p-value hold whatever they are"
+    assert row["low"] < -0.5 < 0 < row["high"]
+    far = first.assign(value=first["value"] - 4)
+    assert compare(first, far[2:], NAMES, **some).words[2].startswith("Accuracy: "), (
+        "a difference that they cannot undo"
+    )
+
+
 # Values that are codes
 
 

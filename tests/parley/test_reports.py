@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -300,6 +303,27 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
         assert [line["also"]["second"] for line in plot["lines"]] == [row["second"] for row in data[plot["table"]]]
     assert data["settings"] == {}, "nothing is drawn"
     assert len(data["cautions"]) == 2
+
+
+def test_a_comparison_with_an_unfinished_run(parley: Parley, both: Path, place: Path) -> None:
+    """Stopped in the order of its plan, its units were not chosen by their scores; with gaps, they may have been."""
+
+    def without(name: str, chosen: str) -> list[str]:
+        shutil.copy(both, place / name)
+        with closing(sqlite3.connect(place / name)) as file, file:
+            file.execute(f"UPDATE units SET status = 'planned' WHERE position {chosen}")
+        result = parley("compare", both, name, "--models", "sim/fan?female=+1.5&noise=0.5", "--json").json
+        assert any(line.startswith(f"{name} is not finished: ") for line in result["cautions"])
+        return list(result["summary"])
+
+    stopped = without("stopped.sqlite", "> 29")
+    assert len(stopped) == 1
+    assert stopped[0].startswith("Compared on 15 shared units; "), "of two models, the first 30 units"
+    shared, missing, *_ = without("gaps.sqlite", "% 7 = 3")
+    assert shared.startswith("Compared on ")
+    assert missing.endswith(
+        "missing on one side: a difference counts as shown only if it would be one whatever these had scored."
+    )
 
 
 def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place: Path) -> None:
