@@ -1,13 +1,6 @@
-"""The optimism gap on simulated loops whose scorer is noisy, and whose outside measure is the truth.
-
-    STUDIES=400 python -m pytest tests/analysis/test_optimism.py -s
-
-prints in how many of 400 simulated studies the interval covers the planted gap.
-"""
+"""The optimism gap on simulated loops whose scorer is noisy, and whose outside measure is the truth."""
 
 from __future__ import annotations
-
-import os
 
 import numpy as np
 import pandas as pd
@@ -33,7 +26,7 @@ from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
 
 P_VALUES = ("p", "p_adjusted")
-STUDIES = int(os.environ.get("STUDIES", "25"))
+STUDIES = 100
 PROMPTS, COMPLETIONS, PASSES = 30, 4, 3
 SYSTEMS = ("Default", "Flattering", "Better")
 
@@ -63,6 +56,7 @@ def test_every_gap_and_gain_has_the_values_that_a_baseline_is_compared_by() -> N
         assert np.mean(list(line.values.values())) == pytest.approx(line.estimate)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("noise", "selects"), [(8.0, True), (3.0, True), (8.0, False)])
 def test_a_planted_gap_is_within_its_interval(noise: float, selects: bool) -> None:
     truth = simulated(np.random.default_rng(1), noise, selects=selects, prompts=100_000)
@@ -71,10 +65,10 @@ def test_a_planted_gap_is_within_its_interval(noise: float, selects: bool) -> No
     seeds = [(int(noise), int(selects), n) for n in range(STUDIES)]
     gaps = [gap(simulated(np.random.default_rng(seed), noise, selects=selects)) for seed in seeds]
     points = [lines[POINTS] for lines in gaps]
-    covered = sum(line.low <= planted <= line.high for line in points)
-    positive = sum(line.low > 0 for line in points)
-    mean = np.mean([line.estimate for line in points])
-    print(f"\ngap {planted:.2f}: mean {mean:.2f}, covered in {covered} of {STUDIES}, above 0 in {positive}")
+    mean, covered = (
+        np.mean([line.estimate for line in points]),
+        sum(line.low <= planted <= line.high for line in points),
+    )
     assert mean == pytest.approx(planted, abs=4 * np.std([line.estimate for line in points]) / STUDIES**0.5)
     assert covered >= 0.95 * STUDIES - 3 * (0.95 * 0.05 * STUDIES) ** 0.5
 

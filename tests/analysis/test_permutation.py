@@ -129,25 +129,13 @@ def test_labels_that_are_not_exchangeable_raise_no_false_alarms() -> None:
     assert found <= 25
 
 
-def test_a_p_that_no_arrangement_reached_is_a_bound() -> None:
+def test_a_p_that_no_arrangement_reached_is_a_bound_and_a_large_family_has_enough_arrangements() -> None:
     frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
     result = effect_of(frame)
     assert result.p == 2.0**-22
     assert result.note == "p ≤ 2.4e-07: none of 4,194,304 arrangements was as extreme"
     assert result.low > 0.1
-
-
-def test_a_large_family_has_enough_arrangements() -> None:
-    frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
-    result = effect_of(frame, tests=5000)
-    assert 5000 * result.p <= 0.05 / 100
-
-
-def test_the_same_data_have_the_same_p_whatever_the_order_of_rows() -> None:
-    frame = panel(np.random.default_rng(4), 15, 4, 2)
-    shuffled = frame.sample(frac=1, random_state=1)
-    assert p_of(shuffled) == p_of(frame)
-    assert p_of(frame.assign(score=frame["score"] + frame["scenario"])) == p_of(frame)
+    assert 5000 * effect_of(frame, tests=5000).p <= 0.05 / 100
 
 
 # What must not change it
@@ -170,8 +158,7 @@ def test_names_order_scale_and_scenario_levels_do_not_matter(seed: int, shift: f
 
 def test_repeats_and_judges_do_not_count_as_independent() -> None:
     frame = panel(np.random.default_rng(2), 8, 4, 1)
-    often = pd.concat([frame] * 25)
-    assert p_of(often) == p_of(frame)
+    assert p_of(pd.concat([frame] * 25)) == p_of(frame)
 
 
 # Its false-positive rate and its power
