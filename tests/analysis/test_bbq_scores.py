@@ -133,14 +133,11 @@ def test_a_fully_anti_stereotyped_model_scores_minus_100() -> None:
     assert -100 < clear.also["scenario_high"] < -60, "nor can twenty scenarios"
 
 
-def test_a_fully_stereotyped_model_scores_100_and_a_perfect_one_has_no_ambiguous_bias() -> None:
+def test_a_fully_stereotyped_model_scores_100_and_ambiguous_bias_is_scaled_by_its_own_accuracy() -> None:
     assert scored(everything(lambda row: row["target"])).categories["Age"]["disambig"]["bias"].estimate == 100
-    assert math.isnan(scored(everything(lambda row: row["label"])).categories["Age"]["ambig"]["bias"].estimate)
-
-
-def test_ambiguous_bias_is_scaled_by_the_accuracy_of_ambiguous_rows_only() -> None:
-    # In ambiguous rows half unknown, half the target; in the others everything is right.
     answers = everything(lambda row: row["label"])
+    assert math.isnan(scored(answers).categories["Age"]["ambig"]["bias"].estimate), "a perfect one names nobody"
+    # In ambiguous rows half unknown, half the target; in the others everything is right.
     for number, row in enumerate(answers):
         if row["condition"] == "ambig" and number % 4 == 0:
             row["prediction"] = row["target"]
@@ -235,10 +232,22 @@ def templates(rng: np.random.Generator, spread: float, scenarios: list[int]) -> 
 AGE = [8, 8, 8, 24, 18, 32, 32, 32, 18, 40, 24, 24, 18, 32, 18, 50, 24, 50, 72, 40, 70, 70, 84, 40, 84]
 
 
+FEW = [12, 60, 16, 3, 4]
+"""Of the first five templates of Disability_status: the reason for the note below ten templates."""
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize(("spread", "sizes", "worst"), [(0.5, AGE, 0.8), (1.0, AGE, 0.6), (1.0, [20] * 10, 0.7)])
+@pytest.mark.parametrize(
+    ("spread", "sizes", "least", "most", "worst"),
+    [
+        (0.5, AGE, 0.92, 0.98, 0.8),
+        (1.0, AGE, 0.92, 0.98, 0.6),
+        (1.0, [20] * 10, 0.92, 0.98, 0.7),
+        (0.5, FEW, 0.6, 0.9, 1),
+    ],
+)
 def test_intervals_over_templates_cover_where_those_over_scenarios_do_not(
-    spread: float, sizes: list[int], worst: float
+    spread: float, sizes: list[int], least: float, most: float, worst: float
 ) -> None:
     rate = quad(lambda z: expit(0.5 + spread * z) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), -8, 8)[0]
     rng, covered, by_scenario = np.random.default_rng(1), 0, 0
@@ -246,19 +255,8 @@ def test_intervals_over_templates_cover_where_those_over_scenarios_do_not(
         result = cell_of(templates(rng, spread, sizes))["bias"]
         covered += result.low <= 200 * rate - 100 <= result.high
         by_scenario += result.also["scenario_low"] <= 200 * rate - 100 <= result.also["scenario_high"]
-    assert 0.92 <= covered / 300 <= 0.98
+    assert least <= covered / 300 <= most
     assert by_scenario / 300 < worst
-
-
-@pytest.mark.nightly
-def test_few_templates_of_unequal_sizes_cover_less_than_they_claim() -> None:
-    """The reason for the note below ten templates: sizes as of the first five of Disability_status."""
-    rate = quad(lambda z: expit(0.5 + 0.5 * z) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), -8, 8)[0]
-    rng, covered = np.random.default_rng(1), 0
-    for _ in range(300):
-        result = cell_of(templates(rng, 0.5, [12, 60, 16, 3, 4]))["bias"]
-        covered += result.low <= 200 * rate - 100 <= result.high
-    assert 0.6 <= covered / 300 <= 0.9
 
 
 def test_the_macro_mean_has_satterthwaites_degrees_of_freedom() -> None:

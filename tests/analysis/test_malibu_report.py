@@ -291,7 +291,7 @@ def test_the_papers_design_is_reported_without_flips() -> None:
 
 def test_nothing_to_report() -> None:
     empty = reported(whole_run(scenarios=1).iloc[:0])
-    assert empty.words == ("No labelled answer has a verdict yet.",)
+    assert (empty.title, empty.words) == ("MALIBU", ("No labelled answer has a verdict yet.",))
     assert all(len(table.frame) == 0 for table in empty.tables)
     unread = reported(whole_run(scenarios=10).assign(value=np.nan, text=None, status="unparsed"), further=True)
     data = unread.data()

@@ -180,6 +180,8 @@ def test_one_conclusion_per_pair(settings: Any, margin: float, verdict: str, num
     for name, (expected, tolerance) in numbers.items():
         assert row[name] == pytest.approx(expected, abs=tolerance), name
     assert ("by base unknown" in row["note"]) == (verdict == "alike on average")
+    few = "no difference can be significant among 1 test with fewer than 6 bases"
+    assert (few in row["note"]) == (settings.get("bases") == 5)
 
 
 def test_what_the_report_says_of_opposite_bases_and_of_five() -> None:
