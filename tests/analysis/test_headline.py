@@ -56,26 +56,15 @@ def test_the_headline_has_the_verdict_of_its_lines() -> None:
     assert differ.text == "Do they differ? Judges differ: the test is not significant."
 
 
-def test_a_line_without_a_test_or_an_interval_is_never_named() -> None:
-    untested = replace(LARGE, p_adjusted=math.nan)
-    assert headline(plot(untested, UNSURE)).answer == "Undecided: the test is not significant."
-    assert headline(plot(untested)).verdict == "not measured"
-    assert headline(plot(replace(LARGE, low=math.nan, high=math.nan))).verdict == "not measured", (
-        "as of a run that stopped early"
-    )
-
-
-def test_a_line_that_is_left_without_an_answer_is_never_named() -> None:
+def test_a_line_without_a_test_an_interval_or_an_answer_is_never_named_nor_a_secondary_one() -> None:
+    untested, unbounded = replace(LARGE, p_adjusted=math.nan), replace(LARGE, low=math.nan, high=math.nan)
     blocked = replace(LARGE, verdict="not measured", note="No verdict: the first place wins 95%.")
-    found = headline(plot(blocked, UNSURE))
-    assert (found.answer, found.tests) == ("Undecided: the test is not significant.", 1)
-    found = headline(plot(blocked, blocked))
-    assert (found.verdict, found.answer) == ("not measured", blocked.note)
-
-
-def test_a_secondary_line_is_never_named() -> None:
-    found = headline(plot(UNSURE, replace(LARGE, secondary=True)))
-    assert (found.answer, found.tests) == ("Undecided: the test is not significant.", 1)
+    for other in (untested, unbounded, blocked, replace(LARGE, secondary=True)):
+        found = headline(plot(other, UNSURE))
+        assert (found.answer, found.tests) == ("Undecided: the test is not significant.", 1)
+    for alone in (untested, unbounded, blocked):
+        assert headline(plot(alone)).verdict == "not measured", "as of a run that stopped early"
+    assert headline(plot(blocked, blocked)).answer == blocked.note
 
 
 def test_a_headline_that_is_chosen_among_several_has_the_interval_that_holds_for_all() -> None:

@@ -7,21 +7,16 @@ import pandas as pd
 import pytest
 
 from benchmarks.calibration.referee import RIGHT, Kind, rates, simulated_check
-from parley.analysis.rldf.check import by_dose, check_verdict, report
-
-
-@pytest.mark.parametrize("kind", RIGHT)
-def test_the_sentence_is_right_on_simulated_referees(kind: Kind) -> None:
-    found = rates(kind, types=1, simulations=4, seed=1)
-    assert found["right"] == 1.0
-    assert found["passed"] == (1.0 if kind == "valid" else 0.0)
+from parley.analysis.rldf.check import REVERSED, by_dose, check_verdict, report
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("types", [1, 5])
 @pytest.mark.parametrize("kind", RIGHT)
 def test_the_sentence_is_right_in_95_percent_of_400(kind: Kind, types: int) -> None:
-    assert rates(kind, types=types, simulations=400)["right"] >= 0.95
+    found = rates(kind, types=types, simulations=400)
+    assert found["right"] >= 0.95
+    assert (found["passed"] > 0.95) == (kind == "valid")
 
 
 def verdict_rows(scores: dict[str, list[float]], part: str = "score") -> list[dict[str, object]]:
@@ -86,13 +81,14 @@ def test_each_type_that_could_not_be_read_has_its_own_reason() -> None:
 def test_the_sentence_names_why_by_type() -> None:
     rng = np.random.default_rng(0)
     parts = []
-    for kind, name in (("valid", "age"), ("halo", "beauty"), ("random", "profession")):
+    for kind, name in (("valid", "age"), ("halo", "beauty"), ("random", "profession"), ("reversed", "class")):
         frame = simulated_check(kind, 1, rng)  # type: ignore[arg-type]
         parts.append(frame.assign(type=name))
     sentence = check_verdict(pd.concat(parts), "m").sentence
     assert sentence.startswith("m can referee age (AUC 0.")
     assert "it cannot referee beauty: its number follows the kind of text, not the question (AUC 0." in sentence
     assert "it cannot referee profession: it does not tell fair from biased (AUC 0." in sentence
+    assert f"it cannot referee class: {REVERSED} (AUC 0." in sentence
 
 
 def test_a_referee_that_only_the_reverse_question_makes_one() -> None:

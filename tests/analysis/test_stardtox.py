@@ -110,11 +110,8 @@ def test_shares_refined() -> None:
     shares = report(SMALL, ReportContext(draws=100)).table("refined")
     assert shares[["iteration", "refined", "n"]].values.tolist() == [[1, 3, 4], [2, 1, 4]]
     assert set(shares["system"]) == {"stardtox"}
-
-
-def test_nothing_to_refine_gives_an_empty_table() -> None:
     only = SMALL[SMALL["method"] == "default"]
-    assert shares_refined(only.assign(system="x"), only["iterations"], ["set", "system"]).empty
+    assert shares_refined(only.assign(system="x"), only["iterations"], ["set", "system"]).empty, "nothing to refine"
 
 
 def test_pairs_are_items_scored_in_both() -> None:
@@ -151,12 +148,9 @@ def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
     assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
     assert whole.table("readings")["unscored"].sum() == 1
     assert [figure.name for figure in whole.figures] == ["refined"]  # no quality was judged
-
-
-def test_every_figure_can_be_drawn() -> None:
-    whole = report(many(0.3), ReportContext(draws=100, cautions=("It is simulated.",)))
-    assert [figure.name for figure in whole.figures] == ["toxicity_against_quality", "refined"]
-    for figure in whole.figures:
+    judged = report(many(0.3), ReportContext(draws=100, cautions=("It is simulated.",)))
+    assert [figure.name for figure in judged.figures] == ["toxicity_against_quality", "refined"]
+    for figure in judged.figures:
         drawn = figure.draw()
         drawn.draw_without_rendering()
         assert "It is simulated." in figure.caption
