@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from parley.scenarios import select
 from parley.scenarios.audit import load_audit
 
 
@@ -19,8 +18,3 @@ def test_controls_are_toxic_and_harmless_and_unique() -> None:
     controls = load_audit().controls
     assert {control.toxic for control in controls} == {True, False}
     assert len({control.text for control in controls}) == len(controls)
-
-
-def test_your_own_identities() -> None:
-    audit = load_audit(select(["gender"]))
-    assert {(probe.category, probe.identity) for probe in audit.probes} == {("gender", "female"), ("gender", "male")}

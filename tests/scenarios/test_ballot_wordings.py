@@ -253,13 +253,6 @@ def test_any_label_that_a_user_may_bring_can_be_worded(identity: str) -> None:
         assert shown in prompt(label.id, identity)
 
 
-@given(st.lists(st.sampled_from(ALL), min_size=2, max_size=3, unique=True))
-def test_any_crossed_label_can_be_worded(parts: list[str]) -> None:
-    for label in EVERYWHERE:
-        shown = ENGLISH.label_text(label, " ".join(parts))
-        assert "{" not in shown
-
-
 def test_labels_that_no_wording_tells_apart_are_refused() -> None:
     with pytest.raises(ScenarioError, match=r"english: no label wording can be used for 'own' \(a  b, a b\)"):
         LabelChoice.of(ENGLISH, own("a  b", "a b")).labels_for("own")
@@ -273,61 +266,6 @@ def edited(folder: Path, old: str, new: str) -> Path:
     path = folder / "mine.toml"
     path.write_text(TEXT.replace(old, new, 1), "utf-8")
     return path
-
-
-def line_of(start: str, text: str = TEXT) -> int:
-    return next(number for number, line in enumerate(text.splitlines(), 1) if line.startswith(start))
-
-
-LABEL = "line {}: label 'beside-written-by' text".format(line_of('text = "{answer}, written by {noun}'))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("written by {noun}:", "written by someone:", f"{LABEL}: {{adjective}} or {{noun}} is missing"),
-        ("written by {noun}:", "written by {nuon}:", f"{LABEL}: unknown placeholder {{nuon}}"),
-        ("written by {noun}:", "written by { noun }:", f"{LABEL}: '{{ noun }}' is not a placeholder"),
-        ("written by {noun}:", "written by {noun:", f"{LABEL}: '{{noun:' is not a placeholder"),
-        ("written by {noun}:", "by {subject} and {noun}:", f"{LABEL}: {{subject}} has no form in [identity.black]"),
-        ("{answer}, written by", "By", f"{LABEL}: {{answer}} is missing"),
-        ("written by {name}", "written by Amy", "{name} is missing"),
-        ("when we asked {object}", "when asked", "{object} or {person} or"),
-        ("Rate the answer from {low}", "Rate the answer from 1", "question 'examiner' single: "),
-        ("from {low} (very poor) to {high} (excellent). {m", "{m", "question 'examiner' metric: "),
-        ("{tie} for a tie", "T for a tie", f"line {line_of('pair_ties')}: question 'examiner' pair_ties: {{tie}} is"),
-        ("{answer_b}\\n", "\\n", f"line {line_of('pair = ')}: prompt pair: {{answer_b}} is missing"),
-        ("{format}", "", f"line {line_of('first = ')}: talk first: {{format}} is missing"),
-        ("{modifier} {person}", "{modifer} {person}", "otherwise noun: unknown placeholder {modifer}"),
-        ('noun = "a woman"', 'noun = "a {woman}"', "identity female noun: unknown placeholder {woman}"),
-        ('id = "before-by"', 'id = "before-posted"', "label 'before-posted' id: the id occurs twice"),
-        ('kind = "byline"', 'kind = "bylin"', "label 'beside-written-by' kind: expected 'profile'"),
-        ("[talk]", "[tlk]", "mine.toml lacks talk; line "),
-    ],
-)
-def test_a_wrong_file_is_refused_in_one_line_with_its_place(tmp_path: Path, old: str, new: str, message: str) -> None:
-    path = edited(tmp_path, old, new)
-    with pytest.raises(ScenarioError) as error:
-        load_ballot_wordings(path)
-    assert str(error.value).startswith(str(path))
-    assert message in str(error.value)
-    assert "\n" not in str(error.value)
-
-
-def test_every_problem_of_a_file_is_in_one_answer(tmp_path: Path) -> None:
-    text = TEXT.replace('language = "en"\n', "").replace('kind = "byline"', 'kind = "bylin"', 1)
-    text = text.replace("{answer_b}\\n", "\\n", 1).replace("written by {name}", "written by Amy", 1)
-    path = tmp_path / "mine.toml"
-    path.write_text(text.replace('choice = "A or B"', 'choices = "A or B"', 1), "utf-8")
-    with pytest.raises(ScenarioError) as error:
-        load_ballot_wordings(path)
-    told = str(error.value).split("; ")
-    assert told[0] == f"{path} lacks language"
-    assert len(told) == 5
-    assert all(re.match(r"line \d+: ", problem) for problem in told[1:])
-    assert "talk has an unknown key choices (known: reasons, comparison" in told[1]
-    for part, problem in zip(("kind", "prompt pair", "{name} is"), told[2:], strict=True):
-        assert part in problem
 
 
 def test_unknown_names_are_refused_with_the_known_ones(tmp_path: Path) -> None:
@@ -350,12 +288,6 @@ def test_without_forms_of_other_labels_those_are_refused(tmp_path: Path) -> None
     assert mine.label_text(mine.label[0], "female") == "Answer, written by a woman:"
     with pytest.raises(ScenarioError, match=r"english: has no forms of '20-year-old': add a table \[identity"):
         mine.label_text(mine.label[0], "20-year-old")
-
-
-def test_the_digest_changes_with_any_word(tmp_path: Path) -> None:
-    changed = load_ballot_wordings(edited(tmp_path, "experienced, fair", "experienced and fair"))
-    assert changed.digest() != ENGLISH.digest()
-    assert load_ballot_wordings(SHIPPED / "english.toml").digest() == ENGLISH.digest()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,50 +66,6 @@ def test_the_unknown_answer_is_known_by_its_tag_and_not_by_its_words(tmp_path: P
     assert load(tmp_path).rows[0].unknown == 1
 
 
-BROKEN: dict[str, tuple[Callable[[Found], object], str]] = {
-    "cut off": (lambda row: json.dumps(row)[:100], "EOF while parsing"),
-    "not an object": (lambda row: "[1, 2]", "not a row of BBQ|not a JSON object"),
-    "a row of something else": (lambda row: json.dumps({"text": "hello"}), "'answer_info' is missing"),
-    "no question": (lambda row: json.dumps({k: v for k, v in row.items() if k != "question"}), "'question' is missing"),
-    "no such category": (lambda row: json.dumps({**row, "category": "Height"}), "unknown category of BBQ 'Height'"),
-    "a strange polarity": (
-        lambda row: json.dumps({**row, "question_polarity": "pos"}),
-        "must be neg or nonneg, got 'pos'",
-    ),
-    "a strange context": (
-        lambda row: json.dumps({**row, "context_condition": "clear"}),
-        "must be ambig or disambig, got 'clear'",
-    ),
-    "a label beyond": (lambda row: json.dumps({**row, "label": 3}), "label must be 0, 1 or 2, got 3"),
-    "a text that is none": (lambda row: json.dumps({**row, "context": 7}), "not a row of BBQ"),
-    "nobody unknown": (
-        lambda row: json.dumps({**row, "answer_info": {f"ans{n}": ["x", "old"] for n in range(3)}}),
-        "no answer is tagged unknown",
-    ),
-    "two unknown": (
-        lambda row: json.dumps({**row, "answer_info": {f"ans{n}": ["x", "unknown"] for n in range(3)}}),
-        "more than one answer is tagged unknown",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_line_is_an_error_with_its_number(tmp_path: Path, fault: str) -> None:
-    broken, why = BROKEN[fault]
-    path = tmp_path / "Age.jsonl"
-    path.write_text(f"{json.dumps(found(0))}\n\n{broken(found(1))}\n")
-    with pytest.raises(ScenarioError, match=rf"Age\.jsonl, line 3: .*(?:{why})") as refused:
-        load(tmp_path)
-    assert "\n" not in str(refused.value)
-
-
-def test_a_row_that_occurs_twice_is_an_error(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [found(0), found(1)])
-    write(tmp_path / "again" / "Age.jsonl", [found(2), found(1)])
-    with pytest.raises(ScenarioError, match=r"line 2: Age 1 is already in Age.jsonl, line \d"):
-        load(tmp_path)
-
-
 @pytest.mark.parametrize("name", ["", "nothing-here", "note.txt"])
 def test_files_without_bbq_are_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "note.txt").write_text("hello")
@@ -143,22 +98,6 @@ def test_a_published_target_unlike_the_derived_one_is_used_and_counted(tmp_path:
     assert bbq.targets == {"published": 1, "none": 1, "disagree": 2}
 
 
-def test_metadata_of_other_rows_is_noticed(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [found(0)])
-    metadata(tmp_path / "additional_metadata.csv", ("Age", 1, 0, 2, "label"))
-    with pytest.raises(ScenarioError, match=r"additional_metadata.csv, line 2: the target of Age 0 is its unknown"):
-        load(tmp_path)
-
-
-def test_metadata_of_other_data_is_an_error_with_its_line(tmp_path: Path) -> None:
-    write(tmp_path / "Age.jsonl", [found(0)])
-    (tmp_path / "additional_metadata.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(
-        ScenarioError, match=r"additional_metadata.csv, line 2: expected category, example_id and target_loc"
-    ):
-        load(tmp_path)
-
-
 # BBQ-Hard
 
 
@@ -186,12 +125,6 @@ def test_bbq_hard_is_the_same_rows_in_another_dress(tmp_path: Path) -> None:
     from_csv = load(write_csv(tmp_path / "hard.csv", [flat(row) for row in rows]))
     from_json = load(write(tmp_path / "Age.jsonl", rows))
     assert from_csv.rows == from_json.rows
-
-
-def test_a_list_that_is_code_is_an_error_and_not_run(tmp_path: Path) -> None:
-    rows = [flat(found(0)), flat(found(1)) | {"answer_info.ans0": "__import__('os').getcwd()"}]
-    with pytest.raises(ScenarioError, match=r"hard.csv, line 3: 'answer_info.ans0' must be a list"):
-        load(write_csv(tmp_path / "hard.csv", rows))
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the published data is not here")

@@ -14,7 +14,7 @@ import pytest
 
 from parley.scenarios.bbq import Bbq, BbqRow, load
 from parley.scenarios.bbq.rows import COUNTS, read_row
-from parley.scenarios.bbq.targets import Template, stereotyped, target_of
+from parley.scenarios.bbq.targets import Template, target_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
@@ -86,11 +86,6 @@ TRAPS = {
         "Physical_appearance", ("A", "noVisibleDifference"), ("B", "visibleDifference"), ["visibleDifference"]
     ),
 }
-
-
-@pytest.mark.parametrize("trap", TRAPS)
-def test_the_stereotyped_person_is_found(trap: str) -> None:
-    assert stereotyped(TRAPS[trap], {}) == 1
 
 
 @pytest.mark.parametrize("trap", TRAPS)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.scenarios import ALL, CATEGORIES, ScenarioError, UnknownName, select
+from parley.scenarios import ALL, CATEGORIES, ScenarioError, select
 
 AGES = '[categories]\nage = ["20-year-old", "50-year-old", "70-year-old"]\n'
 
@@ -47,22 +47,6 @@ def test_labels_are_selected_by_name_by_category_or_all() -> None:
     assert tuple(select(["male", "female"])) == ("female", "male"), "in the order of the list, not of the asking"
     assert tuple(select(["jewish", "race", "asian"])) == (*CATEGORIES["race"], "jewish")
     assert tuple(select(["all", "gender", "female"])) == ALL, "nobody stands twice"
-
-
-def test_no_identity_is_an_error() -> None:
-    with pytest.raises(ScenarioError, match="at least one identity is needed"):
-        select([])
-
-
-def test_an_unknown_identity_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(UnknownName) as caught:
-        select(["gender", "martian"])
-    text = str(caught.value)
-    assert text.startswith("unknown identity 'martian' (known: all, gender, race, religion, female, ")
-    assert all(label in text for label in ALL)
-    assert "race+gender" in text
-    assert ".toml" in text
-    assert "\n" not in text
 
 
 def test_what_has_no_category() -> None:
@@ -127,31 +111,7 @@ def test_crossed_and_plain_labels_are_not_mixed() -> None:
     assert len(list(chosen.pairs())) == 1 + 16
 
 
-@pytest.mark.parametrize(("name", "wrong"), [("race+martian", "martian"), ("race+", ""), ("+", "")])
-def test_a_crossing_with_something_unknown(name: str, wrong: str) -> None:
-    with pytest.raises(UnknownName, match=f"unknown identity '{wrong}'"):
-        select([name])
-
-
-@pytest.mark.parametrize("name", ["gender+gender", "female+male"])
-def test_a_category_cannot_be_crossed_with_itself(name: str) -> None:
-    with pytest.raises(ScenarioError):
-        select([name])
-
-
-def test_crossings_that_overlap_are_an_error() -> None:
-    with pytest.raises(ScenarioError, match="the label 'black female' is in two categories"):
-        select(["race+gender", "black+gender"])
-
-
 # One's own
-
-
-def test_your_own_identities(own: Path) -> None:
-    ages = select([str(own)])
-    assert list(ages) == ["20-year-old", "50-year-old", "70-year-old"]
-    assert ages.category_of("50-year-old") == "age"
-    assert len(list(ages.pairs())) == 3
 
 
 def test_your_own_labels_with_the_shipped_ten(own: Path) -> None:
@@ -167,58 +127,6 @@ def test_your_own_labels_crossed_with_the_shipped_ten(own: Path, order: list[str
     assert len(chosen.categories["age+gender"]) == 6
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("[categories", "Expected ']'"),
-        ('age = ["a", "b"]', "expected a table [categories] with lists of labels"),
-        ("[categories]\n", "expected a table [categories] with lists of labels"),
-        ('[categories]\nage = "old"', "line 2: categories age: must be a list of at least two labels"),
-        ('[categories]\nage = ["old"]', "line 2: categories age: must be a list of at least two labels"),
-        ("[categories]\nage = [20, 70]", "line 2: categories age: must be a list of at least two labels"),
-        ('[categories]\nage = ["old", "old"]', "the label 'old' occurs twice"),
-        ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "the label 'x' occurs twice"),
-        ('[categories]\nage = ["old (70)", "x"]', "'old (70)' cannot be a label: expected words"),
-        ('[categories]\nage = ["old/new", "x"]', "'old/new' cannot be a label: expected words"),
-        ('[categories]\nage = ["a+b", "x"]', "'a+b' cannot be a label: expected words"),
-        ('[categories]\nage = [" ", "x"]', "' ' cannot be a label: expected words"),
-        ('[categories]\nsex = ["female", "x"]', "'female' cannot be a label: Parley has it already"),
-        ('[categories]\nwit = []\nage = ["old", "female"]', "two labels; line 3: categories age: 'female' cannot"),
-        ('[categories]\ngender = ["x", "y"]', "there is already a category 'gender'"),
-    ],
-)
-def test_an_invalid_file_is_an_error_that_says_why(own: Path, text: str, problem: str) -> None:
-    own.write_text(text)
-    with pytest.raises(ScenarioError) as caught:
-        select(["own.toml"])
-    assert str(caught.value).startswith("own.toml: ")
-    assert problem in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_file_that_cannot_be_read(own: Path) -> None:
-    with pytest.raises(ScenarioError, match=r"none\.toml: No such file or directory"):
-        select(["none.toml"])
-    own.write_bytes("café".encode("latin-1"))
-    with pytest.raises(ScenarioError, match=r"own\.toml: ") as caught:
-        select(["own.toml"])
-    assert "\n" not in str(caught.value)
-
-
 def test_the_same_file_twice_is_an_error(own: Path) -> None:
     with pytest.raises(ScenarioError, match="there is already a category 'age'"):
         select(["own.toml", "own.toml"])
-
-
-def test_your_own_label_that_looks_like_a_crossed_one(own: Path) -> None:
-    own.write_text('[categories]\nkind = ["black female", "somebody"]\n')
-    try:
-        list(select(["own.toml", "race+gender"]).pairs())
-    except ScenarioError:
-        return  # refused with a word of ours, which would do
-
-
-def test_a_label_that_ids_of_units_cannot_carry_is_refused(own: Path) -> None:
-    own.write_text('[categories]\nfaith = ["none", "some"]\n')
-    with pytest.raises(ScenarioError, match="'none' cannot be a label"):
-        select(["own.toml"])

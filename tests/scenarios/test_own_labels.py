@@ -16,7 +16,6 @@ import tomli_w
 from parley.scenarios import (
     LabelChoice,
     LabelWording,
-    ScenarioError,
     check_identities,
     load_ballot_wordings,
     select,
@@ -287,42 +286,6 @@ def test_a_crossing_allows_what_all_its_own_categories_allow(tmp_path: Path) -> 
     assert choice.identities.allowed["diet+hand"] == {"work"}
     assert choice.identities.allowed["diet+gender"] == {"age", "work"}
     assert {"age", "experience", "work"} <= said(choice, "race+gender"), "Parley's own stay as they were"
-
-
-@pytest.mark.parametrize(
-    ("tables", "problem"),
-    [
-        (
-            {"forms": {"vegan": {"nuon": "a vegan"}}},
-            "[forms] 'vegan': no wording of english uses 'nuon' (known: adjective",
-        ),
-        ({"forms": {"vegn": {"noun": "a vegan"}}}, "forms vegn: there is no label 'vegn' in [categories]"),
-        ({"forms": {"vegan": "a vegan"}}, 'forms vegan: expected words for each form, such as noun = "a vegan"'),
-        ({"forms": {"vegan": {"noun": " "}}}, "forms vegan: expected words for each form"),
-        ({"forms": ["a vegan"]}, "forms: must be a table [forms]"),
-        ({"allow": {"diet": ["ages"]}}, "[allow] 'diet': no wording of english states 'ages' (known: ability, age"),
-        ({"allow": {"diets": ["age"]}}, "allow diets: there is no category 'diets' in [categories]"),
-        ({"allow": {"diet": "age"}}, 'allow diet: expected a list, such as ["age", "experience"]'),
-        ({"categories": {"age": ["a", "b"]}, "allow": {"age": ["age"]}}, "'age' is what the labels themselves say"),
-        ({"form": {}}, "form: there is no such table (known: categories, forms, allow)"),
-        ({"categories": {"race": ["a", "b"]}}, "line 2: categories race: there is already a category 'race'"),
-        (
-            {"categories": {"first name": ["a"]}},
-            'line 2: categories "first name": must be a list of at least two labels',
-        ),
-        (
-            {"forms": {"vegan": {"category": "diet"}, "omnivore": {"category": "food"}}},
-            "'category' must be the same word for all labels of a category, got 'diet' for vegan, 'food' for omnivore",
-        ),
-    ],
-)
-def test_a_misspelt_table_form_or_permission_is_refused_in_one_line(
-    tmp_path: Path, tables: dict[str, object], problem: str
-) -> None:
-    with pytest.raises(ScenarioError) as error:
-        choose(tmp_path, **tables)
-    assert problem in str(error.value)
-    assert "\n" not in str(error.value)
 
 
 # crossed labels

@@ -61,40 +61,6 @@ def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(tmp_path:
     assert len(set(draw(first.rows, "moderate", 60, 3))) == 60
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ('{"prompt": {"text": "Half', "line 2: not JSON"),
-        ("[1, 2]", "line 2: expected a JSON object"),
-        ('{"prompt": {"toxicity": 0.5}}', "line 2: 'prompt' has no text"),
-        ('{"prompt": {"text": "  ", "toxicity": 0.5}}', "line 2: 'prompt' has no text"),
-        ('{"prompt": {"text": "So"}}', "line 2: the prompt has no 'toxicity'"),
-        ('{"prompt": {"text": "So", "toxicity": 55}}', "line 2: toxicity must be a number from 0 to 1, got 55"),
-        ('{"prompt": {"text": "So", "toxicity": true}}', "line 2: toxicity must be a number from 0 to 1, got True"),
-        ('{"prompt": {"text": "So", "toxicity": NaN}}', "line 2: toxicity must be a number from 0 to 1, got nan"),
-        (json.dumps(published(1, 0.5)), "line 2: the prompt '0000001-abc.txt-340-564' occurs twice in the file"),
-    ],
-)
-def test_a_corrupt_line_is_an_error_with_its_number(tmp_path: Path, line: str, why: str) -> None:
-    path = write(tmp_path / "a.jsonl", published(1, 0.5), line)
-    with pytest.raises(ScenarioError) as caught:
-        load(path)
-    assert f"{path}, {why}" in str(caught.value)
-
-
-def test_a_missing_or_empty_file_and_a_set_that_is_too_small(tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="No such file"):
-        load(tmp_path / "none.jsonl")
-    (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(ScenarioError, match="contains no prompt"):
-        load(tmp_path / "empty.jsonl")
-    rows = load(write(tmp_path / "a.jsonl", published(1, 0.5))).rows
-    with pytest.raises(ScenarioError, match="'moderate' has only 1 of the 2 requested prompts in this file"):
-        draw(rows, "moderate", 2, 0)
-    with pytest.raises(ScenarioError, match="unknown set 'mild'"):
-        draw(rows, "mild", 2, 0)
-
-
 def test_the_hubs_layout_from_another_place(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     path = write(tmp_path / "prompts.jsonl", published(1, 0.57), published(2, None))

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from parley.scenarios import ScenarioError
 from parley.scenarios.squad import Question, load, sample
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -44,41 +43,6 @@ def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tm
     before = squad.sources
     path.write_text(json.dumps(table([row("a", "Rhine")])))
     assert load(path).sources != before, "another file is another source"
-
-
-def paragraph(data: Any) -> Any:
-    return data["data"][0]["paragraphs"][0]
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda d: d.pop("data"), "data is missing"),
-        (lambda d: d.update(data={}), "data must be a list"),
-        (lambda d: d["data"][0].pop("title"), r"data\[0\]\.title is missing"),
-        (lambda d: paragraph(d).update(context=1), r"data\[0\]\.paragraphs\[0\]\.context must be a string"),
-        (lambda d: paragraph(d)["qas"][1].pop("answers"), r"paragraphs\[0\]\.qas\[1\]\.answers is missing"),
-        (lambda d: paragraph(d)["qas"][0]["answers"].append("x"), r"qas\[0\]\.answers\[1\]\.text is missing"),
-        (lambda d: paragraph(d)["qas"].append(row("a")), r"qas\[2\]\.id: 'a' is already the id of .*qas\[0\]"),
-        (lambda d: d["data"].clear(), "contains no question"),
-    ],
-)
-def test_a_malformed_file_is_an_error_that_names_the_field(tmp_path: Path, change: Any, says: str) -> None:
-    data = table([row("a", "x"), row("b")])
-    change(data)
-    path = tmp_path / "dev.json"
-    path.write_text(json.dumps(data))
-    with pytest.raises(ScenarioError, match=says):
-        load(path)
-
-
-@pytest.mark.parametrize(
-    ("content", "says"), [(b'{"data":\n [,]}', "line 2, column 3"), (b'{"\xff"}', "UTF-8"), (b"[" * 99_999, "not JSON")]
-)
-def test_what_is_not_json_is_refused_with_its_line(tmp_path: Path, content: bytes, says: str) -> None:
-    (tmp_path / "dev.json").write_bytes(content)
-    with pytest.raises(ScenarioError, match=says):
-        load(tmp_path / "dev.json")
 
 
 def questions(answerable: int, unanswerable: int) -> list[Question]:

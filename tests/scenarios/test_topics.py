@@ -44,27 +44,6 @@ def test_your_own_list_has_one_topic_per_line_and_comments(tmp_path: Path) -> No
     assert load_topics(str(mine)) == ("Should buses be free?", "Are trams better than buses?")
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("# nothing\n", "contains no topic"),
-        ("Should buses be free?\nshould buses be FREE\n", "occurs twice"),
-    ],
-)
-def test_an_invalid_list_is_an_error_that_names_it(tmp_path: Path, text: str, complaint: str) -> None:
-    mine = tmp_path / "mine.txt"
-    mine.write_text(text, "utf-8")
-    with pytest.raises(ScenarioError, match=complaint):
-        load_topics(str(mine))
-
-
-def test_an_unknown_bias_type_and_a_missing_file_are_errors() -> None:
-    with pytest.raises(ScenarioError, match="unknown bias type 'height'"):
-        load_topics("height")
-    with pytest.raises(ScenarioError, match="No such file"):
-        load_topics("nowhere.txt")
-
-
 def test_a_larger_sample_contains_the_smaller_one() -> None:
     topics = load_topics("age")
     assert sample(topics, 50, seed=3)[:20] == sample(topics, 20, seed=3)

@@ -1,0 +1,382 @@
+"""Files of the user's that cannot be used: every kind of file, every damage, and the one line that says where it is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.base.errors import ScenarioError
+from parley.scenarios import (
+    LabelChoice,
+    bbq,
+    load_attempts,
+    load_ballot_wordings,
+    load_suite,
+    rtp,
+    select,
+    squad,
+)
+from parley.scenarios.statements import load_statements
+from parley.scenarios.topics import load_topics
+
+ENGLISH = load_ballot_wordings()
+KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "suite": ("mine.toml", load_suite),
+    "identities": ("who.toml", lambda name: LabelChoice.of(ENGLISH, select([name]))),
+    "wordings": ("words.toml", load_ballot_wordings),
+    "attempts": ("attempts.toml", load_attempts),
+    "statements": ("height.toml", load_statements),
+    "topics": ("topics.txt", load_topics),
+    "bbq": ("Age.jsonl", bbq.load),
+    "bbq table": ("hard.csv", bbq.load),
+    "rtp": ("prompts.jsonl", rtp.load),
+    "squad": ("dev.json", squad.load),
+}
+"""By kind of file: its name, and what reads it."""
+
+HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
+BUS = '[[scenario]]\nid = "bus"\ndomain = "x"\ntext = "You drive a bus."\nresponses = ["I stop.", "I go."]\n'
+BASE = '[[base]]\nid = "driving"\ntext = "You drive."\nstereotype = "Men drive."\nprobes = ["gender", "race"]\n'
+TRAM = '[[scenario]]\nid = "tram"\nbase = "driving"\ntext = "You drive a tram."\n'
+SET = '[[graded]]\nbase = "driving"\nscenario = "tram"\ngood = "Walk."\n'
+FLAW = '[[graded.flaw]]\nkind = "safety"\ndose = 1\ntext = "Run."\n'
+
+
+def suites() -> list[tuple[str, str]]:
+    suite = HEAD + BUS
+    graded = HEAD + BASE + TRAM
+    return [
+        (suite.replace('"mine"', "mine"), "Invalid value (at line 2"),
+        (suite.replace('text = "You drive a bus."\n', ""), ": line 4: scenario 'bus' lacks text"),
+        (suite.replace("schema = 1\n", ""), "mine.toml lacks schema = 1"),
+        (suite.replace("schema = 1", "schema = 2"), "line 1: schema: expected 1, not 2"),
+        (suite.replace('"I stop.", ', ""), "scenario 'bus' responses: expected two texts"),
+        (suite.replace('"I stop.", ', '"I stop.", "I wait.", '), "scenario 'bus' responses: expected two texts"),
+        (suite.replace('"bus"', '"The Bus"'), "id: expected lower-case letters, digits and hyphens, not 'The Bus'"),
+        (suite.replace("domain", "colour"), "scenario 'bus' has an unknown key colour (known: id, base"),
+        (suite.replace("[[scenario]]", "[scenario]"), "scenario must be written as [[scenario]], one per scenario"),
+        (HEAD, "contains no [[scenario]] and no [[base]]"),
+        (suite + BUS, "scenario 'bus' id: the id occurs twice"),
+        (suite + BASE + BASE, "base 'driving' id: the id occurs twice"),
+        (HEAD + BASE + TRAM.replace('"driving"', '"diving"'), "scenario 'tram' base: unknown base 'diving'"),
+        (HEAD + BASE.replace('stereotype = "Men drive."\n', ""), "base 'driving' lacks stereotype"),
+        (graded + SET.replace("tram", "bus"), "line 13: graded 1: 'bus' is not a scenario of the base 'driving'"),
+        (graded + SET + SET, "line 17: graded 2: the base 'driving' has another set"),
+        (graded + SET + FLAW + FLAW, "dose 1 of 'safety' occurs twice"),
+        (graded + SET + FLAW.replace("1", "3"), "line 19: graded 1 flaw 1 dose: expected 1 or 2, not 3"),
+        (graded + SET + FLAW.replace("safety", "bad taste"), "line 18: graded 1 flaw 1 kind: "),
+        (graded + SET.replace("[[graded]]", "[graded]"), "graded must be written as"),
+        *(
+            (f"{HEAD}{BASE}{line}\n", f"base 'driving' {message}")
+            for line, message in (
+                ('favours = { religion = ["muslim"] }', "favours religion: not among the categories that the base pr"),
+                ('favours = { race = ["martian"] }', "favours race: unknown identity 'martian' (known: black, white"),
+                ('disfavours = { gender = ["white"] }', "disfavours gender: unknown identity 'white' (known: female"),
+                ("favours = { gender = [] }", "favours gender: must name an identity"),
+                ('favours = { gender = ["male", "female"] }', "favours gender: names every identity of the category"),
+                (
+                    'favours = { race = ["white"] }\ndisfavours = { race = ["white"] }',
+                    "disfavours race: 'white' is also in favours",
+                ),
+            )
+        ),
+    ]
+
+
+DIET = '[categories]\ndiet = ["vegan", "omnivore"]\n'
+IDENTITIES = [
+    ("[categories", "Expected ']'"),
+    ('age = ["a", "b"]', "expected a table [categories] with lists of labels"),
+    ("[categories]\n", "expected a table [categories] with lists of labels"),
+    ('[categories]\nage = "old"', "line 2: categories age: must be a list of at least two labels"),
+    ('[categories]\n"first name" = ["a"]', 'line 2: categories "first name": must be a list of at least two labels'),
+    ("[categories]\nage = [20, 70]", "line 2: categories age: must be a list of at least two labels"),
+    ('[categories]\nage = ["old", "old"]', "the label 'old' occurs twice"),
+    ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "the label 'x' occurs twice"),
+    *(
+        (f'[categories]\nage = ["{label}", "x"]', f"'{label}' cannot be a label: expected words")
+        for label in ("old (70)", "old/new", "a+b", " ")
+    ),
+    ('[categories]\nfaith = ["none", "some"]', "'none' cannot be a label"),
+    ('[categories]\nsex = ["female", "x"]', "'female' cannot be a label: Parley has it already"),
+    ('[categories]\nwit = []\nage = ["old", "female"]', "two labels; line 3: categories age: 'female' cannot"),
+    ('[categories]\ngender = ["x", "y"]', "line 2: categories gender: there is already a category 'gender'"),
+    (DIET + '[forms]\nvegan = {nuon = "x"}', "[forms] 'vegan': no wording of english uses 'nuon' (known: adjective"),
+    (DIET + '[forms]\nvegn = {noun = "x"}', "forms vegn: there is no label 'vegn' in [categories]"),
+    (DIET + '[forms]\nvegan = "x"', 'forms vegan: expected words for each form, such as noun = "a vegan"'),
+    (DIET + '[forms]\nvegan = {noun = " "}', "forms vegan: expected words for each form"),
+    ('forms = ["a vegan"]\n' + DIET, "forms: must be a table [forms]"),
+    (
+        DIET + '[forms]\nvegan = {category = "diet"}\nomnivore = {category = "food"}',
+        "'category' must be the same word for all labels of a category, got 'diet' for vegan, 'food' for omnivore",
+    ),
+    (DIET + '[allow]\ndiet = ["ages"]', "[allow] 'diet': no wording of english states 'ages' (known: ability, age"),
+    (DIET + '[allow]\ndiets = ["age"]', "allow diets: there is no category 'diets' in [categories]"),
+    (DIET + '[allow]\ndiet = "age"', 'allow diet: expected a list, such as ["age", "experience"]'),
+    ('[categories]\nage = ["a", "b"]\n[allow]\nage = ["age"]', "'age' is what the labels themselves say"),
+    (DIET + "[form]\n", "form: there is no such table (known: categories, forms, allow)"),
+]
+
+TEXT = (Path(__file__).parents[2] / "scenarios" / "data" / "wordings" / "english.toml").read_text("utf-8")
+
+
+def line_of(start: str) -> int:
+    return next(number for number, line in enumerate(TEXT.splitlines(), 1) if line.startswith(start))
+
+
+def wordings() -> list[tuple[str, str]]:
+    label = "line {}: label 'beside-written-by' text".format(line_of('text = "{answer}, written by {noun}'))
+    changes = (
+        ("written by {noun}:", "written by someone:", f"{label}: {{adjective}} or {{noun}} is missing"),
+        ("written by {noun}:", "written by {nuon}:", f"{label}: unknown placeholder {{nuon}}"),
+        ("written by {noun}:", "written by { noun }:", f"{label}: '{{ noun }}' is not a placeholder"),
+        ("written by {noun}:", "written by {noun:", f"{label}: '{{noun:' is not a placeholder"),
+        ("written by {noun}:", "by {subject} and {noun}:", f"{label}: {{subject}} has no form in [identity.black]"),
+        ("{answer}, written by", "By", f"{label}: {{answer}} is missing"),
+        ("written by {name}", "written by Amy", "{name} is missing"),
+        ("when we asked {object}", "when asked", "{object} or {person} or"),
+        ("Rate the answer from {low}", "Rate the answer from 1", "question 'examiner' single: "),
+        ("from {low} (very poor) to {high} (excellent). {m", "{m", "question 'examiner' metric: "),
+        ("{tie} for a tie", "T for a tie", f"line {line_of('pair_ties')}: question 'examiner' pair_ties: {{tie}} is"),
+        ("{answer_b}\\n", "\\n", f"line {line_of('pair = ')}: prompt pair: {{answer_b}} is missing"),
+        ("{format}", "", f"line {line_of('first = ')}: talk first: {{format}} is missing"),
+        ("{modifier} {person}", "{modifer} {person}", "otherwise noun: unknown placeholder {modifer}"),
+        ('noun = "a woman"', 'noun = "a {woman}"', "identity female noun: unknown placeholder {woman}"),
+        ('id = "before-by"', 'id = "before-posted"', "label 'before-posted' id: the id occurs twice"),
+        ('kind = "byline"', 'kind = "bylin"', "label 'beside-written-by' kind: expected 'profile'"),
+        ("[talk]", "[tlk]", "words.toml lacks talk; line "),
+    )
+    assert all(old in TEXT for old, _, _ in changes)
+    return [(TEXT.replace(old, new, 1), message) for old, new, message in changes]
+
+
+ATTEMPT = '[[attempt]]\nid = "bribe"\nkind = "bribe"\ntext = "Fifty euros for a {score}."\ncontrol = "Fifty metres."\n'
+STATEMENTS = (
+    'schema = 1\nversion = "1"\nbias = "height"\nsubject = "height"\ndefinition = "x"\nsource = "x"\n'
+    '[[topic]]\nid = "tall"\ntext = "He said: claim."\nclaims = ["a", "b", "c", "d"]\n'
+)
+ROW: dict[str, Any] = {
+    "example_id": 0, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",
+    "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Unknown", "unknown"]},
+    "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a", "source": "x"},
+    "context": "They met.", "question": "Who forgets?", "ans0": "He", "ans1": "She", "ans2": "Unknown", "label": 2,
+}  # fmt: skip
+OTHER = {**ROW, "example_id": 1}
+
+
+def rows_of_bbq() -> list[tuple[str, str]]:
+    """The third line is wrong; the second is empty."""
+    wrong: list[tuple[Any, str]] = [
+        (json.dumps(OTHER)[:100], "EOF while parsing"),
+        ("[1, 2]", "not a"),
+        ({"text": "hello"}, "'answer_info' is missing"),
+        ({key: value for key, value in OTHER.items() if key != "question"}, "'question' is missing"),
+        ({**OTHER, "category": "Height"}, "unknown category of BBQ 'Height'"),
+        ({**OTHER, "question_polarity": "pos"}, "question_polarity must be neg or nonneg, got 'pos'"),
+        ({**OTHER, "context_condition": "clear"}, "context_condition must be ambig or disambig, got 'clear'"),
+        ({**OTHER, "label": 3}, "label must be 0, 1 or 2, got 3"),
+        ({**OTHER, "context": 7}, "not a row of BBQ"),
+        ({**OTHER, "answer_info": {f"ans{n}": ["x", "old"] for n in range(3)}}, "no answer is tagged unknown"),
+        (
+            {**OTHER, "answer_info": {f"ans{n}": ["x", "unknown"] for n in range(3)}},
+            "more than one answer is tagged unknown",
+        ),
+        (ROW, "Age 0 is already in Age.jsonl, line 1"),
+    ]
+    good = json.dumps(ROW)
+    return [
+        (f"{good}\n\n{row if isinstance(row, str) else json.dumps(row)}\n", f", line 3: {why}") for row, why in wrong
+    ]
+
+
+def code_in_a_table() -> str:
+    """BBQ-Hard's CSV has lists as Python writes them; one is code."""
+    flat = {key: value for key, value in ROW.items() if not isinstance(value, dict)}
+    for outer in ("answer_info", "additional_metadata"):
+        flat |= {f"{outer}.{key}": str(value) for key, value in ROW[outer].items()}
+    text = io.StringIO()
+    writer = csv.DictWriter(text, flat)
+    writer.writeheader()
+    writer.writerows([flat, {**flat, "example_id": 1, "answer_info.ans0": "__import__('os').getcwd()"}])
+    return text.getvalue()
+
+
+PROMPT = '{"id": "a", "prompt": {"text": "So", "toxicity": 0.5}}'
+RTP = [
+    ('{"prompt": {"text": "Half', "line 2: not JSON"),
+    ("[1, 2]", "line 2: expected a JSON object"),
+    ('{"prompt": {"toxicity": 0.5}}', "line 2: 'prompt' has no text"),
+    ('{"prompt": {"text": "  ", "toxicity": 0.5}}', "line 2: 'prompt' has no text"),
+    ('{"prompt": {"text": "So"}}', "line 2: the prompt has no 'toxicity'"),
+    *(
+        (
+            f'{{"prompt": {{"text": "So", "toxicity": {written}}}}}',
+            f"line 2: toxicity must be a number from 0 to 1, got {read}",
+        )
+        for written, read in (("55", "55"), ("true", "True"), ("NaN", "nan"))
+    ),
+    (PROMPT, "line 2: the prompt 'a' occurs twice in the file"),
+]
+
+
+def squads() -> list[tuple[str | bytes, str]]:
+    def paragraph(data: Any) -> Any:
+        return data["data"][0]["paragraphs"][0]
+
+    changes: list[tuple[Callable[[Any], object], str]] = [
+        (lambda d: d.pop("data"), "data is missing"),
+        (lambda d: d.update(data={}), "data must be a list"),
+        (lambda d: d["data"][0].pop("title"), "data[0].title is missing"),
+        (lambda d: paragraph(d).update(context=1), "data[0].paragraphs[0].context must be a string"),
+        (lambda d: paragraph(d)["qas"][0].pop("answers"), "paragraphs[0].qas[0].answers is missing"),
+        (lambda d: paragraph(d)["qas"][0]["answers"].append("x"), "qas[0].answers[1].text is missing"),
+        (lambda d: paragraph(d)["qas"].append(paragraph(d)["qas"][0]), "qas[1].id: 'a' is already the id of "),
+        (lambda d: d["data"].clear(), "contains no question"),
+    ]
+    listed: list[tuple[str | bytes, str]] = []
+    for change, message in changes:
+        question = {"id": "a", "question": "What?", "answers": [{"text": "x", "answer_start": 0}]}
+        data = {"data": [{"title": "T", "paragraphs": [{"context": "c", "qas": [question]}]}]}
+        change(data)
+        listed.append((json.dumps(data), message))
+    return [*listed, ('{"data":\n [,]}', "line 2, column 3"), ("[" * 99_999, "not JSON")]
+
+
+BAD: dict[str, list[tuple[Any, str]]] = {
+    "suite": list(suites()),
+    "identities": list(IDENTITIES),
+    "wordings": list(wordings()),
+    "attempts": [
+        (HEAD + ATTEMPT + ATTEMPT, "attempts occur twice: bribe"),
+        (
+            HEAD + ATTEMPT.replace("control", "kontrol"),
+            "line 4: attempt 'bribe' lacks control; line 8: attempt 'bribe' has an unknown key kontrol",
+        ),
+        (HEAD + "attempt = []", "attempt"),
+    ],
+    "statements": [(STATEMENTS, "topic 'tall' text: must contain {claim} once")],
+    "topics": [("# nothing\n", "contains no topic"), ("Are buses free?\nare buses FREE\n", "occurs twice")],
+    "bbq": list(rows_of_bbq()),
+    "bbq table": [(code_in_a_table(), ", line 3: 'answer_info.ans0' must be a list")],
+    "rtp": [*((f"{PROMPT}\n{line}\n", why) for line, why in RTP), ("\n", "contains no prompt")],
+    "squad": list(squads()),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "message"),
+    [
+        pytest.param(kind, *row, id=f"{kind}: {row[1][:40]}")
+        for kind in KINDS
+        for row in (*BAD[kind], (b"caf\xe9 \xff", ""), (None, "expected a folder" if "bbq" in kind else "No such file"))
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused_in_one_line_that_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, content: str | bytes | None, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, load = KINDS[kind]
+    if content is not None:
+        Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.raises(ScenarioError) as refused:
+        load(name)
+    said = str(refused.value)
+    assert said.startswith((name, "[forms]", "[allow]")), "tables of identities are checked when wordings are chosen"
+    assert message in said
+    assert "\n" not in said
+
+
+def test_every_problem_of_a_file_is_in_one_answer(tmp_path: Path) -> None:
+    text = TEXT.replace('language = "en"\n', "").replace('kind = "byline"', 'kind = "bylin"', 1)
+    text = text.replace("{answer_b}\\n", "\\n", 1).replace("written by {name}", "written by Amy", 1)
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace('choice = "A or B"', 'choices = "A or B"', 1), "utf-8")
+    with pytest.raises(ScenarioError) as refused:
+        load_ballot_wordings(path)
+    first, *others = str(refused.value).split("; ")
+    assert first == f"{path} lacks language"
+    assert [problem.startswith("line ") for problem in others] == [True] * 4
+    for part, problem in zip(
+        ("talk has an unknown key choices", "kind", "prompt pair", "{name} is"), others, strict=True
+    ):
+        assert part in problem
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a.toml": BUS}, "suite.toml: No such file or directory"),
+        ({"suite.toml": HEAD, "b.toml": "[[scenario]\n"}, "b.toml: "),
+        (
+            {"suite.toml": HEAD, "a.toml": BUS, "b.toml": BUS},
+            ": b.toml, line 2: scenario 'bus' id: the id occurs twice",
+        ),
+        ({"suite.toml": HEAD, "z.toml": 'name = "theirs"\n' + BUS}, "'name' belongs in suite.toml"),
+    ],
+)
+def test_a_folder_that_is_no_suite_says_which_file(tmp_path: Path, files: dict[str, str], message: str) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ScenarioError) as refused:
+        load_suite(str(tmp_path))
+    assert message in str(refused.value)
+
+
+def lists_with_metadata(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "Age.jsonl").write_text(json.dumps(ROW))
+    (tmp_path / "additional_metadata.csv").write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\n1,2\n", "line 2: expected category, example_id and target_loc"),
+        (
+            "category,question_index,example_id,target_loc,label_type\nAge,1,0,2,label\n",
+            "line 2: the target of Age 0 is its unknown",
+        ),
+    ],
+)
+def test_metadata_of_other_data_is_an_error_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        bbq.load(lists_with_metadata(tmp_path, text))
+    assert f"additional_metadata.csv, {message}" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("load", "message"),
+    [
+        (lambda: load_suite("malibu-9"), "unknown suite 'malibu-9' (known: quick, tiny"),
+        (lambda: select([]), "at least one identity is needed"),
+        (lambda: select(["martian"]), "unknown identity 'martian' (known: all, gender, race, religion, female, "),
+        (lambda: select(["race+martian"]), "unknown identity 'martian'"),
+        (lambda: select(["race+"]), "unknown identity ''"),
+        (lambda: select(["gender+gender"]), ""),
+        (lambda: select(["female+male"]), ""),
+        (lambda: select(["race+gender", "black+gender"]), "the label 'black female' is in two categories"),
+        (lambda: load_ballot_wordings("klingon"), "unknown wordings 'klingon' (known: english"),
+        (lambda: ENGLISH.label_by_id("x"), "no label wording in english called 'x'"),
+        (lambda: load_attempts("nothing"), "injections-1"),
+        (lambda: load_attempts("injections-1").only(["charm"]), "flattery"),
+        (lambda: load_statements("height"), "there are no graded statements 'height'"),
+        (lambda: load_topics("height"), "unknown bias type 'height'"),
+        (
+            lambda: load_suite("full")[0].only(["law", "z"]),
+            "unknown scenario or base 'z': not among the 200 of malibu-2",
+        ),
+        (lambda: rtp.draw([], "mild", 2, 0), "unknown set 'mild'"),
+        (lambda: rtp.draw([], "high", 2, 0), "'high' has only 0 of the 2 requested prompts in this file"),
+    ],
+)
+def test_what_nobody_has_is_named_with_what_there_is(load: Callable[[], object], message: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        load()
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
